@@ -73,6 +73,11 @@ def keep(kind: str, resources: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
     return found
 
 
+def resource_of(key: uuid.UUID | int) -> uuid.UUID:
+    """Return the UUID of a primary key; an integer key n is ``UUID(int=n)``."""
+    return uuid.UUID(int=key) if isinstance(key, int) else key
+
+
 def _digits(resource: uuid.UUID) -> str:
     """Return the first digits of a UUID; for an integer key, digits from which it can be computed."""
     if resource.int >> 64:

@@ -3,6 +3,7 @@
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import CharField, Count, Q, QuerySet
@@ -44,6 +45,11 @@ _TAGS = Prepared(
 def tags_in(project_id: uuid.UUID) -> QuerySet[Ec2Tag]:
     """Return every tag of a project."""
     return Ec2Tag.objects.filter(project_id=project_id)
+
+
+def resources_with(kind: str, **wanted: Any) -> QuerySet[Ec2Tag, uuid.UUID]:
+    """Return the resources of a kind with such a tag (``key="Name", value__in=[…]``), for use in queries."""
+    return Ec2Tag.objects.filter(kind=kind, **wanted).values_list("resource_id", flat=True)
 
 
 def check(tags: Mapping[str, str]) -> None:

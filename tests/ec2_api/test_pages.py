@@ -12,7 +12,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from portal.api.ec2 import paging, urls
+from portal.api.ec2 import urls
+from portal.api.ec2.describe import paging, table
 from provisioning.compute.models import Instance, KeyPair
 from provisioning.ec2 import ids
 from provisioning.ec2.models import Ec2Id
@@ -66,7 +67,7 @@ def test_pages_have_everything_once_and_in_order(boto: Boto, people: People) -> 
 
 @pytest.mark.both_databases("sql")
 def test_filtered_pages_are_full(boto: Boto, people: People, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paging, "BATCH", 4)
+    monkeypatch.setattr(table, "BATCH", 4)
     volumes(people, 30)
     sizes = [str(number) for number in (1, 2, 15, 28, 29)]
     arguments = {"MaxResults": 2, "Filters": [{"Name": "size", "Values": sizes}]}

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import random
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from botocore.model import Shape
 
-from portal.api.ec2.filters import Filterable
+from portal.api.ec2.describe import tables
 from portal.api.ec2.protocol import model
 from portal.api.ec2.registry import Action
 from tests.ec2_api.test_matrix import Row
@@ -94,7 +93,8 @@ class _Maker:
         self._shape = model.operation(action.name).input_shape
         self._members = model.members_of(self._shape) if self._shape is not None else {}
         self._heeded = sorted((action.takes | action.passes_over) & self._members.keys())
-        self._filters = [*filters_of(action), "tag:Name", "tag-key", "colour"]
+        declared = tables[action.name].filters if action.name in tables else ()
+        self._filters = [*sorted(declared), "tag:Name", "tag-key", "colour"]
         self._every = [each for pool in things.pools.values() for each in pool]
 
     def drawn(self, dice: Dice, given: set[str]) -> list[tuple[str, str]]:
@@ -171,12 +171,6 @@ _OF_KIND: dict[str, tuple[str, ...]] = {
     "blob": BLOBS,
 }
 _SOUND = {kind: values[:4] for kind, values in _OF_KIND.items()} | {"boolean": BOOLEANS[:2]}
-
-
-def filters_of(action: Action) -> list[str]:
-    """Return the names of filters that the action's module knows."""
-    values = vars(sys.modules[action.handler.__module__]).values()
-    return sorted({name for each in values if isinstance(each, Filterable) for name in each.readers})
 
 
 def _bent(dice: Dice, pairs: list[tuple[str, str]], maker: _Maker) -> list[tuple[str, str]]:

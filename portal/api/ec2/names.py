@@ -1,18 +1,21 @@
 """EC2 ids in requests and responses, and the error codes for invalid and unknown ids."""
 
+from __future__ import annotations
+
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from django.db.models import Model, QuerySet
+from django.db.models import Model, QuerySet, UUIDField
 
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from provisioning.ec2 import ids
 
-Record = TypeVar("Record")
 M = TypeVar("M", bound=Model)
+Rows = QuerySet[M] | tuple[QuerySet[M], ...]
+"""Rows of one table, or of several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,55 +90,58 @@ def resource(kind: Kind, given: str) -> uuid.UUID:
     return resources(kind, [given])[given]
 
 
-def one(kind: Kind, given: str, rows: QuerySet[M]) -> M:
+def one(kind: Kind, given: str, rows: Rows[M]) -> M:
     """Return the caller's record with this id. Raises Ec2Error."""
-    found = rows.filter(pk=resource(kind, given)).first()
-    if found is None:
-        raise not_found(kind, [given])
+    return those(kind, [given], rows)[0]
+
+
+def those(kind: Kind, given: Sequence[str], rows: Rows[M]) -> list[M]:
+    """Return the caller's records with these ids, in the order of the ids.
+
+    ``rows`` are all records that the caller has. Raises Ec2Error with the ids that are not among them.
+    """
+    wanted = resources(kind, given)
+    by_key = {key_of(row): row for source in with_keys(rows, wanted.values()) for row in source}
+    missing = [each for each in wanted if wanted[each] not in by_key]
+    if missing:
+        raise not_found(kind, missing)
+    return [by_key[key] for key in wanted.values()]
+
+
+def with_names(
+    rows: QuerySet[M], column: str, wanted: Sequence[str], unknown: Callable[[str], Ec2Error]
+) -> QuerySet[M]:
+    """Return the rows with these names, or all rows without names. Raises ``unknown`` of the first missing name."""
+    if not wanted:
+        return rows
+    found = rows.filter(**{f"{column}__in": wanted})
+    known = set(found.values_list(column, flat=True))
+    missing = next((name for name in wanted if name not in known), None)
+    if missing is not None:
+        raise unknown(missing)
     return found
 
 
-def chosen(
-    kind: Kind, given: Sequence[str], records: Iterable[Record], key: Callable[[Record], uuid.UUID]
-) -> list[Record]:
-    """Return the caller's records with these ids, or all without ids.
-
-    Raises Ec2Error with the ids that the caller does not have.
-    """
-    if not given:
-        return list(records)
-    return _by_their_ids(kind, resources(kind, given), records, key)
+def key_of(row: Model) -> uuid.UUID:
+    """Return the UUID of a row, as `ids.resource_of`."""
+    return ids.resource_of(row.pk)
 
 
-def fetched(
-    kind: Kind,
-    given: Sequence[str],
-    fetch: Callable[[Collection[uuid.UUID] | None], Iterable[Record]],
-    key: Callable[[Record], uuid.UUID],
-) -> list[Record]:
-    """Like ``chosen``, for records that ``fetch`` reads. ``fetch`` gets the UUIDs of the resources, or None to read all
-    records that the caller has.
-    """
-    if not given:
-        return list(fetch(None))
-    wanted = resources(kind, given)
-    return _by_their_ids(kind, wanted, fetch(wanted.values()), key)
+def with_keys(rows: Rows[M], resources: Collection[uuid.UUID]) -> list[QuerySet[M]]:
+    """Return the rows with these UUIDs."""
+    return [
+        source.filter(pk__in=resources if _has_uuids(source) else [each.int for each in resources])
+        for source in sources(rows)
+    ]
 
 
-def of_keys(rows: QuerySet[M]) -> Callable[[Collection[uuid.UUID] | None], QuerySet[M]]:
-    """Return a function that reads rows for ``fetched``."""
-    return lambda keys: rows if keys is None else rows.filter(pk__in=keys)
+def _has_uuids(rows: QuerySet[M]) -> bool:
+    return isinstance(rows.model._meta.pk, UUIDField)
 
 
-def _by_their_ids(
-    kind: Kind, wanted: Mapping[str, uuid.UUID], records: Iterable[Record], key: Callable[[Record], uuid.UUID]
-) -> list[Record]:
-    """Return the records in the order of the ids. Raises Ec2Error for unknown ids."""
-    by_id: Mapping[uuid.UUID, Record] = {key(record): record for record in records}
-    missing = [each for each in wanted if wanted[each] not in by_id]
-    if missing:
-        raise not_found(kind, missing)
-    return [by_id[resource] for resource in wanted.values()]
+def sources(rows: Rows[M]) -> tuple[QuerySet[M], ...]:
+    """Return the queries of rows that one or several tables have."""
+    return rows if isinstance(rows, tuple) else (rows,)
 
 
 def not_found(kind: Kind, given: Sequence[str]) -> Ec2Error:

@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.db.models import Count, F, Q, QuerySet
 
@@ -143,6 +144,14 @@ def networks_of_routers(router_ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
     return {*legs.values_list("network_id", flat=True), *created.values_list("network_id", flat=True)}
 
 
+def routers_of_networks(network_ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
+    """Return the routers that are attached to networks or were created with them."""
+    legs = Port.objects.filter(device_owner=ROUTER_INTERFACE, network__in=network_ids, device_id__isnull=False)
+    created = Vpc.objects.filter(network__in=network_ids, router__isnull=False)
+    found = {*legs.values_list("device_id", flat=True), *created.values_list("router_id", flat=True)}
+    return {each for each in found if each is not None}
+
+
 def default_network(context: RequestContext) -> Network | None:
     """Return the only network that guests of the project can be attached to, the default of requests, or None."""
     found = list(usable_networks_for(context)[:2])
@@ -160,36 +169,33 @@ def free_addresses(subnets: Iterable[Subnet]) -> dict[uuid.UUID, int]:
 
 
 def gateways_for(context: RequestContext, router_ids: Collection[uuid.UUID] | None = None) -> list[InternetGateway]:
-    """Return the project's internet gateways, the oldest first.
+    """Return the project's internet gateways, the oldest first. ``router_ids``: only the gateways of these routers."""
+    stored, routers = gateway_rows_for(context)
+    if router_ids is not None:
+        stored, routers = stored.filter(router__in=router_ids), routers.filter(pk__in=router_ids)
+    return sorted(map(gateway_of, [*stored, *routers]), key=lambda each: (each.created_at, each.id))
+
+
+def gateway_rows_for(context: RequestContext) -> tuple[QuerySet[Any], QuerySet[Any]]:
+    """Return the project's internet gateways as stored gateways and as routers.
 
     EC2 has created some of them. The others represent routers that the Networking API has connected to an external
-    network; such a gateway may not be stored, and then has the id and time of its router. ``router_ids``: only the
-    gateways of these routers.
+    network; such a gateway may not be stored: then `gateway_of` gives it the id and time of its router.
     """
-    rows = (
-        InternetGateway.objects.filter(own(context))
-        .select_related("router__gateway_port__network")
-        .prefetch_related("router__gateway_port__fixed_ips")
-    )
-    there = Q(made=True) | Q(router__gateway_port__isnull=False)
-    alone = _standing_for_routers(context)
-    if router_ids is not None:
-        rows, alone = rows.filter(router__in=router_ids), alone.filter(pk__in=router_ids)
-    found = [*rows.filter(there), *map(_gateway_of, alone)]
-    return sorted(found, key=lambda each: (each.created_at, each.id))
-
-
-def _standing_for_routers(context: RequestContext) -> QuerySet[Router]:
-    """Return the project's routers with an external gateway but without a stored internet gateway."""
+    stored = InternetGateway.objects.filter(own(context)).filter(Q(made=True) | Q(router__gateway_port__isnull=False))
     known = InternetGateway.objects.filter(router__isnull=False).values("router_id")
-    rows = routers_for(context).filter(own(context), gateway_port__isnull=False).exclude(pk__in=known)
-    return rows.select_related("gateway_port__network").prefetch_related("gateway_port__fixed_ips")
-
-
-def _gateway_of(router: Router) -> InternetGateway:
-    return InternetGateway(
-        pk=router.id, project_id=router.project_id, router=router, made=False, created_at=router.created_at
+    routers = routers_for(context).filter(own(context), gateway_port__isnull=False).exclude(pk__in=known)
+    return (
+        stored.select_related("router__gateway_port__network").prefetch_related("router__gateway_port__fixed_ips"),
+        routers.select_related("gateway_port__network").prefetch_related("gateway_port__fixed_ips"),
     )
+
+
+def gateway_of(row: InternetGateway | Router) -> InternetGateway:
+    """Return the gateway of a row of ``gateway_rows_for``."""
+    if isinstance(row, InternetGateway):
+        return row
+    return InternetGateway(pk=row.id, project_id=row.project_id, router=row, made=False, created_at=row.created_at)
 
 
 def hops(context: RequestContext, addresses: Collection[str], networks: Collection[uuid.UUID]) -> dict[str, Port]:

@@ -1,17 +1,17 @@
 """Elastic IP addresses, which are floating IPs: allocate, associate, disassociate and release."""
 
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
+
+from django.db.models import Q, QuerySet
 
 from portal.api.ec2 import names, owned, tags
 from portal.api.ec2.actions.instances.related import wanted as wanted_instances
-from portal.api.ec2.filters import Filterable
-from portal.api.ec2.paging import page
+from portal.api.ec2.describe import Column, Described, Shape, describe
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
-from provisioning.common.context import RequestContext
 from provisioning.ec2 import ids
 from provisioning.ec2 import tags as tag_records
 from provisioning.identity import policy
@@ -25,7 +25,6 @@ DOMAIN = "vpc"
 POOL = "amazon"
 """Name of the default address pool."""
 NO_SUCH_ADDRESS = "InvalidAddress.NotFound"
-Shape = dict[str, Any]
 
 
 @action(
@@ -182,57 +181,37 @@ def _named(call: Call) -> FloatingIP:
     rows = routing.floating_ips_for(call.context)
     if given:
         return names.one(names.ADDRESS, given, rows)
-    return _at(list(rows), [address])[0]
+    return _at(rows, [address])[0]
 
 
-def _at(every: Sequence[FloatingIP], addresses: Sequence[str]) -> list[FloatingIP]:
+def _at(rows: QuerySet[FloatingIP], addresses: Sequence[str]) -> QuerySet[FloatingIP]:
     """Return the floating IPs with these addresses, or all of them without addresses. Raises Ec2Error with the first
     address that the project does not have.
     """
-    found = [each for each in every if not addresses or each.address in addresses]
-    missing = [address for address in addresses if address not in {each.address for each in found}]
-    if missing:
-        raise Ec2Error(NO_SUCH_ADDRESS, f"Address '{missing[0][:60]}' not found.")
-    return found
+    return names.with_names(rows, "address", addresses, _no_such_address)
 
 
-@action("DescribeAddresses", "get_floatingip", takes="PublicIps AllocationIds Filters", missing=names.ADDRESS.missing)
-def describe_addresses(call: Call) -> dict[str, Any]:
-    """List the project's addresses, oldest first."""
-    rows, given = routing.floating_ips_for(call.context).order_by("created_at", "id"), call.get("AllocationIds", [])
-    every = names.fetched(names.ADDRESS, given, names.of_keys(rows), lambda floating: floating.id)
-    shapes = _shapes(call, _at(every, call.get("PublicIps", [])))
-    return {"Addresses": _FILTERS.passing(shapes, call.get("Filters", []))}
-
-
-@action(
-    "DescribeAddressesAttribute",
-    "get_floatingip",
-    takes="AllocationIds Attribute MaxResults NextToken",
-    missing=names.ADDRESS.missing,
-)
-def describe_addresses_attribute(call: Call) -> dict[str, Any]:
-    """Return an empty list, because no address has a domain name."""
-    rows, given = routing.floating_ips_for(call.context), call.get("AllocationIds", [])
-    names.fetched(names.ADDRESS, given, names.of_keys(rows), lambda floating: floating.id)
-    shown, token = page(call, list[Shape](), lambda shape: ("", ""))
-    return {"Addresses": shown, "NextToken": token}
+def _no_such_address(address: str) -> Ec2Error:
+    return Ec2Error(NO_SUCH_ADDRESS, f"Address '{address[:60]}' not found.")
 
 
 def _shapes(call: Call, every: Sequence[FloatingIP]) -> list[Shape]:
     keys = [floating.id for floating in every]
-    led = [floating for floating in every if floating.fixed_port is not None]
-    ports = [floating.fixed_port for floating in led if floating.fixed_port is not None]
-    own = ids.ids_of(names.ADDRESS.prefix, keys)
-    associations = ids.ids_of(names.ASSOCIATION.prefix, [floating.id for floating in led])
-    interfaces = ids.ids_of(names.INTERFACE.prefix, [port.id for port in ports])
-    instances = ids.ids_of(names.INSTANCE.prefix, {key for port in ports if (key := _instance_of(port))})
+    ports = [floating.fixed_port for floating in every if floating.fixed_port is not None]
+    known = ids.ids_of_all(
+        {
+            names.ADDRESS.prefix: keys,
+            names.ASSOCIATION.prefix: [floating.id for floating in every if floating.fixed_port is not None],
+            names.INTERFACE.prefix: [port.id for port in ports],
+            names.INSTANCE.prefix: [key for port in ports if (key := _instance_of(port))],
+        }
+    )
     tagged = tag_records.tags_of(names.ADDRESS.prefix, keys)
     shapes = []
     for floating in every:
         shape: Shape = {
             "PublicIp": floating.address,
-            "AllocationId": own[floating.id],
+            "AllocationId": known[names.ADDRESS.prefix][floating.id],
             "PublicIpv4Pool": floating.network.name,
             "NetworkBorderGroup": call.region,
             "Domain": DOMAIN,
@@ -242,11 +221,11 @@ def _shapes(call: Call, every: Sequence[FloatingIP]) -> list[Shape]:
         if port is not None:
             instance = _instance_of(port)
             shape |= {
-                "AssociationId": associations[floating.id],
-                "NetworkInterfaceId": interfaces[port.id],
+                "AssociationId": known[names.ASSOCIATION.prefix][floating.id],
+                "NetworkInterfaceId": known[names.INTERFACE.prefix][port.id],
                 "NetworkInterfaceOwnerId": port.project_id.hex,
                 "PrivateIpAddress": floating.fixed_address,
-                "InstanceId": instances[instance] if instance else None,
+                "InstanceId": known[names.INSTANCE.prefix][instance] if instance else None,
             }
         shapes.append(shape)
     return shapes
@@ -256,25 +235,42 @@ def _instance_of(port: Port) -> uuid.UUID | None:
     return port.device_id if port.device_owner.startswith(COMPUTE) else None
 
 
-_FILTERS: Filterable[Shape] = Filterable(
-    {
-        "allocation-id": lambda shape: shape["AllocationId"],
-        "association-id": lambda shape: shape.get("AssociationId"),
-        "domain": lambda shape: shape["Domain"],
-        "instance-id": lambda shape: shape.get("InstanceId"),
-        "network-border-group": lambda shape: shape["NetworkBorderGroup"],
-        "network-interface-id": lambda shape: shape.get("NetworkInterfaceId"),
-        "network-interface-owner-id": lambda shape: shape.get("NetworkInterfaceOwnerId"),
-        "private-ip-address": lambda shape: shape.get("PrivateIpAddress"),
-        "public-ip": lambda shape: shape["PublicIp"],
-        "public-ipv4-pool": lambda shape: shape["PublicIpv4Pool"],
-    },
-    tags=tags.of_shape,
+describe(
+    Described(
+        action="DescribeAddresses",
+        rule="get_floatingip",
+        member="Addresses",
+        kind=names.ADDRESS,
+        ids="AllocationIds",
+        takes="PublicIps",
+        paged=False,
+        rows=lambda call: _at(routing.floating_ips_for(call.context), call.get("PublicIps", [])),
+        shape=_shapes,
+        filters={
+            "allocation-id": Column("AllocationId", "pk", names.ADDRESS),
+            "association-id": "AssociationId",
+            "domain": "Domain",
+            "instance-id": Column("InstanceId", "fixed_port__device_id", names.INSTANCE),
+            "network-border-group": "NetworkBorderGroup",
+            "network-interface-id": Column("NetworkInterfaceId", "fixed_port_id", names.INTERFACE),
+            "network-interface-owner-id": Column("NetworkInterfaceOwnerId", "fixed_port__project_id"),
+            "private-ip-address": Column("PrivateIpAddress", "fixed_address"),
+            "public-ip": Column("PublicIp", "address"),
+            "public-ipv4-pool": Column("PublicIpv4Pool", "network__name"),
+        },
+    )
 )
-
-
-def _owned(context: RequestContext, wanted: Collection[uuid.UUID]) -> list[uuid.UUID]:
-    return list(routing.floating_ips_for(context).filter(id__in=wanted).values_list("id", flat=True))
-
-
-owned.register(names.ADDRESS, _owned)
+describe(
+    Described(
+        action="DescribeAddressesAttribute",
+        rule="get_floatingip",
+        member="Addresses",
+        kind=names.ADDRESS,
+        ids="AllocationIds",
+        takes="Attribute",
+        rows=lambda call: routing.floating_ips_for(call.context),
+        among=lambda call: Q(pk__in=[]),  # no address has a domain name
+        shape=_shapes,
+    )
+)
+owned.register(names.ADDRESS, routing.floating_ips_for)

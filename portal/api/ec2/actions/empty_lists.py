@@ -3,10 +3,9 @@
 Terraform and Ansible abort if such a list is an error, and continue if it is empty.
 """
 
-from collections.abc import Callable
 from typing import Any
 
-from portal.api.ec2.paging import page
+from portal.api.ec2.describe import Listed, describe
 from portal.api.ec2.registry import Call, action
 
 _SERVERS, _NETWORKS, _ROUTERS = "os_compute_api:servers:index", "get_network", "get_router"
@@ -37,17 +36,10 @@ The arguments are listed here because reading them from the model would load bot
 """
 
 
-def _reader(member: str, *, paged: bool) -> Callable[[Call], dict[str, Any]]:
-    def read(call: Call) -> dict[str, Any]:
-        if paged:
-            page(call, list[str](), lambda item: (item, item))  # rejects invalid paging parameters
-        return {member: []}
-
-    return read
-
-
 for _name, (_rule, _member, _takes) in _LISTS.items():
-    action(_name, _rule, takes=_takes)(_reader(_member, paged=_PAGED in _takes))
+    _paged = _takes.endswith(_PAGED)
+    _rest = _takes.removesuffix(_PAGED)
+    describe(Listed(action=_name, rule=_rule, member=_member, takes=_rest, paged=_paged, items=lambda call: []))
 
 
 @action("GetEbsEncryptionByDefault", "volume:get_all")

@@ -5,22 +5,20 @@ Key pairs belong to the user, not to a project.
 
 import base64
 import hashlib
-import uuid
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
+from django.db.models import QuerySet
 
 from portal.api.ec2 import names, owned, tags
-from portal.api.ec2.filters import Filterable
+from portal.api.ec2.describe import Column, Described, Shape, describe
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
-from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.compute import selectors as compute
 from provisioning.compute.models import KeyPair
@@ -35,25 +33,7 @@ _TYPES = {"ssh-rsa": "rsa", "ssh-ed25519": "ed25519"}
 _RFC_4716 = "---- BEGIN SSH2 PUBLIC KEY ----"
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A key pair with its EC2 id and tags."""
-
-    pair: KeyPair
-    ec2_id: str
-    tags: Mapping[str, str]
-
-
-def resource_of(pair: KeyPair) -> uuid.UUID:
-    """Return a UUID for a key pair, whose own id is a number."""
-    return uuid.UUID(int=pair.pk)
-
-
-def _owned(context: RequestContext, resources: Collection[uuid.UUID]) -> Collection[uuid.UUID]:
-    return {resource_of(pair) for pair in compute.key_pairs_for(context)} & set(resources)
-
-
-owned.register(KIND, _owned)
+owned.register(KIND, compute.own_key_pairs)
 
 
 @action(
@@ -68,7 +48,7 @@ def create(call: Call) -> dict[str, Any]:
     if call.get("KeyFormat", "pem") != "pem":
         raise errors.unsupported("Private keys are created in the format pem; puttygen turns one into a ppk")
     pair, private = create_key_pair(call.context, call.arguments["KeyName"], algorithm=call.get("KeyType", "rsa"))
-    tags.write(call, KIND, [resource_of(pair)], wanted)
+    tags.write(call, KIND, [names.key_of(pair)], wanted)
     return _answer(pair, wanted) | {"KeyMaterial": _pem(private or "")}
 
 
@@ -88,31 +68,56 @@ def import_(call: Call) -> dict[str, Any]:
         if error.field != "public_key":
             raise
         raise Ec2Error("InvalidKeyPair.Format", error.message) from error
-    tags.write(call, KIND, [resource_of(pair)], wanted)
+    tags.write(call, KIND, [names.key_of(pair)], wanted)
     return _answer(pair, wanted)
 
 
-@action(
-    "DescribeKeyPairs",
-    "os_compute_api:os-keypairs:index",
-    takes="KeyNames KeyPairIds IncludePublicKey Filters",
-)
-def describe(call: Call) -> dict[str, Any]:
-    """List the user's key pairs: all key pairs, or those with the specified names and ids."""
-    pairs = sorted(compute.key_pairs_for(call.context), key=lambda pair: (pair.created_at, pair.pk))
-    by_name = call.get("KeyNames", [])
-    missing = set(by_name) - {pair.name for pair in pairs}
-    if missing:
-        raise Ec2Error(KIND.missing, f"The key pair '{min(missing)[:120]}' does not exist")
-    by_id = call.get("KeyPairIds", [])
-    if by_name or by_id:
-        named = {pair.pk for pair in names.chosen(KIND, by_id, pairs, resource_of)} if by_id else set()
-        pairs = [pair for pair in pairs if pair.pk in named or pair.name in by_name]
-    resources = [resource_of(pair) for pair in pairs]
+def _rows(call: Call) -> QuerySet[KeyPair]:
+    """Return the key pairs with the specified names or ids, by default all key pairs of the user. Raises Ec2Error."""
+    rows, by_name, by_id = compute.own_key_pairs(call.context), call.get("KeyNames", []), call.get("KeyPairIds", [])
+    named = names.with_names(rows, "name", by_name, _no_such_name)
+    given = [pair.pk for pair in names.those(KIND, by_id, rows)] if by_id else []
+    return rows.filter(pk__in=given) | named if by_name else rows.filter(pk__in=given) if by_id else rows
+
+
+def _no_such_name(name: str) -> Ec2Error:
+    return Ec2Error(KIND.missing, f"The key pair '{name[:120]}' does not exist")
+
+
+def _shapes(call: Call, pairs: Sequence[KeyPair]) -> list[Shape]:
+    resources = [names.key_of(pair) for pair in pairs]
     known, tagged = ids.ids_of(KIND.prefix, resources), tag_records.tags_of(KIND.prefix, resources)
-    rows = [Row(pair, known[key], tagged.get(key, {})) for pair, key in zip(pairs, resources, strict=True)]
-    shown = _FILTERS.passing(rows, call.get("Filters", []))
-    return {"KeyPairs": [_shape(row, with_key=call.get("IncludePublicKey", False)) for row in shown]}
+    return [
+        {
+            "KeyName": pair.name,
+            "KeyPairId": known[key],
+            "KeyType": _TYPES.get(_first_word(pair)),
+            "KeyFingerprint": _fingerprint(pair),
+            "CreateTime": pair.created_at,
+            "PublicKey": pair.public_key if call.get("IncludePublicKey", False) else None,
+            "Tags": tags.shape(tagged.get(key, {})),
+        }
+        for pair, key in zip(pairs, resources, strict=True)
+    ]
+
+
+describe(
+    Described(
+        action="DescribeKeyPairs",
+        rule="os_compute_api:os-keypairs:index",
+        member="KeyPairs",
+        kind=KIND,
+        paged=False,
+        takes="KeyNames KeyPairIds IncludePublicKey",
+        rows=_rows,
+        shape=_shapes,
+        filters={
+            "key-pair-id": Column("KeyPairId", "pk", KIND),
+            "key-name": Column("KeyName", "name"),
+            "fingerprint": "KeyFingerprint",
+        },
+    )
+)
 
 
 @action("DeleteKeyPair", "os_compute_api:os-keypairs:delete", takes="KeyName KeyPairId")
@@ -124,14 +129,14 @@ def delete(call: Call) -> dict[str, Any]:
     if ec2_id is not None:
         names.check_form(KIND, [ec2_id])
         meant = ids.resources_of(KIND.prefix, [ec2_id]).get(ec2_id)
-        name = next((pair.name for pair in compute.key_pairs_for(call.context) if resource_of(pair) == meant), None)
+        name = next((pair.name for pair in compute.key_pairs_for(call.context) if names.key_of(pair) == meant), None)
         if name is None:
             return {"Return": True}
     try:
         pair = compute.key_pair_for(call.context, name)
     except NotFoundError:
         return {"Return": True}
-    known = ids.id_of(KIND.prefix, resource_of(pair))
+    known = ids.id_of(KIND.prefix, names.key_of(pair))
     delete_key_pair(call.context, name)
     return {"Return": True, "KeyPairId": known}
 
@@ -139,32 +144,10 @@ def delete(call: Call) -> dict[str, Any]:
 def _answer(pair: KeyPair, wanted: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
     return {
         "KeyName": pair.name,
-        "KeyPairId": ids.id_of(KIND.prefix, resource_of(pair)),
+        "KeyPairId": ids.id_of(KIND.prefix, names.key_of(pair)),
         "KeyFingerprint": _fingerprint(pair),
         "Tags": tags.shape(wanted.get(KIND.resource_type, {})),
     }
-
-
-def _shape(row: Row, *, with_key: bool) -> dict[str, Any]:
-    return {
-        "KeyName": row.pair.name,
-        "KeyPairId": row.ec2_id,
-        "KeyType": _TYPES.get(_first_word(row.pair)),
-        "KeyFingerprint": _fingerprint(row.pair),
-        "CreateTime": row.pair.created_at,
-        "PublicKey": row.pair.public_key if with_key else None,
-        "Tags": tags.shape(row.tags),
-    }
-
-
-_FILTERS: Filterable[Row] = Filterable(
-    {
-        "key-pair-id": lambda row: row.ec2_id,
-        "key-name": lambda row: row.pair.name,
-        "fingerprint": lambda row: _fingerprint(row.pair),
-    },
-    tags=lambda row: row.tags,
-)
 
 
 def _first_word(pair: KeyPair) -> str:

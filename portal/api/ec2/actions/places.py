@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from django.db.models import QuerySet
+
 from portal.api.ec2 import names
-from portal.api.ec2.filters import Filterable
-from portal.api.ec2.paging import page
+from portal.api.ec2.describe import NOTHING, Column, Described, Listed, Shape, describe
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
@@ -20,33 +21,28 @@ ALIAS = "ec2:alias"
 NO_OPT_IN = "opt-in-not-required"
 
 
-@action(
-    "DescribeRegions", "identity:list_regions", takes="RegionNames AllRegions Filters", missing="InvalidParameterValue"
-)
-def describe_regions(call: Call) -> dict[str, Any]:
-    """List the only region of this cloud."""
-    regions = [{"RegionName": call.region, "Endpoint": call.endpoint, "OptInStatus": NO_OPT_IN}]
+def _regions(call: Call) -> list[Shape]:
+    """Return the only region of this cloud."""
     _check_known("region", call.get("RegionNames", []), [call.region], "InvalidParameterValue")
-    return {"Regions": _REGION_FILTERS.passing(regions, call.get("Filters", []))}
+    return [{"RegionName": call.region, "Endpoint": call.endpoint, "OptInStatus": NO_OPT_IN}]
 
 
-_REGION_FILTERS: Filterable[dict[str, Any]] = Filterable(
-    {
-        "region-name": lambda region: region["RegionName"],
-        "endpoint": lambda region: region["Endpoint"],
-        "opt-in-status": lambda region: region["OptInStatus"],
-    }
+describe(
+    Listed(
+        action="DescribeRegions",
+        rule="identity:list_regions",
+        member="Regions",
+        takes="RegionNames AllRegions",
+        paged=False,
+        items=_regions,
+        filters={"region-name": "RegionName", "endpoint": "Endpoint", "opt-in-status": "OptInStatus"},
+    )
 )
 
 
-@action(
-    "DescribeAvailabilityZones",
-    "os_compute_api:os-availability-zone:list",
-    takes="ZoneNames ZoneIds AllAvailabilityZones Filters",
-)
-def describe_availability_zones(call: Call) -> dict[str, Any]:
-    """List the zones that have a host."""
-    zones: list[dict[str, Any]] = [
+def _zones(call: Call) -> list[Shape]:
+    """Return the zones that have a host."""
+    zones: list[Shape] = [
         {
             "ZoneName": zone,
             "ZoneId": zone,
@@ -66,21 +62,29 @@ def describe_availability_zones(call: Call) -> dict[str, Any]:
         wanted = call.get(name, [])
         _check_known("availability zone", wanted, known, "InvalidParameterValue")
         zones = [zone for zone in zones if not wanted or zone["ZoneName"] in wanted]
-    return {"AvailabilityZones": _ZONE_FILTERS.passing(zones, call.get("Filters", []))}
+    return zones
 
 
-_ZONE_FILTERS: Filterable[dict[str, Any]] = Filterable(
-    {
-        "zone-name": lambda zone: zone["ZoneName"],
-        "zone-id": lambda zone: zone["ZoneId"],
-        "state": lambda zone: zone["State"],
-        "region-name": lambda zone: zone["RegionName"],
-        "group-name": lambda zone: zone["GroupName"],
-        "group-long-name": lambda zone: zone["GroupLongName"],
-        "zone-type": lambda zone: zone["ZoneType"],
-        "opt-in-status": lambda zone: zone["OptInStatus"],
-        "message": lambda zone: [],
-    }
+describe(
+    Listed(
+        action="DescribeAvailabilityZones",
+        rule="os_compute_api:os-availability-zone:list",
+        member="AvailabilityZones",
+        takes="ZoneNames ZoneIds AllAvailabilityZones",
+        paged=False,
+        items=_zones,
+        filters={
+            "zone-name": "ZoneName",
+            "zone-id": "ZoneId",
+            "state": "State",
+            "region-name": "RegionName",
+            "group-name": "GroupName",
+            "group-long-name": "GroupLongName",
+            "zone-type": "ZoneType",
+            "opt-in-status": "OptInStatus",
+            "message": NOTHING,
+        },
+    )
 )
 
 
@@ -100,22 +104,14 @@ def aliases_of(flavor: Flavor) -> list[str]:
     return [name.strip() for name in str(flavor.extra_specs.get(ALIAS, "")).split(",") if name.strip()]
 
 
-@action(
-    "DescribeInstanceTypes",
-    "novella:flavors:index",
-    takes="InstanceTypes Filters MaxResults NextToken",
-    missing="InvalidInstanceType",
-)
-def describe_instance_types(call: Call) -> dict[str, Any]:
-    """List the flavors that the project may use."""
-    flavors = compute.flavors_for(call.context)
-    wanted = call.get("InstanceTypes", [])
-    names = {flavor.name for flavor in flavors} | {alias for flavor in flavors for alias in aliases_of(flavor)}
-    _check_known("instance type", wanted, names, "InvalidInstanceType")
-    chosen = [each for each in flavors if not wanted or {each.name, *aliases_of(each)} & set(wanted)]
-    shapes = _TYPE_FILTERS.passing([_type(flavor) for flavor in chosen], call.get("Filters", []))
-    shown, token = page(call, shapes, lambda shape: (shape["InstanceType"], ""))
-    return {"InstanceTypes": shown, "NextToken": token}
+def _flavors(call: Call) -> QuerySet[Flavor]:
+    """Return the flavors that the project may use, or those with the specified names or aliases. Raises Ec2Error."""
+    rows, wanted = compute.visible_flavors(call.context), set(call.get("InstanceTypes", []))
+    if not wanted:
+        return rows
+    types = {flavor.pk: {flavor.name, *aliases_of(flavor)} for flavor in rows}
+    _check_known("instance type", call.get("InstanceTypes"), set().union(*types.values()), "InvalidInstanceType")
+    return rows.filter(pk__in=[key for key, each in types.items() if each & wanted])
 
 
 def _type(flavor: Flavor) -> dict[str, Any]:
@@ -153,53 +149,62 @@ def _type(flavor: Flavor) -> dict[str, Any]:
     return shape
 
 
-_TYPE_FILTERS: Filterable[dict[str, Any]] = Filterable(
-    {
-        "instance-type": lambda shape: shape["InstanceType"],
-        "current-generation": lambda shape: shape["CurrentGeneration"],
-        "free-tier-eligible": lambda shape: shape["FreeTierEligible"],
-        "bare-metal": lambda shape: shape["BareMetal"],
-        "hibernation-supported": lambda shape: shape["HibernationSupported"],
-        "burstable-performance-supported": lambda shape: shape["BurstablePerformanceSupported"],
-        "dedicated-hosts-supported": lambda shape: shape["DedicatedHostsSupported"],
-        "instance-storage-supported": lambda shape: shape["InstanceStorageSupported"],
-        "instance-storage-info.total-size-in-gb": lambda shape: shape.get("InstanceStorageInfo", {}).get(
-            "TotalSizeInGB"
-        ),
-        "memory-info.size-in-mib": lambda shape: shape["MemoryInfo"]["SizeInMiB"],
-        "vcpu-info.default-vcpus": lambda shape: shape["VCpuInfo"]["DefaultVCpus"],
-        "processor-info.supported-architecture": lambda shape: shape["ProcessorInfo"]["SupportedArchitectures"],
-        "supported-root-device-type": lambda shape: shape["SupportedRootDeviceTypes"],
-        "supported-usage-class": lambda shape: shape["SupportedUsageClasses"],
-        "supported-virtualization-type": lambda shape: shape["SupportedVirtualizationTypes"],
-        "network-info.ipv6-supported": lambda shape: shape["NetworkInfo"]["Ipv6Supported"],
-    }
+describe(
+    Described(
+        action="DescribeInstanceTypes",
+        rule="novella:flavors:index",
+        member="InstanceTypes",
+        takes="InstanceTypes",
+        missing="InvalidInstanceType",
+        rows=_flavors,
+        shape=lambda call, flavors: [_type(flavor) for flavor in flavors],
+        order=("name",),
+        tags=None,
+        filters={
+            "instance-type": Column("InstanceType", "name"),
+            "current-generation": "CurrentGeneration",
+            "free-tier-eligible": "FreeTierEligible",
+            "bare-metal": "BareMetal",
+            "hibernation-supported": "HibernationSupported",
+            "burstable-performance-supported": "BurstablePerformanceSupported",
+            "dedicated-hosts-supported": "DedicatedHostsSupported",
+            "instance-storage-supported": "InstanceStorageSupported",
+            "instance-storage-info.total-size-in-gb": "InstanceStorageInfo.TotalSizeInGB",
+            "memory-info.size-in-mib": Column("MemoryInfo.SizeInMiB", "memory_mb"),
+            "vcpu-info.default-vcpus": Column("VCpuInfo.DefaultVCpus", "vcpus"),
+            "processor-info.supported-architecture": "ProcessorInfo.SupportedArchitectures",
+            "supported-root-device-type": "SupportedRootDeviceTypes",
+            "supported-usage-class": "SupportedUsageClasses",
+            "supported-virtualization-type": "SupportedVirtualizationTypes",
+            "network-info.ipv6-supported": "NetworkInfo.Ipv6Supported",
+        },
+    )
 )
 
 
-@action(
-    "DescribeInstanceTypeOfferings",
-    "os_compute_api:os-availability-zone:list",
-    takes="LocationType Filters MaxResults NextToken",
-)
-def describe_instance_type_offerings(call: Call) -> dict[str, Any]:
-    """List the flavors by location: the region, or every zone. All zones have the same flavors."""
+def _offerings(call: Call) -> list[Shape]:
+    """Return the flavors by location: the region, or every zone. All zones have the same flavors."""
     where = call.get("LocationType", "region")
     if where not in {"region", "availability-zone", "availability-zone-id"}:
         raise errors.invalid_value("LocationType", where)
     places = [call.region] if where == "region" else hosts.availability_zones()
-    rows = [
+    return [
         {"InstanceType": flavor.name, "LocationType": where, "Location": place}
         for flavor in compute.flavors_for(call.context)
         for place in places
     ]
-    rows = _OFFERING_FILTERS.passing(rows, call.get("Filters", []))
-    shown, token = page(call, rows, lambda row: (row["InstanceType"], row["Location"]))
-    return {"InstanceTypeOfferings": shown, "NextToken": token}
 
 
-_OFFERING_FILTERS: Filterable[dict[str, Any]] = Filterable(
-    {"instance-type": lambda row: row["InstanceType"], "location": lambda row: row["Location"]}
+describe(
+    Listed(
+        action="DescribeInstanceTypeOfferings",
+        rule="os_compute_api:os-availability-zone:list",
+        member="InstanceTypeOfferings",
+        takes="LocationType",
+        items=_offerings,
+        order=("InstanceType", "Location"),
+        filters={"instance-type": "InstanceType", "location": "Location"},
+    )
 )
 
 

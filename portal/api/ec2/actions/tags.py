@@ -1,11 +1,13 @@
 """Tags: CreateTags, DeleteTags, DescribeTags."""
 
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
+from django.db.models import Q
+
 from portal.api.ec2 import names, owned, tags
-from portal.api.ec2.filters import Filterable
-from portal.api.ec2.paging import described
+from portal.api.ec2.describe import Column, Described, Narrowed, Shape, describe
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
@@ -15,9 +17,6 @@ from provisioning.ec2.models import Ec2Tag
 
 MOST_RESOURCES = 1000
 _TYPES = {kind.prefix: kind.resource_type for kind in names.KINDS}
-_ORDER = ("kind", "resource_id", "key")
-Row = tuple[Ec2Tag, str]
-"""A tag and the EC2 id of its resource."""
 
 
 @action("CreateTags", "novella:ec2:tags:create", takes="Resources Tags")
@@ -42,40 +41,55 @@ def delete_tags(call: Call) -> dict[str, Any]:
     return {}
 
 
-@action("DescribeTags", "novella:ec2:tags:list", takes="Filters MaxResults NextToken")
-def describe_tags(call: Call) -> dict[str, Any]:
-    """List the tags of the project's resources. Tags of deleted resources are omitted; they are stored until they are
-    purged.
-    """
-
-    def shaped(found: list[Ec2Tag]) -> list[Row | None]:
-        by_kind: dict[str, set[uuid.UUID]] = {}
-        for tag in found:
-            by_kind.setdefault(tag.kind, set()).add(tag.resource_id)
-        there = {kind: set(owned.lookups[kind](call.context, by_kind[kind])) for kind in owned.lookups.keys() & by_kind}
-        known = ids.ids_of_all(there)
-        return [
-            (tag, known[tag.kind][tag.resource_id]) if tag.resource_id in there.get(tag.kind, ()) else None
-            for tag in found
-        ]
-
-    rows = tag_records.tags_in(call.project_id)
-    shown, token = described(call, names.INSTANCE, (), rows, shaped, _FILTERS, order=_ORDER)
-    return {"Tags": [_shape(*row) for row in shown], "NextToken": token}
+def _shapes(call: Call, found: Sequence[Ec2Tag]) -> list[Shape | None]:
+    """Return the representations of tags. Tags of deleted resources are stored until their purge, and hidden."""
+    by_kind: dict[str, set[uuid.UUID]] = {}
+    for tag in found:
+        by_kind.setdefault(tag.kind, set()).add(tag.resource_id)
+    there = {kind: owned.among(call.context, kind, by_kind[kind]) for kind in owned.kinds.keys() & by_kind}
+    known = ids.ids_of_all(there)
+    return [
+        {
+            "ResourceId": known[tag.kind][tag.resource_id],
+            "ResourceType": _TYPES[tag.kind],
+            "Key": tag.key,
+            "Value": tag.value,
+        }
+        if tag.resource_id in there.get(tag.kind, ())
+        else None
+        for tag in found
+    ]
 
 
-def _shape(tag: Ec2Tag, ec2_id: str) -> dict[str, Any]:
-    return {"ResourceId": ec2_id, "ResourceType": _TYPES[tag.kind], "Key": tag.key, "Value": tag.value}
+def _of_types(types: Sequence[str]) -> Q:
+    return Q(kind__in=[prefix for prefix, resource_type in _TYPES.items() if resource_type in types])
 
 
-_FILTERS: Filterable[Row] = Filterable(
-    {
-        "key": lambda row: row[0].key,
-        "value": lambda row: row[0].value,
-        "resource-id": lambda row: row[1],
-        "resource-type": lambda row: _TYPES[row[0].kind],
-    },
-    tags=lambda row: {row[0].key: row[0].value},
+def _of_resources(given: Sequence[str]) -> Q:
+    found = Q(pk__in=[])
+    for prefix in owned.kinds:
+        wanted = [each for each in given if ids.is_id(prefix, each)]
+        if wanted:
+            found |= Q(kind=prefix, resource_id__in=ids.resources_of(prefix, wanted).values())
+    return found
+
+
+describe(
+    Described(
+        action="DescribeTags",
+        rule="novella:ec2:tags:list",
+        member="Tags",
+        rows=lambda call: tag_records.tags_in(call.project_id).filter(kind__in=owned.kinds),
+        shape=_shapes,
+        order=("kind", "resource_id", "key"),
+        tags="",
+        filters={
+            "key": Column("Key", "key"),
+            "value": Column("Value", "value"),
+            "resource-id": Narrowed("ResourceId", _of_resources, exact=True),
+            "resource-type": Narrowed("ResourceType", _of_types, exact=True),
+        },
+    )
 )
 
 
@@ -88,7 +102,7 @@ def _targets(call: Call) -> list[tuple[str, uuid.UUID]]:
         raise Ec2Error("InvalidParameterValue", f"A request may name {MOST_RESOURCES} resources at most")
     by_kind: dict[str, list[str]] = {}
     for text in given:
-        prefix = next((kind for kind in owned.lookups if ids.is_id(kind, text)), None)
+        prefix = next((kind for kind in owned.kinds if ids.is_id(kind, text)), None)
         if prefix is None:
             raise Ec2Error("InvalidID", f"The ID '{text[:120]}' is not valid")
         by_kind.setdefault(prefix, []).append(text)
@@ -96,7 +110,7 @@ def _targets(call: Call) -> list[tuple[str, uuid.UUID]]:
     for prefix, texts in by_kind.items():
         kind = next(each for each in names.KINDS if each.prefix == prefix)
         wanted = names.resources(kind, texts)
-        own = set(owned.lookups[prefix](call.context, set(wanted.values())))
+        own = owned.among(call.context, prefix, wanted.values())
         strange = [text for text in texts if wanted[text] not in own]
         if strange:
             raise names.not_found(kind, strange)

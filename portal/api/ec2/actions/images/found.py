@@ -1,7 +1,6 @@
 """The image that a request specifies."""
 
-import uuid
-from collections.abc import Collection
+from django.db.models import QuerySet
 
 from portal.api.ec2 import names, owned
 from portal.api.ec2.protocol.errors import Ec2Error
@@ -27,10 +26,9 @@ def own_image_of(call: Call, ec2_id: str) -> Image:
     return image
 
 
-def _own(context: RequestContext, resources: Collection[uuid.UUID]) -> Collection[uuid.UUID]:
+def _own(context: RequestContext) -> QuerySet[Image]:
     project = context.project_id or NOBODY
-    rows = images_of_use(project, listed=False).filter(project_id=project, pk__in=resources)
-    return set(rows.values_list("pk", flat=True))
+    return images_of_use(project, listed=False).filter(project_id=project)
 
 
 owned.register(names.IMAGE, _own)

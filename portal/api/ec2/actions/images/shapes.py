@@ -66,6 +66,12 @@ def _server_of(image: Image) -> uuid.UUID | None:
     return read_id(image.properties.get("instance_uuid"))
 
 
+def image_shapes(call: Call, images: Sequence[Image]) -> list[dict[str, Any]]:
+    """Return the representations of images."""
+    known = related(call, images)
+    return [image_shape(call, image, known) for image in images]
+
+
 def image_shape(call: Call, image: Image, related: Related) -> dict[str, Any]:
     """Return the representation of an image in DescribeImages."""
     disks, own = disks_named_by(image), image.project_id == call.project_id

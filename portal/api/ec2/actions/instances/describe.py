@@ -1,16 +1,17 @@
 """DescribeInstances and DescribeInstanceStatus."""
 
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from django.db.models import Q
 from django.utils import timezone
 
-from portal.api.ec2 import names, paging
+from portal.api.ec2 import names
 from portal.api.ec2.actions.instances import related as reading
 from portal.api.ec2.actions.instances import shapes, states
-from portal.api.ec2.actions.instances.filtered import FILTERS, STATUS_FILTERS, Found
-from portal.api.ec2.protocol import errors
-from portal.api.ec2.registry import Call, action
+from portal.api.ec2.describe import NOTHING, Always, Column, Described, Filter, Narrowed, Shape, describe, under
+from portal.api.ec2.registry import Call
 from provisioning.compute.models import Instance
 from provisioning.compute.selectors import is_alive
 from provisioning.compute.states import VmState
@@ -20,58 +21,164 @@ _ORDER = ("created_at", "reservation_id", "launch_index", "id")
 """This order keeps the instances of one launch adjacent."""
 
 
-@action(
-    "DescribeInstances",
-    "os_compute_api:servers:detail",
-    takes="InstanceIds Filters MaxResults NextToken IncludeManagedResources",
-)
-def describe_instances(call: Call) -> dict[str, Any]:
-    """Show the project's instances grouped by launch, including instances terminated in the last hour."""
-    given = call.get("InstanceIds", [])
-    if given and call.get("MaxResults"):
-        raise errors.combination("The parameter instancesSet cannot be used with the parameter maxResults")
-    rows = reading.visible_rows(call.context)
-    shown, token = paging.described(call, names.INSTANCE, given, rows, _shaped, FILTERS, _ORDER)
-    groups = groupby(shown, key=lambda each: each.instance.reservation_id)
-    return {"Reservations": [_reservation(list(members)) for _, members in groups], "NextToken": token}
-
-
-def _reservation(members: list[Found]) -> dict[str, Any]:
-    instance = members[0].instance
-    return {
-        "ReservationId": instance.reservation_id,
-        "OwnerId": instance.project_id.hex,
-        "Groups": [],
-        "Instances": [each.shape for each in members],
-    }
-
-
-def _shaped(instances: list[Instance]) -> list[Found]:
+def _reservations(call: Call, instances: Sequence[Instance]) -> list[Shape]:
+    """Return each instance in a reservation of its own."""
     related = reading.related(instances)
-    return [Found(instance, shapes.instance_shape(instance, related)) for instance in instances]
+    return [shapes.reservation([instance], related) for instance in instances]
 
 
-@action(
-    "DescribeInstanceStatus",
-    "os_compute_api:servers:detail",
-    takes="InstanceIds Filters MaxResults NextToken IncludeAllInstances",
+def _of_launches(reservations: list[Shape]) -> list[Shape]:
+    """Return one reservation for the instances of each launch."""
+    launches = [list(members) for _, members in groupby(reservations, key=lambda each: each["ReservationId"])]
+    return [
+        members[0] | {"Instances": [instance for each in members for instance in each["Instances"]]}
+        for members in launches
+    ]
+
+
+_ASSOCIATION: dict[str, Filter] = {
+    "association.ip-owner-id": "Association.IpOwnerId",
+    "association.public-dns-name": "Association.PublicDnsName",
+    "association.public-ip": "Association.PublicIp",
+}
+_OF_INTERFACES: dict[str, Filter] = {
+    **under(
+        "PrivateIpAddresses[]",
+        {"primary": "Primary", "private-ip-address": "PrivateIpAddress", **_ASSOCIATION},
+        prefix="addresses.",
+    ),
+    **_ASSOCIATION,
+    **under(
+        "Attachment",
+        {
+            "attach-time": "AttachTime",
+            "attachment-id": "AttachmentId",
+            "delete-on-termination": "DeleteOnTermination",
+            "device-index": "DeviceIndex",
+            "status": "Status",
+        },
+        prefix="attachment.",
+    ),
+    "attachment.instance-owner-id": "OwnerId",
+    "description": "Description",
+    "group-id": "Groups[].GroupId",
+    "group-name": "Groups[].GroupName",
+    "ipv6-addresses.ipv6-address": "Ipv6Addresses[].Ipv6Address",
+    "mac-address": "MacAddress",
+    "network-interface-id": "NetworkInterfaceId",
+    "owner-id": "OwnerId",
+    "private-ip-address": "PrivateIpAddress",
+    "source-dest-check": "SourceDestCheck",
+    "status": "Status",
+    "subnet-id": "SubnetId",
+    "vpc-id": "VpcId",
+}
+
+
+def _with_interfaces(read: Callable[[Shape], object]) -> Filter:
+    """Return a filter on a value of the instance that only instances with interfaces have."""
+
+    def reader(item: Mapping[str, Any]) -> object:
+        (instance,) = item["Instances"]
+        return read(instance) if instance["NetworkInterfaces"] else None
+
+    return reader
+
+
+_OF_INSTANCES: dict[str, Filter] = {
+    "architecture": "Architecture",
+    "availability-zone": "Placement.AvailabilityZone",
+    "block-device-mapping.device-name": "BlockDeviceMappings[].DeviceName",
+    **under(
+        "BlockDeviceMappings[].Ebs",
+        {
+            "attach-time": "AttachTime",
+            "delete-on-termination": "DeleteOnTermination",
+            "status": "Status",
+            "volume-id": Column("VolumeId", "block_devices__volume_id", names.VOLUME),
+        },
+        prefix="block-device-mapping.",
+    ),
+    "dns-name": "PublicDnsName",
+    "ebs-optimized": "EbsOptimized",
+    "image-id": "ImageId",
+    "instance-id": Column("InstanceId", "pk", names.INSTANCE),
+    "instance-state-code": Narrowed("State.Code", states.condition_of_codes, exact=True),
+    "instance-state-name": Narrowed("State.Name", states.condition, exact=True),
+    "instance-type": "InstanceType",
+    "instance.group-id": "SecurityGroups[].GroupId",
+    "instance.group-name": "SecurityGroups[].GroupName",
+    "ip-address": "PublicIpAddress",
+    "ipv6-address": "Ipv6Address",
+    "key-name": Column("KeyName", "key_name"),
+    "launch-index": Column("AmiLaunchIndex", "launch_index"),
+    "launch-time": "LaunchTime",
+    "monitoring-state": "Monitoring.State",
+    "network-interface.availability-zone": "Placement.AvailabilityZone",
+    **under("NetworkInterfaces[]", _OF_INTERFACES, prefix="network-interface."),
+    "private-dns-name": "PrivateDnsName",
+    "private-ip-address": "PrivateIpAddress",
+    "reason": "StateTransitionReason",
+    "root-device-name": "RootDeviceName",
+    "root-device-type": "RootDeviceType",
+    "source-dest-check": "SourceDestCheck",
+    "state-reason-code": "StateReason.Code",
+    "state-reason-message": "StateReason.Message",
+    "subnet-id": "SubnetId",
+    "tenancy": "Placement.Tenancy",
+    "virtualization-type": "VirtualizationType",
+    "vpc-id": "VpcId",
+}
+describe(
+    Described(
+        action="DescribeInstances",
+        rule="os_compute_api:servers:detail",
+        member="Reservations",
+        kind=names.INSTANCE,
+        ids="InstanceIds",
+        ids_exclude_pages=True,
+        takes="IncludeManagedResources",
+        rows=lambda call: reading.visible_rows(call.context),
+        shape=_reservations,
+        collect=_of_launches,
+        order=_ORDER,
+        tags="Instances[].Tags",
+        filters={
+            **under("Instances[]", _OF_INSTANCES),
+            "owner-id": Column("OwnerId", "project_id"),
+            "reservation-id": Column("ReservationId", "reservation_id"),
+            "ena-support": Always(value=False),
+            "enclave-options.enabled": Always(value=False),
+            "hibernation-options.configured": Always(value=False),
+            "network-interface.attachment.instance-id": _with_interfaces(lambda instance: instance["InstanceId"]),
+            "network-interface.network-card-index": _with_interfaces(lambda instance: 0),
+            "network-interface.requester-managed": _with_interfaces(lambda instance: False),
+            **dict.fromkeys(
+                (
+                    *("capacity-reservation-id", "client-token", "host-id", "hypervisor", "iam-instance-profile.arn"),
+                    *("iam-instance-profile.id", "instance-lifecycle", "kernel-id", "outpost-arn"),
+                    *("placement-group-name", "placement-partition-number", "platform", "product-code"),
+                    *("product-code.type", "ramdisk-id", "requester-id", "spot-instance-request-id"),
+                ),
+                NOTHING,
+            ),
+        },
+    )
 )
-def describe_instance_status(call: Call) -> dict[str, Any]:
-    """Show the status of the running instances, with ``IncludeAllInstances`` of all instances, and of their hosts."""
-    every, given = call.get("IncludeAllInstances", False), call.get("InstanceIds", [])
 
-    def shaped(instances: list[Instance]) -> list[Found | None]:
-        known = ids.ids_of(names.INSTANCE.prefix, [instance.id for instance in instances])
-        return [
-            Found(instance, _status(instance, known[instance.id]))
-            if every or states.name_of(instance) == states.RUNNING
-            else None
-            for instance in instances
-        ]
 
-    rows = reading.visible_rows(call.context)
-    shown, token = paging.described(call, names.INSTANCE, given, rows, shaped, STATUS_FILTERS, _ORDER)
-    return {"InstanceStatuses": [each.shape for each in shown], "NextToken": token}
+def _asked(call: Call) -> Q | None:
+    """Return a condition that the running instances fulfil, unless all are requested."""
+    return None if call.get("IncludeAllInstances", False) else states.condition([states.RUNNING])
+
+
+def _statuses(call: Call, instances: Sequence[Instance]) -> list[Shape | None]:
+    every = call.get("IncludeAllInstances", False)
+    known = ids.ids_of(names.INSTANCE.prefix, [instance.id for instance in instances])
+    return [
+        _status(instance, known[instance.id]) if every or states.name_of(instance) == states.RUNNING else None
+        for instance in instances
+    ]
 
 
 def _status(instance: Instance, ec2_id: str) -> dict[str, Any]:
@@ -95,3 +202,30 @@ def _check(status: str, *, running: bool) -> dict[str, Any]:
         return {"Status": "not-applicable", "Details": []}
     passed = "passed" if status == "ok" else "failed"
     return {"Status": status, "Details": [{"Name": "reachability", "Status": passed}]}
+
+
+describe(
+    Described(
+        action="DescribeInstanceStatus",
+        rule="os_compute_api:servers:detail",
+        member="InstanceStatuses",
+        kind=names.INSTANCE,
+        ids="InstanceIds",
+        takes="IncludeAllInstances",
+        rows=lambda call: reading.visible_rows(call.context),
+        among=_asked,
+        shape=_statuses,
+        order=_ORDER,
+        tags=None,
+        filters={
+            "availability-zone": "AvailabilityZone",
+            "instance-state-code": Narrowed("InstanceState.Code", states.condition_of_codes, exact=True),
+            "instance-state-name": Narrowed("InstanceState.Name", states.condition, exact=True),
+            "instance-status.status": "InstanceStatus.Status",
+            "instance-status.reachability": "InstanceStatus.Details[].Status",
+            "system-status.status": "SystemStatus.Status",
+            "system-status.reachability": "SystemStatus.Details[].Status",
+            "event.code": NOTHING,
+        },
+    )
+)

@@ -1,7 +1,7 @@
 """Instances that a caller may see, and the related records of their representation."""
 
 import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -51,21 +51,14 @@ class Related:
     """Instance or disk → values from client requests (``ec2.given``)."""
 
 
-def visible(context: RequestContext, keys: Collection[uuid.UUID] | None = None) -> list[Instance]:
-    """Return the project's instances, including instances terminated in the last hour. With ``keys``, only these
-    instances are returned.
-    """
-    return selectors.with_ended(context, timezone.now() - SHOWN_AFTER_END, ids=keys)
-
-
 def visible_rows(context: RequestContext) -> QuerySet[Instance]:
-    """Return the project's instances, as ``visible`` does, as a queryset for paging."""
+    """Return the project's instances, including instances terminated in the last hour."""
     return selectors.rows_with_ended(context, timezone.now() - SHOWN_AFTER_END)
 
 
 def wanted(call: Call, given: Sequence[str]) -> list[Instance]:
-    """Return the instances with these ids in the order of the ids, or all instances without ids. Raises Ec2Error."""
-    return names.fetched(names.INSTANCE, given, lambda keys: visible(call.context, keys), lambda instance: instance.id)
+    """Return the instances with these ids in the order of the ids. Raises Ec2Error."""
+    return names.those(names.INSTANCE, given, visible_rows(call.context))
 
 
 def related(instances: Sequence[Instance]) -> Related:
@@ -112,8 +105,4 @@ def related(instances: Sequence[Instance]) -> Related:
     )
 
 
-def _owned(context: RequestContext, resources: Iterable[uuid.UUID]) -> set[uuid.UUID]:
-    return {instance.id for instance in visible(context, set(resources))}
-
-
-owned.register(names.INSTANCE, _owned)
+owned.register(names.INSTANCE, visible_rows)

@@ -4,6 +4,10 @@ A failed launch is ``terminated``, as EC2 has no error state. Every server that 
 stopped, suspended, paused and shelved servers.
 """
 
+from collections.abc import Sequence
+
+from django.db.models import Q
+
 from provisioning.compute.models import Instance
 from provisioning.compute.states import PowerState, TaskState, VmState
 
@@ -38,15 +42,14 @@ _OF_STATE = {
     VmState.SUSPENDED: STOPPED,
     VmState.SHELVED: STOPPED,
     VmState.SHELVED_OFFLOADED: STOPPED,
-    VmState.SOFT_DELETED: TERMINATED,
-    VmState.DELETED: TERMINATED,
 }
 _ON = (PowerState.RUNNING, PowerState.PAUSED)
+_GONE = (VmState.DELETED, VmState.SOFT_DELETED)
 
 
 def name_of(instance: Instance) -> str:
     """Return EC2's name of the instance's state."""
-    if instance.vm_state in (VmState.DELETED, VmState.SOFT_DELETED):
+    if instance.vm_state in _GONE:
         return TERMINATED
     task = _OF_TASK.get(TaskState(instance.task_state)) if instance.task_state else None
     if task is not None:
@@ -55,6 +58,26 @@ def name_of(instance: Instance) -> str:
         return TERMINATED
     known = _OF_STATE.get(VmState(instance.vm_state))
     return known or (RUNNING if instance.power_state in _ON else STOPPED)
+
+
+def condition(states: Sequence[str]) -> Q:
+    """Return the condition of instances in one of these states, as ``name_of`` returns it."""
+    gone, launched = Q(vm_state__in=_GONE), Q(launched_at__isnull=False)
+    stable = Q(vm_state__in=[state for state, name in _OF_STATE.items() if name in states])
+    if TERMINATED in states:
+        stable |= Q(vm_state=VmState.ERROR) & ~launched
+    if RUNNING in states:
+        stable |= Q(vm_state=VmState.ERROR, power_state__in=_ON) & launched
+    if STOPPED in states:
+        stable |= Q(vm_state=VmState.ERROR) & ~Q(power_state__in=_ON) & launched
+    tasks = Q(task_state__in=[task for task, name in _OF_TASK.items() if name in states])
+    found = ~gone & (tasks | (stable & ~Q(task_state__in=_OF_TASK)))
+    return found | gone if TERMINATED in states else found
+
+
+def condition_of_codes(codes: Sequence[str]) -> Q:
+    """Return the condition of instances whose state has one of these codes."""
+    return condition([name for name, code in CODES.items() if str(code) in codes])
 
 
 def shape(name: str) -> dict[str, object]:

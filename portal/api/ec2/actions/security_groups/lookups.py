@@ -55,7 +55,7 @@ class Groups:
         """Return the project's group with this name. Raises Ec2Error if no group or more than one has it."""
         own = self._own(name)
         if not own:
-            raise Ec2Error(names.GROUP.missing, f"The security group '{name[:255]}' does not exist")
+            raise no_such_name(name)
         if len(own) > 1:
             msg = f"Several security groups are named '{name[:255]}'. Name one by its id."
             raise Ec2Error("InvalidParameterValue", msg)
@@ -125,12 +125,5 @@ def permissions_of(group: SecurityGroup, *, egress: bool | None = None) -> list[
     return [OfGroup(group, each) for each in every if egress is None or each.permission.egress == egress]
 
 
-def chosen_by_name(call: Call, groups: Sequence[SecurityGroup], wanted: Sequence[str]) -> list[SecurityGroup]:
-    """Return the project's groups with these names, or all groups without names. Raises Ec2Error."""
-    if not wanted:
-        return list(groups)
-    own = [group for group in groups if group.project_id == call.project_id and group.name in wanted]
-    missing = [name for name in wanted if name not in {group.name for group in own}]
-    if missing:
-        raise Ec2Error(names.GROUP.missing, f"The security group '{missing[0][:255]}' does not exist")
-    return own
+def no_such_name(name: str) -> Ec2Error:
+    return Ec2Error(names.GROUP.missing, f"The security group '{name[:255]}' does not exist")

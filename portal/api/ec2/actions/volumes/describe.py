@@ -1,84 +1,53 @@
 """DescribeVolumes, DescribeVolumeAttribute and ModifyVolumeAttribute."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from django.db.models import QuerySet
-
-from portal.api.ec2 import names, paging
-from portal.api.ec2.actions.volumes import shapes
+from portal.api.ec2 import names
+from portal.api.ec2.actions.volumes import shapes, states
 from portal.api.ec2.actions.volumes.found import volume_of, volumes_of
-from portal.api.ec2.filters import Filterable
+from portal.api.ec2.describe import NOTHING, Always, Column, Described, Narrowed, describe, under
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.registry import Call, action
 from provisioning.ec2 import ids
-from provisioning.volumes.models import Volume
 
-
-class Found(NamedTuple):
-    """A volume and its representation."""
-
-    volume: Volume
-    shape: dict[str, Any]
-
-
-def listed(
-    call: Call,
-    rows: QuerySet[Volume],
-    shape: Callable[[list[Volume]], Sequence[Found | None]],
-    filters: Filterable[Found],
-) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the representations of the requested volumes and the token of the next page. Raises Ec2Error."""
-    given = call.get("VolumeIds", [])
-    if given and call.get("MaxResults"):
-        raise errors.combination("The parameter VolumeIds cannot be used with the parameter MaxResults")
-    shown, token = paging.described(call, names.VOLUME, given, rows, shape, filters)
-    return [each.shape for each in shown], token
-
-
-@action(
-    "DescribeVolumes",
-    "volume:get_all",
-    takes="VolumeIds Filters MaxResults NextToken",
-    passes_over="IncludeManagedResources",
-)
-def describe_volumes(call: Call) -> dict[str, Any]:
-    """List the project's volumes."""
-    shown, token = listed(call, volumes_of(call.context), _shaped, _FILTERS)
-    return {"Volumes": shown, "NextToken": token}
-
-
-def _shaped(volumes: list[Volume]) -> list[Found]:
-    related = shapes.related(volumes)
-    return [Found(volume, shapes.volume_shape(volume, related)) for volume in volumes]
-
-
-def _attached(name: str) -> Any:
-    return lambda found: [each[name] for each in found.shape["Attachments"]]
-
-
-_FILTERS: Filterable[Found] = Filterable(
-    {
-        "attachment.attach-time": _attached("AttachTime"),
-        "attachment.delete-on-termination": _attached("DeleteOnTermination"),
-        "attachment.device": _attached("Device"),
-        "attachment.instance-id": _attached("InstanceId"),
-        "attachment.status": _attached("State"),
-        "availability-zone": lambda found: found.shape["AvailabilityZone"],
-        "availability-zone-id": lambda found: found.shape["AvailabilityZoneId"],
-        "create-time": lambda found: found.shape["CreateTime"],
-        "encrypted": lambda found: found.shape["Encrypted"],
-        "fast-restored": lambda found: False,
-        "multi-attach-enabled": lambda found: found.shape["MultiAttachEnabled"],
-        "operator.managed": lambda found: False,
-        "operator.principal": lambda found: [],
-        "size": lambda found: found.shape["Size"],
-        "snapshot-id": lambda found: found.shape["SnapshotId"] or None,
-        "status": lambda found: found.shape["State"],
-        "volume-id": lambda found: found.shape["VolumeId"],
-        "volume-type": lambda found: found.shape["VolumeType"],
-    },
-    tags=lambda found: {tag["Key"]: tag["Value"] for tag in found.shape["Tags"]},
+describe(
+    Described(
+        action="DescribeVolumes",
+        rule="volume:get_all",
+        member="Volumes",
+        kind=names.VOLUME,
+        ids="VolumeIds",
+        ids_exclude_pages=True,
+        ignored="IncludeManagedResources",
+        rows=lambda call: volumes_of(call.context),
+        shape=lambda call, volumes: shapes.volume_shapes(volumes),
+        filters={
+            **under(
+                "Attachments[]",
+                {
+                    "attach-time": "AttachTime",
+                    "delete-on-termination": "DeleteOnTermination",
+                    "device": "Device",
+                    "instance-id": Column("InstanceId", "attachments__instance_id", names.INSTANCE),
+                    "status": "State",
+                },
+                prefix="attachment.",
+            ),
+            "availability-zone": Column("AvailabilityZone", "availability_zone"),
+            "availability-zone-id": Column("AvailabilityZoneId", "availability_zone"),
+            "create-time": "CreateTime",
+            "encrypted": "Encrypted",
+            "fast-restored": Always(value=False),
+            "multi-attach-enabled": "MultiAttachEnabled",
+            "operator.managed": Always(value=False),
+            "operator.principal": NOTHING,
+            "size": Column("Size", "size_gb"),
+            "snapshot-id": Column("SnapshotId", "source_snapshot_id", names.SNAPSHOT),
+            "status": Narrowed("State", states.condition),
+            "volume-id": Column("VolumeId", "pk", names.VOLUME),
+            "volume-type": "VolumeType",
+        },
+    )
 )
 
 

@@ -1,8 +1,5 @@
 """Volumes, snapshots and instances of the caller's project by EC2 id."""
 
-import uuid
-from collections.abc import Collection
-
 from django.db.models import QuerySet
 
 from portal.api.ec2 import names, owned
@@ -43,13 +40,5 @@ def instance_of(call: Call, ec2_id: str) -> Instance:
     return instance
 
 
-def _own_volumes(context: RequestContext, resources: Collection[uuid.UUID]) -> Collection[uuid.UUID]:
-    return set(visible_volumes(context).filter(id__in=resources).values_list("id", flat=True))
-
-
-def _own_snapshots(context: RequestContext, resources: Collection[uuid.UUID]) -> Collection[uuid.UUID]:
-    return set(visible_snapshots(context).filter(id__in=resources).values_list("id", flat=True))
-
-
-owned.register(names.VOLUME, _own_volumes)
-owned.register(names.SNAPSHOT, _own_snapshots)
+owned.register(names.VOLUME, visible_volumes)
+owned.register(names.SNAPSHOT, visible_snapshots)

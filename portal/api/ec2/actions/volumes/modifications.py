@@ -1,12 +1,14 @@
 """ModifyVolume and DescribeVolumesModifications."""
 
+from collections.abc import Sequence
 from typing import Any
 
+from django.db.models import QuerySet
+
 from portal.api.ec2 import names
-from portal.api.ec2.actions.volumes.describe import Found, listed
 from portal.api.ec2.actions.volumes.found import volume_of, volumes_of
 from portal.api.ec2.actions.volumes.shapes import NO_TYPE
-from portal.api.ec2.filters import Filterable
+from portal.api.ec2.describe import NOTHING, Column, Described, describe
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
@@ -51,21 +53,13 @@ def modify_volume(call: Call) -> dict[str, Any]:
     return {"VolumeModification": _shape(volume, row, ec2_id) | types}
 
 
-@action(
-    "DescribeVolumesModifications",
-    "volume:get_all",
-    takes="VolumeIds Filters MaxResults NextToken",
-    passes_over="IncludeManagedResources",
-)
-def describe_volumes_modifications(call: Call) -> dict[str, Any]:
-    """Show the last ModifyVolume request of each volume and its progress."""
-    rows, named = volumes_of(call.context).select_related("modification"), bool(call.get("VolumeIds"))
-    rows = rows if named else rows.filter(modification__isnull=False)
-    shown, token = listed(call, rows, _shaped, _FILTERS)
-    return {"VolumesModifications": shown, "NextToken": token}
+def _rows(call: Call) -> QuerySet[Volume]:
+    """Return the volumes with a modification. With ids, return all volumes: `_shapes` rejects the others."""
+    rows = volumes_of(call.context).select_related("modification")
+    return rows if call.get("VolumeIds") else rows.filter(modification__isnull=False)
 
 
-def _shaped(volumes: list[Volume]) -> list[Found]:
+def _shapes(volumes: Sequence[Volume]) -> list[dict[str, Any]]:
     """Return the modifications of volumes. Raises Ec2Error for a volume without a modification."""
     known = ids.ids_of(names.VOLUME.prefix, [volume.id for volume in volumes])
     never = [known[volume.id] for volume in volumes if _row(volume) is None]
@@ -73,7 +67,7 @@ def _shaped(volumes: list[Volume]) -> list[Found]:
         raise Ec2Error("InvalidVolumeModification.NotFound", f"Modification for volume '{never[0]}' does not exist.")
     asked = {key: each.get(given.MODIFICATION, {}) for key, each in given.values_of(known).items()}
     return [
-        Found(volume, _shape(volume, row, known[volume.id]) | asked.get(volume.id, {}))
+        _shape(volume, row, known[volume.id]) | asked.get(volume.id, {})
         for volume in volumes
         if (row := _row(volume)) is not None
     ]
@@ -102,18 +96,30 @@ def _shape(volume: Volume, row: VolumeModification, ec2_id: str) -> dict[str, An
     }
 
 
-_FILTERS: Filterable[Found] = Filterable(
-    {
-        "modification-state": lambda found: found.shape["ModificationState"],
-        "original-iops": lambda found: [],
-        "original-size": lambda found: found.shape["OriginalSize"],
-        "original-volume-type": lambda found: found.shape["OriginalVolumeType"],
-        "originalMultiAttachEnabled": lambda found: found.shape["OriginalMultiAttachEnabled"],
-        "start-time": lambda found: found.shape["StartTime"],
-        "target-iops": lambda found: [],
-        "target-size": lambda found: found.shape["TargetSize"],
-        "target-volume-type": lambda found: found.shape["TargetVolumeType"],
-        "targetMultiAttachEnabled": lambda found: found.shape["TargetMultiAttachEnabled"],
-        "volume-id": lambda found: found.shape["VolumeId"],
-    }
+describe(
+    Described(
+        action="DescribeVolumesModifications",
+        rule="volume:get_all",
+        member="VolumesModifications",
+        kind=names.VOLUME,
+        ids="VolumeIds",
+        ids_exclude_pages=True,
+        ignored="IncludeManagedResources",
+        rows=_rows,
+        shape=lambda call, volumes: _shapes(volumes),
+        tags=None,
+        filters={
+            "modification-state": "ModificationState",
+            "original-iops": NOTHING,
+            "original-size": Column("OriginalSize", "modification__original_size_gb"),
+            "original-volume-type": "OriginalVolumeType",
+            "originalMultiAttachEnabled": "OriginalMultiAttachEnabled",
+            "start-time": "StartTime",
+            "target-iops": NOTHING,
+            "target-size": Column("TargetSize", "modification__target_size_gb"),
+            "target-volume-type": "TargetVolumeType",
+            "targetMultiAttachEnabled": "TargetMultiAttachEnabled",
+            "volume-id": Column("VolumeId", "pk", names.VOLUME),
+        },
+    )
 )

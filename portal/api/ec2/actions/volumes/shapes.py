@@ -53,6 +53,12 @@ def _known(kind: names.Kind, resources: Iterable[uuid.UUID | None]) -> dict[uuid
     return ids.ids_of(kind.prefix, (each for each in resources if each is not None))
 
 
+def volume_shapes(volumes: Sequence[Volume]) -> list[dict[str, Any]]:
+    """Return the representations of volumes."""
+    known = related(volumes)
+    return [volume_shape(volume, known) for volume in volumes]
+
+
 def volume_shape(volume: Volume, related: Related) -> dict[str, Any]:
     """Return the representation of a volume in DescribeVolumes and CreateVolume."""
     return {

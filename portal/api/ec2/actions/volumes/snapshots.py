@@ -1,29 +1,22 @@
 """CreateSnapshot, DeleteSnapshot, DescribeSnapshots and DescribeSnapshotAttribute."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
-from portal.api.ec2 import names, owned, paging, tags
+from django.db.models import Q
+
+from portal.api.ec2 import names, owned, tags
 from portal.api.ec2.actions.volumes import shapes
 from portal.api.ec2.actions.volumes.found import snapshot_of, volume_of
-from portal.api.ec2.filters import Filterable
-from portal.api.ec2.protocol import errors
+from portal.api.ec2.describe import NOTHING, Column, Described, describe
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
 from provisioning.compute.launch.registered_images import images_naming
 from provisioning.ec2 import ids
 from provisioning.volumes import services
-from provisioning.volumes.models import Snapshot
 from provisioning.volumes.selectors.access import visible_snapshots
 from provisioning.volumes.states import SnapshotStatus
 
 KIND = names.SNAPSHOT
-
-
-class Found(NamedTuple):
-    """A snapshot and its representation."""
-
-    snapshot: Snapshot
-    shape: dict[str, Any]
 
 
 @action(
@@ -62,44 +55,39 @@ def delete_snapshot(call: Call) -> dict[str, Any]:
     return {}
 
 
-@action(
-    "DescribeSnapshots",
-    "volume:get_all_snapshots",
-    takes="SnapshotIds OwnerIds RestorableByUserIds Filters MaxResults NextToken",
-)
-def describe_snapshots(call: Call) -> dict[str, Any]:
-    """List the project's snapshots; snapshots are not shared between projects."""
-    given = call.get("SnapshotIds", [])
-    if given and call.get("MaxResults"):
-        raise errors.combination("The parameter SnapshotIds cannot be used with the parameter MaxResults")
+def _asked(call: Call) -> Q | None:
+    """Return a condition that no snapshot fulfils if another project is named: snapshots are not shared."""
     asked = [wanted for name in ("OwnerIds", "RestorableByUserIds") if (wanted := call.get(name, []))]
-    mine = all(owned.is_named(call, wanted) for wanted in asked)
-
-    def shaped(snapshots: list[Snapshot]) -> list[Found | None]:
-        found = zip(snapshots, shapes.snapshot_shapes(snapshots), strict=True)
-        return [Found(*each) if mine else None for each in found]
-
-    rows = visible_snapshots(call.context)
-    shown, token = paging.described(call, KIND, given, rows if mine or given else rows.none(), shaped, _FILTERS)
-    return {"Snapshots": [each.shape for each in shown], "NextToken": token}
+    return None if all(owned.is_named(call, wanted) for wanted in asked) else Q(pk__in=[])
 
 
-_FILTERS: Filterable[Found] = Filterable(
-    {
-        "description": lambda found: found.shape["Description"],
-        "encrypted": lambda found: found.shape["Encrypted"],
-        "owner-alias": lambda found: [],
-        "owner-id": lambda found: found.shape["OwnerId"],
-        "progress": lambda found: found.shape["Progress"],
-        "snapshot-id": lambda found: found.shape["SnapshotId"],
-        "start-time": lambda found: found.shape["StartTime"],
-        "status": lambda found: found.shape["State"],
-        "storage-tier": lambda found: found.shape["StorageTier"],
-        "transfer-type": lambda found: [],
-        "volume-id": lambda found: found.shape["VolumeId"],
-        "volume-size": lambda found: found.shape["VolumeSize"],
-    },
-    tags=lambda found: {tag["Key"]: tag["Value"] for tag in found.shape["Tags"]},
+describe(
+    Described(
+        action="DescribeSnapshots",
+        rule="volume:get_all_snapshots",
+        member="Snapshots",
+        kind=KIND,
+        ids="SnapshotIds",
+        ids_exclude_pages=True,
+        takes="OwnerIds RestorableByUserIds",
+        rows=lambda call: visible_snapshots(call.context),
+        among=_asked,
+        shape=lambda call, snapshots: shapes.snapshot_shapes(snapshots),
+        filters={
+            "description": Column("Description", "description"),
+            "encrypted": "Encrypted",
+            "owner-alias": NOTHING,
+            "owner-id": Column("OwnerId", "project_id"),
+            "progress": "Progress",
+            "snapshot-id": Column("SnapshotId", "pk", KIND),
+            "start-time": "StartTime",
+            "status": "State",
+            "storage-tier": "StorageTier",
+            "transfer-type": NOTHING,
+            "volume-id": Column("VolumeId", "volume_id", names.VOLUME),
+            "volume-size": Column("VolumeSize", "size_gb"),
+        },
+    )
 )
 
 

@@ -1,5 +1,9 @@
 """EC2's states of volumes, attachments and snapshots. EC2 has fewer states than the Block Storage API."""
 
+from collections.abc import Sequence
+
+from django.db.models import Q
+
 from provisioning.volumes.models import Attachment, Snapshot, Volume
 from provisioning.volumes.states import AttachStatus, SnapshotStatus, VolumeStatus
 
@@ -42,6 +46,19 @@ def of_volume(volume: Volume) -> str:
     if volume.attachments.all():
         return IN_USE
     return CREATING if status in _BEING_WRITTEN else AVAILABLE
+
+
+def condition(states: Sequence[str]) -> Q:
+    """Return a condition of columns that all volumes in one of these states fulfil."""
+    found = Q(pk__in=[])
+    for state in states:
+        if state == CREATING:
+            found |= Q(status__in=_BEING_WRITTEN)
+        elif state in {AVAILABLE, IN_USE}:
+            found |= ~Q(status__in=_OWN)
+        else:
+            found |= Q(status__in=[status for status, name in _OWN.items() if name == state])
+    return found
 
 
 def of_attachment(attachment: Attachment) -> str:

@@ -1,15 +1,14 @@
 """DescribeVolumeStatus: whether the data of a volume can be reached."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.utils import timezone
 
 from portal.api.ec2 import names
 from portal.api.ec2.actions.volumes import states
-from portal.api.ec2.actions.volumes.describe import Found, listed
 from portal.api.ec2.actions.volumes.found import volumes_of
-from portal.api.ec2.filters import Filterable
-from portal.api.ec2.registry import Call, action
+from portal.api.ec2.describe import NOTHING, Column, Described, describe
 from provisioning.ec2 import ids
 from provisioning.volumes.models import Volume
 from provisioning.volumes.selectors.pools import is_up
@@ -17,21 +16,9 @@ from provisioning.volumes.selectors.pools import is_up
 _IO = {"ok": "passed", "impaired": "failed", "insufficient-data": "insufficient-data"}
 
 
-@action(
-    "DescribeVolumeStatus",
-    "volume:get_all",
-    takes="VolumeIds Filters MaxResults NextToken",
-    passes_over="IncludeManagedResources",
-)
-def describe_volume_status(call: Call) -> dict[str, Any]:
-    """Show the status of each volume and whether a host of its pool is up."""
-    shown, token = listed(call, volumes_of(call.context), _shaped, _FILTERS)
-    return {"VolumeStatuses": shown, "NextToken": token}
-
-
-def _shaped(volumes: list[Volume]) -> list[Found]:
+def _shapes(volumes: Sequence[Volume]) -> list[dict[str, Any]]:
     known = ids.ids_of(names.VOLUME.prefix, [volume.id for volume in volumes])
-    return [Found(volume, _shape(volume, known[volume.id])) for volume in volumes]
+    return [_shape(volume, known[volume.id]) for volume in volumes]
 
 
 def _shape(volume: Volume, ec2_id: str) -> dict[str, Any]:
@@ -61,20 +48,31 @@ def _status(volume: Volume) -> str:
     return "ok" if volume.pool is not None and is_up(volume.pool, timezone.now()) else "impaired"
 
 
-_NOTHING = (
-    *("action.code", "action.description", "action.event-id"),
-    *("attachment-status.instance-id", "attachment-status.io-performance"),
-    *("event.description", "event.event-id", "event.event-type", "event.not-after", "event.not-before"),
-)
-"""Filters on attributes that no volume has."""
-_FILTERS: Filterable[Found] = Filterable(
-    {
-        "availability-zone": lambda found: found.shape["AvailabilityZone"],
-        "volume-status.status": lambda found: found.shape["VolumeStatus"]["Status"],
-        "volume-status.details-name": lambda found: [each["Name"] for each in found.shape["VolumeStatus"]["Details"]],
-        "volume-status.details-status": lambda found: [
-            each["Status"] for each in found.shape["VolumeStatus"]["Details"]
-        ],
-        **dict.fromkeys(_NOTHING, lambda found: []),
-    }
+describe(
+    Described(
+        action="DescribeVolumeStatus",
+        rule="volume:get_all",
+        member="VolumeStatuses",
+        kind=names.VOLUME,
+        ids="VolumeIds",
+        ids_exclude_pages=True,
+        ignored="IncludeManagedResources",
+        rows=lambda call: volumes_of(call.context),
+        shape=lambda call, volumes: _shapes(volumes),
+        tags=None,
+        filters={
+            "availability-zone": Column("AvailabilityZone", "availability_zone"),
+            "volume-status.status": "VolumeStatus.Status",
+            "volume-status.details-name": "VolumeStatus.Details[].Name",
+            "volume-status.details-status": "VolumeStatus.Details[].Status",
+            **dict.fromkeys(
+                (
+                    *("action.code", "action.description", "action.event-id"),
+                    *("attachment-status.instance-id", "attachment-status.io-performance"),
+                    *("event.description", "event.event-id", "event.event-type", "event.not-after", "event.not-before"),
+                ),
+                NOTHING,
+            ),
+        },
+    )
 )

@@ -1,17 +1,15 @@
 """Internet gateways: the connection of a VPC's router to the external network."""
 
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from portal.api.ec2 import names, owned, tags
 from portal.api.ec2.actions.vpcs.lookups import enforce, vpc_to_change
-from portal.api.ec2.filters import Filterable
-from portal.api.ec2.paging import page
+from portal.api.ec2.describe import Column, Described, Shape, describe
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
-from provisioning.common.context import RequestContext
 from provisioning.ec2 import ids
 from provisioning.ec2 import tags as tag_records
 from provisioning.network import services as network
@@ -19,12 +17,13 @@ from provisioning.network.models import InternetGateway, Network, Router
 from provisioning.network.selectors.routing import external_networks_for
 from provisioning.network.selectors.vpcs import (
     VpcNetwork,
-    gateways_for,
+    gateway_of,
+    gateway_rows_for,
+    networks_of_routers,
     vpcs_for,
 )
 from provisioning.network.services.routing import internet_gateways as services
 
-Shape = dict[str, Any]
 NOT_ATTACHED = "Gateway.NotAttached"
 
 
@@ -97,8 +96,12 @@ def delete_internet_gateway(call: Call) -> dict[str, Any]:
 def _named(call: Call) -> InternetGateway:
     """Return the gateway of the request. Raises Ec2Error."""
     given = call.arguments["InternetGatewayId"]
-    (gateway,) = names.chosen(names.GATEWAY, [given], gateways_for(call.context), lambda each: each.id)
-    return to_change(gateway)
+    return to_change(gateway_named(call, given))
+
+
+def gateway_named(call: Call, ec2_id: str) -> InternetGateway:
+    """Return a gateway of the project, which may not be stored. Raises Ec2Error."""
+    return gateway_of(names.one(names.GATEWAY, ec2_id, gateway_rows_for(call.context)))
 
 
 def to_change(gateway: InternetGateway) -> InternetGateway:
@@ -108,24 +111,10 @@ def to_change(gateway: InternetGateway) -> InternetGateway:
     return gateway
 
 
-@action(
-    "DescribeInternetGateways",
-    "get_router",
-    takes="InternetGatewayIds Filters MaxResults NextToken",
-    missing=names.GATEWAY.missing,
-)
-def describe_internet_gateways(call: Call) -> dict[str, Any]:
-    """List the project's gateways; an attached gateway has the VPCs of its router."""
-    wanted = call.get("InternetGatewayIds", [])
-    every = names.chosen(names.GATEWAY, wanted, gateways_for(call.context), lambda gateway: gateway.id)
-    found = shapes(every, vpcs_for(call.context))
-    places = {
-        shape["InternetGatewayId"]: (gateway.created_at.isoformat(), str(gateway.id))
-        for gateway, shape in zip(every, found, strict=True)
-    }
-    found = _FILTERS.passing(found, call.get("Filters", []))
-    shown, token = page(call, found, lambda shape: places[shape["InternetGatewayId"]])
-    return {"InternetGateways": shown, "NextToken": token}
+def _shapes(call: Call, rows: Sequence[InternetGateway | Router]) -> list[Shape]:
+    gateways = [gateway_of(row) for row in rows]
+    routers = [gateway.router_id for gateway in gateways if gateway.router_id]
+    return shapes(gateways, vpcs_for(call.context, networks_of_routers(routers)) if routers else [])
 
 
 def shapes(every: Sequence[InternetGateway], vpcs: Sequence[VpcNetwork]) -> list[Shape]:
@@ -151,19 +140,21 @@ def shapes(every: Sequence[InternetGateway], vpcs: Sequence[VpcNetwork]) -> list
     ]
 
 
-_FILTERS: Filterable[Shape] = Filterable(
-    {
-        "attachment.state": lambda shape: [each["State"] for each in shape["Attachments"]],
-        "attachment.vpc-id": lambda shape: [each["VpcId"] for each in shape["Attachments"]],
-        "internet-gateway-id": lambda shape: shape["InternetGatewayId"],
-        "owner-id": lambda shape: shape["OwnerId"],
-    },
-    tags=tags.of_shape,
+describe(
+    Described(
+        action="DescribeInternetGateways",
+        rule="get_router",
+        member="InternetGateways",
+        kind=names.GATEWAY,
+        ids="InternetGatewayIds",
+        rows=lambda call: gateway_rows_for(call.context),
+        shape=_shapes,
+        filters={
+            "attachment.state": "Attachments[].State",
+            "attachment.vpc-id": "Attachments[].VpcId",
+            "internet-gateway-id": Column("InternetGatewayId", "pk", names.GATEWAY),
+            "owner-id": Column("OwnerId", "project_id"),
+        },
+    )
 )
-
-
-def _owned(context: RequestContext, wanted: Collection[uuid.UUID]) -> list[uuid.UUID]:
-    return [gateway.id for gateway in gateways_for(context) if gateway.id in wanted]
-
-
-owned.register(names.GATEWAY, _owned)
+owned.register(names.GATEWAY, gateway_rows_for)

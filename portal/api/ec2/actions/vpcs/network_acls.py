@@ -2,23 +2,17 @@
 traffic.
 """
 
-import uuid
-from collections.abc import Collection, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Sequence
 
 from portal.api.ec2 import names, owned, tags
-from portal.api.ec2.filters import Filterable
-from portal.api.ec2.paging import described
-from portal.api.ec2.registry import Call, action
-from provisioning.common.context import RequestContext
-from provisioning.common.ids import NOBODY
+from portal.api.ec2.describe import NOTHING, Column, Described, Shape, describe, under
+from portal.api.ec2.registry import Call
 from provisioning.ec2 import ids
 from provisioning.ec2 import tags as tag_records
 from provisioning.network.models import Network
+from provisioning.network.selectors.visibility import own
 from provisioning.network.selectors.vpcs import vpc_networks_for
 
-Shape = dict[str, Any]
 ENTRIES = [
     {"RuleNumber": number, "RuleAction": verdict, "Protocol": "-1", "Egress": egress, place: everywhere}
     for egress in (True, False)
@@ -29,19 +23,6 @@ ENTRIES = [
         (32768, "deny", "Ipv6CidrBlock", "::/0"),
     )
 ]
-
-
-@action(
-    "DescribeNetworkAcls",
-    "get_network",
-    takes="NetworkAclIds Filters MaxResults NextToken",
-    missing=names.ACL.missing,
-)
-def describe_network_acls(call: Call) -> dict[str, Any]:
-    """List the default ACL of each VPC that the caller may see."""
-    rows = vpc_networks_for(call.context).prefetch_related("subnets")
-    shown, token = described(call, names.ACL, call.get("NetworkAclIds", []), rows, partial(_shapes, call), _FILTERS)
-    return {"NetworkAcls": shown, "NextToken": token}
 
 
 def _shapes(call: Call, every: Sequence[Network]) -> list[Shape]:
@@ -71,41 +52,43 @@ def _shapes(call: Call, every: Sequence[Network]) -> list[Shape]:
     ]
 
 
-def _associated(name: str) -> Any:
-    return lambda shape: [each[name] for each in shape["Associations"]]
-
-
-def _entry(name: str) -> Any:
-    return lambda shape: [each.get(name) for each in shape["Entries"]]
-
-
-_FILTERS: Filterable[Shape] = Filterable(
-    {
-        "association.association-id": _associated("NetworkAclAssociationId"),
-        "association.network-acl-id": _associated("NetworkAclId"),
-        "association.subnet-id": _associated("SubnetId"),
-        "default": lambda shape: shape["IsDefault"],
-        "entry.cidr": _entry("CidrBlock"),
-        "entry.egress": _entry("Egress"),
-        "entry.icmp.code": lambda shape: [],
-        "entry.icmp.type": lambda shape: [],
-        "entry.ipv6-cidr": _entry("Ipv6CidrBlock"),
-        "entry.port-range.from": lambda shape: [],
-        "entry.port-range.to": lambda shape: [],
-        "entry.protocol": _entry("Protocol"),
-        "entry.rule-action": _entry("RuleAction"),
-        "entry.rule-number": _entry("RuleNumber"),
-        "network-acl-id": lambda shape: shape["NetworkAclId"],
-        "owner-id": lambda shape: shape["OwnerId"],
-        "vpc-id": lambda shape: shape["VpcId"],
-    },
-    tags=tags.of_shape,
+describe(
+    Described(
+        action="DescribeNetworkAcls",
+        rule="get_network",
+        member="NetworkAcls",
+        kind=names.ACL,
+        ids="NetworkAclIds",
+        rows=lambda call: vpc_networks_for(call.context).prefetch_related("subnets"),
+        shape=_shapes,
+        filters={
+            **under(
+                "Associations[]",
+                {
+                    "association-id": "NetworkAclAssociationId",
+                    "network-acl-id": "NetworkAclId",
+                    "subnet-id": Column("SubnetId", "subnets__pk", names.SUBNET),
+                },
+                prefix="association.",
+            ),
+            "default": "IsDefault",
+            **under(
+                "Entries[]",
+                {
+                    "cidr": "CidrBlock",
+                    "egress": "Egress",
+                    "ipv6-cidr": "Ipv6CidrBlock",
+                    "protocol": "Protocol",
+                    "rule-action": "RuleAction",
+                    "rule-number": "RuleNumber",
+                    **dict.fromkeys(("icmp.code", "icmp.type", "port-range.from", "port-range.to"), NOTHING),
+                },
+                prefix="entry.",
+            ),
+            "network-acl-id": Column("NetworkAclId", "pk", names.ACL),
+            "owner-id": Column("OwnerId", "project_id"),
+            "vpc-id": Column("VpcId", "pk", names.VPC),
+        },
+    )
 )
-
-
-def _owned(context: RequestContext, wanted: Collection[uuid.UUID]) -> list[uuid.UUID]:
-    rows = vpc_networks_for(context).filter(pk__in=wanted, project_id=context.project_id or NOBODY)
-    return list(rows.values_list("pk", flat=True))
-
-
-owned.register(names.ACL, _owned)
+owned.register(names.ACL, lambda context: vpc_networks_for(context).filter(own(context)))

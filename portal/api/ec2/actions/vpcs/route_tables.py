@@ -6,20 +6,18 @@ routers to its network.
 """
 
 import uuid
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
+
+from django.db.models import Q
 
 from portal.api.ec2 import names, owned, tags
 from portal.api.ec2.actions.vpcs.lookups import enforce, subnet_named, table_named
-from portal.api.ec2.filters import Filterable
-from portal.api.ec2.paging import described
+from portal.api.ec2.describe import Column, Described, Narrowed, Shape, describe, under
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
-from provisioning.common.context import RequestContext
-from provisioning.common.ids import NOBODY
 from provisioning.ec2 import given, ids
 from provisioning.ec2 import tags as tag_records
 from provisioning.network import services
@@ -27,24 +25,21 @@ from provisioning.network.addressing import network_of
 from provisioning.network.models import InternetGateway, Port, Router
 from provisioning.network.records.owners import COMPUTE
 from provisioning.network.selectors.routing import routers_for
+from provisioning.network.selectors.visibility import own
 from provisioning.network.selectors.vpcs import (
     Table,
     gateways_for,
     hops,
     networks_of_routers,
+    routers_of_networks,
     table_routers_for,
     tables_of,
     vpcs_for,
 )
 from provisioning.network.services.routing.internet_gateways import EVERYWHERE
 
-Shape = dict[str, Any]
 LOCAL = "local"
 ASSOCIATED = {"State": "associated"}
-
-
-Shown = tuple[Shape, Sequence[str]]
-"""A table and the ids of all VPCs of its router."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,26 +63,18 @@ class Known:
     tags: Mapping[uuid.UUID, Mapping[str, str]]
 
 
-@action(
-    "DescribeRouteTables",
-    "get_router",
-    takes="RouteTableIds Filters MaxResults NextToken",
-    missing=names.ROUTE_TABLE.missing,
-)
-def describe_route_tables(call: Call) -> dict[str, Any]:
-    """List the routers of the VPCs that the caller may see, with their routes and subnets."""
-    given, rows = call.get("RouteTableIds", []), table_routers_for(call.context)
-    shown, token = described(call, names.ROUTE_TABLE, given, rows, partial(_shaped, call), _FILTERS)
-    return {"RouteTables": [shape for shape, _ in shown], "NextToken": token}
+def _routers_of_vpcs(given: Sequence[str]) -> Q:
+    vpcs = [each for each in given if ids.is_id(names.VPC.prefix, each)]
+    return Q(pk__in=routers_of_networks(ids.resources_of(names.VPC.prefix, vpcs).values()))
 
 
-def _shaped(call: Call, routers: Sequence[Router]) -> list[Shown]:
+def _shapes(call: Call, routers: Sequence[Router]) -> list[Shape]:
     """Return routers as route tables; whether a router is the main table depends on the routers of its networks."""
     networks = networks_of_routers([router.id for router in routers])
     tables = {table.router.id: table for table in tables_of(vpcs_for(call.context, networks))}
     every = [tables[router.id] for router in routers]
     known = _known(call, every)
-    return [(_shape(table, known), [known.vpcs[vpc.network.id] for vpc in table.vpcs]) for table in every]
+    return [_shape(table, known) for table in every]
 
 
 def _known(call: Call, every: Sequence[Table]) -> Known:
@@ -123,6 +110,7 @@ def _shape(table: Table, known: Known) -> Shape:
     return {
         "RouteTableId": ec2_id,
         "VpcId": known.vpcs[table.vpcs[0].network.id],
+        "_VpcIds": [known.vpcs[vpc.network.id] for vpc in table.vpcs],
         "OwnerId": table.router.project_id.hex,
         "Associations": [
             {"RouteTableId": ec2_id, "AssociationState": ASSOCIATED, **each} for each in _associations(table, known)
@@ -191,27 +179,43 @@ def reachable(router: Router) -> list[str]:
     return [EVERYWHERE[is_ipv6] for is_ipv6 in sorted(versions)]
 
 
-_FILTERS: Filterable[Shown] = Filterable(
-    {
-        "association.main": lambda each: [shown["Main"] for shown in each[0]["Associations"]],
-        "association.route-table-association-id": lambda each: [
-            shown["RouteTableAssociationId"] for shown in each[0]["Associations"]
-        ],
-        "association.route-table-id": lambda each: [shown["RouteTableId"] for shown in each[0]["Associations"]],
-        "association.subnet-id": lambda each: [shown.get("SubnetId") for shown in each[0]["Associations"]],
-        "owner-id": lambda each: each[0]["OwnerId"],
-        "route-table-id": lambda each: each[0]["RouteTableId"],
-        "route.destination-cidr-block": lambda each: [shown.get("DestinationCidrBlock") for shown in each[0]["Routes"]],
-        "route.destination-ipv6-cidr-block": lambda each: [
-            shown.get("DestinationIpv6CidrBlock") for shown in each[0]["Routes"]
-        ],
-        "route.gateway-id": lambda each: [shown.get("GatewayId") for shown in each[0]["Routes"]],
-        "route.instance-id": lambda each: [shown.get("InstanceId") for shown in each[0]["Routes"]],
-        "route.origin": lambda each: [shown["Origin"] for shown in each[0]["Routes"]],
-        "route.state": lambda each: [shown["State"] for shown in each[0]["Routes"]],
-        "vpc-id": lambda each: each[1],
-    },
-    tags=lambda each: tags.of_shape(each[0]),
+describe(
+    Described(
+        action="DescribeRouteTables",
+        rule="get_router",
+        member="RouteTables",
+        kind=names.ROUTE_TABLE,
+        ids="RouteTableIds",
+        rows=lambda call: table_routers_for(call.context),
+        shape=_shapes,
+        filters={
+            **under(
+                "Associations[]",
+                {
+                    "main": "Main",
+                    "route-table-association-id": "RouteTableAssociationId",
+                    "route-table-id": "RouteTableId",
+                    "subnet-id": "SubnetId",
+                },
+                prefix="association.",
+            ),
+            "owner-id": Column("OwnerId", "project_id"),
+            "route-table-id": Column("RouteTableId", "pk", names.ROUTE_TABLE),
+            **under(
+                "Routes[]",
+                {
+                    "destination-cidr-block": "DestinationCidrBlock",
+                    "destination-ipv6-cidr-block": "DestinationIpv6CidrBlock",
+                    "gateway-id": "GatewayId",
+                    "instance-id": "InstanceId",
+                    "origin": "Origin",
+                    "state": "State",
+                },
+                prefix="route.",
+            ),
+            "vpc-id": Narrowed("_VpcIds", _routers_of_vpcs, exact=True),
+        },
+    )
 )
 
 
@@ -267,9 +271,4 @@ def disassociate_route_table(call: Call) -> dict[str, Any]:
     return {}
 
 
-def _owned(context: RequestContext, wanted: Collection[uuid.UUID]) -> list[uuid.UUID]:
-    rows = routers_for(context).filter(pk__in=wanted, project_id=context.project_id or NOBODY)
-    return list(rows.values_list("pk", flat=True))
-
-
-owned.register(names.ROUTE_TABLE, _owned)
+owned.register(names.ROUTE_TABLE, lambda context: routers_for(context).filter(own(context)))

@@ -4,7 +4,7 @@ from typing import Any
 
 from portal.api.ec2 import names
 from portal.api.ec2.actions.instances.related import wanted as wanted_instances
-from portal.api.ec2.actions.vpcs.internet_gateways import outside, to_change
+from portal.api.ec2.actions.vpcs.internet_gateways import gateway_named, outside, to_change
 from portal.api.ec2.actions.vpcs.lookups import enforce, table_named
 from portal.api.ec2.actions.vpcs.route_tables import LOCAL, local_ranges, reachable, routed
 from portal.api.ec2.protocol import errors
@@ -120,7 +120,7 @@ def _gateway(call: Call, table: Table) -> InternetGateway | None:
         return None
     if target == LOCAL:
         raise errors.unsupported("Local routes are there by themselves")
-    (gateway,) = names.chosen(names.GATEWAY, [target], gateways_for(call.context), lambda each: each.id)
+    gateway = gateway_named(call, target)
     if gateway.router_id != table.router.id:
         msg = f"route table {call.arguments['RouteTableId']} and network gateway {target} belong to different networks"
         raise Ec2Error("InvalidParameterValue", msg)

@@ -1,8 +1,6 @@
 """Subnets: ranges of a VPC, attached to its router when they are created."""
 
-import uuid
-from collections.abc import Collection, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 import netaddr
@@ -18,25 +16,22 @@ from portal.api.ec2.actions.vpcs.lookups import (
     vpc_to_change,
     zone_of_networks,
 )
-from portal.api.ec2.filters import Filterable
-from portal.api.ec2.paging import described
+from portal.api.ec2.describe import Column, Described, Shape, describe, under
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
-from provisioning.common.context import RequestContext
-from provisioning.common.ids import NOBODY
 from provisioning.ec2 import ids
 from provisioning.ec2 import tags as tag_records
 from provisioning.hosts import selectors as hosts
 from provisioning.network import addressing
 from provisioning.network.models import Subnet
+from provisioning.network.selectors.visibility import own
 from provisioning.network.selectors.vpcs import VpcNetwork, default_network, free_addresses, vpc_subnets_for
 from provisioning.network.services.addressing.ipam import is_stateless
 from provisioning.network.services.composed import vpcs as services
 from provisioning.network.services.floating_ips.automatic_floating_ips import led_automatically
 from provisioning.network.services.networks.subnets import SubnetFields
 
-Shape = dict[str, Any]
 RANGE, CONFLICT = "InvalidSubnet.Range", "InvalidSubnet.Conflict"
 NAME = "Name"
 SLAAC = "slaac"
@@ -121,14 +116,6 @@ def delete_subnet(call: Call) -> dict[str, Any]:
     return {}
 
 
-@action("DescribeSubnets", "get_subnet", takes="SubnetIds Filters MaxResults NextToken", missing=names.SUBNET.missing)
-def describe_subnets(call: Call) -> dict[str, Any]:
-    """List the subnets of the networks that the caller sees as VPCs."""
-    rows, given = vpc_subnets_for(call.context), call.get("SubnetIds", [])
-    shown, token = described(call, names.SUBNET, given, rows, partial(shapes, call), _FILTERS)
-    return {"Subnets": shown, "NextToken": token}
-
-
 def shapes(call: Call, every: Sequence[Subnet]) -> list[Shape]:
     """Return the representations of subnets; their networks must be prefetched."""
     keys, networks = [subnet.id for subnet in every], {subnet.network_id for subnet in every}
@@ -171,28 +158,38 @@ def _of_version(subnet: Subnet, free: int) -> Shape:
     return {"AvailableIpAddressCount": 0, "Ipv6Native": True, "Ipv6CidrBlockAssociationSet": [block]}
 
 
-_FILTERS: Filterable[Shape] = Filterable(
-    {
-        "availability-zone": lambda shape: shape["AvailabilityZone"],
-        "availabilityZone": lambda shape: shape["AvailabilityZone"],
-        "availability-zone-id": lambda shape: shape["AvailabilityZoneId"],
-        "available-ip-address-count": lambda shape: shape["AvailableIpAddressCount"],
-        "cidr": lambda shape: shape.get("CidrBlock"),
-        "cidr-block": lambda shape: shape.get("CidrBlock"),
-        "cidrBlock": lambda shape: shape.get("CidrBlock"),
-        "default-for-az": lambda shape: shape["DefaultForAz"],
-        "defaultForAz": lambda shape: shape["DefaultForAz"],
-        "ipv6-cidr-block-association.ipv6-cidr-block": lambda shape: [
-            each["Ipv6CidrBlock"] for each in shape["Ipv6CidrBlockAssociationSet"]
-        ],
-        "ipv6-native": lambda shape: shape["Ipv6Native"],
-        "map-public-ip-on-launch": lambda shape: shape["MapPublicIpOnLaunch"],
-        "owner-id": lambda shape: shape["OwnerId"],
-        "state": lambda shape: shape["State"],
-        "subnet-id": lambda shape: shape["SubnetId"],
-        "vpc-id": lambda shape: shape["VpcId"],
-    },
-    tags=tags.of_shape,
+describe(
+    Described(
+        action="DescribeSubnets",
+        rule="get_subnet",
+        member="Subnets",
+        kind=names.SUBNET,
+        ids="SubnetIds",
+        rows=lambda call: vpc_subnets_for(call.context),
+        shape=shapes,
+        filters={
+            "availability-zone": "AvailabilityZone",
+            "availabilityZone": "AvailabilityZone",
+            "availability-zone-id": "AvailabilityZoneId",
+            "available-ip-address-count": "AvailableIpAddressCount",
+            "cidr": Column("CidrBlock", "cidr"),
+            "cidr-block": Column("CidrBlock", "cidr"),
+            "cidrBlock": Column("CidrBlock", "cidr"),
+            "default-for-az": "DefaultForAz",
+            "defaultForAz": "DefaultForAz",
+            **under(
+                "Ipv6CidrBlockAssociationSet[]",
+                {"ipv6-cidr-block": Column("Ipv6CidrBlock", "cidr")},
+                prefix="ipv6-cidr-block-association.",
+            ),
+            "ipv6-native": "Ipv6Native",
+            "map-public-ip-on-launch": "MapPublicIpOnLaunch",
+            "owner-id": Column("OwnerId", "network__project_id"),
+            "state": "State",
+            "subnet-id": Column("SubnetId", "pk", names.SUBNET),
+            "vpc-id": Column("VpcId", "network_id", names.VPC),
+        },
+    )
 )
 
 
@@ -215,9 +212,4 @@ def modify_subnet_attribute(call: Call) -> dict[str, Any]:
     return {}
 
 
-def _owned(context: RequestContext, wanted: Collection[uuid.UUID]) -> list[uuid.UUID]:
-    rows = vpc_subnets_for(context).filter(pk__in=wanted, project_id=context.project_id or NOBODY)
-    return list(rows.values_list("pk", flat=True))
-
-
-owned.register(names.SUBNET, _owned)
+owned.register(names.SUBNET, lambda context: vpc_subnets_for(context).filter(own(context)))

@@ -1,25 +1,20 @@
 """VPCs: networks, each created with its own router. Networks of the Network API are shown as well."""
 
-import uuid
-from collections.abc import Collection, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 from portal.api.ec2 import names, owned, tags
 from portal.api.ec2.actions.vpcs.lookups import range_id, read_range, unless, vpc_named, vpc_to_change
-from portal.api.ec2.filters import Filterable
-from portal.api.ec2.paging import described
+from portal.api.ec2.describe import Column, Described, Shape, describe
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.registry import Call, action
-from provisioning.common.context import RequestContext
-from provisioning.common.ids import NOBODY
 from provisioning.ec2 import ids
 from provisioning.ec2 import tags as tag_records
 from provisioning.network.models import Network
+from provisioning.network.selectors.visibility import own
 from provisioning.network.selectors.vpcs import VpcNetwork, default_network, vpc_networks_for, vpcs_for
 from provisioning.network.services.composed import vpcs as services
 
-Shape = dict[str, Any]
 NAME = "Name"
 """The tag that AWS tools show as the name."""
 ATTRIBUTES = {"EnableDnsSupport": True, "EnableDnsHostnames": True, "EnableNetworkAddressUsageMetrics": False}
@@ -58,15 +53,7 @@ def delete_vpc(call: Call) -> dict[str, Any]:
     return {}
 
 
-@action("DescribeVpcs", "get_network", takes="VpcIds Filters MaxResults NextToken", missing=names.VPC.missing)
-def describe_vpcs(call: Call) -> dict[str, Any]:
-    """List the networks of the project, and the networks that other projects share with it."""
-    rows = vpc_networks_for(call.context)
-    shown, token = described(call, names.VPC, call.get("VpcIds", []), rows, partial(_shaped, call), _FILTERS)
-    return {"Vpcs": shown, "NextToken": token}
-
-
-def _shaped(call: Call, networks: Sequence[Network]) -> list[Shape]:
+def _shapes(call: Call, networks: Sequence[Network]) -> list[Shape]:
     known = {vpc.network.id: vpc for vpc in vpcs_for(call.context, [network.id for network in networks])}
     return shapes(call, [known[network.id] for network in networks])
 
@@ -108,34 +95,32 @@ def shapes(call: Call, every: Sequence[VpcNetwork]) -> list[Shape]:
     ]
 
 
-def _cidrs(shape: Shape) -> list[str]:
-    return [each["CidrBlock"] for each in shape["CidrBlockAssociationSet"]]
-
-
-_FILTERS: Filterable[Shape] = Filterable(
-    {
-        "cidr": lambda shape: shape["CidrBlock"],
-        "cidr-block": lambda shape: shape["CidrBlock"],
-        "cidrBlock": lambda shape: shape["CidrBlock"],
-        "cidr-block-association.association-id": lambda shape: [
-            each["AssociationId"] for each in shape["CidrBlockAssociationSet"]
-        ],
-        "cidr-block-association.cidr-block": _cidrs,
-        "cidr-block-association.state": lambda shape: ASSOCIATED if _cidrs(shape) else None,
-        "dhcp-options-id": lambda shape: shape["DhcpOptionsId"],
-        "ipv6-cidr-block-association.association-id": lambda shape: [
-            each["AssociationId"] for each in shape["Ipv6CidrBlockAssociationSet"]
-        ],
-        "ipv6-cidr-block-association.ipv6-cidr-block": lambda shape: [
-            each["Ipv6CidrBlock"] for each in shape["Ipv6CidrBlockAssociationSet"]
-        ],
-        "is-default": lambda shape: shape["IsDefault"],
-        "isDefault": lambda shape: shape["IsDefault"],
-        "owner-id": lambda shape: shape["OwnerId"],
-        "state": lambda shape: shape["State"],
-        "vpc-id": lambda shape: shape["VpcId"],
-    },
-    tags=tags.of_shape,
+describe(
+    Described(
+        action="DescribeVpcs",
+        rule="get_network",
+        member="Vpcs",
+        kind=names.VPC,
+        ids="VpcIds",
+        rows=lambda call: vpc_networks_for(call.context),
+        shape=_shapes,
+        filters={
+            "cidr": "CidrBlock",
+            "cidr-block": "CidrBlock",
+            "cidrBlock": "CidrBlock",
+            "cidr-block-association.association-id": "CidrBlockAssociationSet[].AssociationId",
+            "cidr-block-association.cidr-block": "CidrBlockAssociationSet[].CidrBlock",
+            "cidr-block-association.state": "CidrBlockAssociationSet[].CidrBlockState.State",
+            "dhcp-options-id": "DhcpOptionsId",
+            "ipv6-cidr-block-association.association-id": "Ipv6CidrBlockAssociationSet[].AssociationId",
+            "ipv6-cidr-block-association.ipv6-cidr-block": "Ipv6CidrBlockAssociationSet[].Ipv6CidrBlock",
+            "is-default": "IsDefault",
+            "isDefault": "IsDefault",
+            "owner-id": Column("OwnerId", "project_id"),
+            "state": "State",
+            "vpc-id": Column("VpcId", "pk", names.VPC),
+        },
+    )
 )
 
 
@@ -159,9 +144,4 @@ def modify_vpc_attribute(call: Call) -> dict[str, Any]:
     return {}
 
 
-def _owned(context: RequestContext, wanted: Collection[uuid.UUID]) -> list[uuid.UUID]:
-    rows = vpc_networks_for(context).filter(pk__in=wanted, project_id=context.project_id or NOBODY)
-    return list(rows.values_list("pk", flat=True))
-
-
-owned.register(names.VPC, _owned)
+owned.register(names.VPC, lambda context: vpc_networks_for(context).filter(own(context)))

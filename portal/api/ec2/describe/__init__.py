@@ -1,0 +1,20 @@
+"""The tables of EC2's Describe actions: rows, ids, filters, order and pages are declared, and one engine reads them."""
+
+from portal.api.ec2.describe.filters import NOTHING, Always, Column, Filter, Narrowed, under
+from portal.api.ec2.describe.paging import page
+from portal.api.ec2.describe.table import Described, Listed, Shape, describe, tables
+
+__all__ = [
+    "NOTHING",
+    "Always",
+    "Column",
+    "Described",
+    "Filter",
+    "Listed",
+    "Narrowed",
+    "Shape",
+    "describe",
+    "page",
+    "tables",
+    "under",
+]

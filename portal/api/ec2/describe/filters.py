@@ -1,0 +1,259 @@
+"""``Filter.N``: an item matches a filter if it matches one of the filter's values, and has to match all filters.
+
+``*`` and ``?`` match any text and any character (EC2 user guide, "Filter your resources"). A table declares a filter as
+
+* a path into the items: ``Attachments[].InstanceId`` has a value for each attachment,
+* a `Column`, or a `Narrowed` condition: the database also compares the values,
+* `Always`: a value that all items have,
+* a function that reads the value of an item.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+import re2
+from django.db.models import Model, Q, UUIDField
+
+from portal.api.ec2.describe.columns import condition
+from portal.api.ec2.names import Kind
+from portal.api.ec2.protocol import errors
+from portal.api.ec2.protocol.errors import Ec2Error
+from provisioning.ec2 import tags
+
+MOST_FILTERS = 50
+MOST_VALUES = 200
+MARKS = "*?\\"
+"""Characters with a special meaning in a filter's value."""
+Item = Mapping[str, Any]
+"""What filters see of a row: its representation in the response."""
+Reader = Callable[[Item], object]
+"""Returns an item's value for a filter: one value, several values, or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class Always:
+    """A value that is the same for all items."""
+
+    value: object
+
+    def read(self, item: Item) -> object:
+        return self.value
+
+
+NOTHING = Always(())
+"""A filter on an attribute that no item has; no item matches it."""
+
+
+class Narrowing(Protocol):
+    """A filter with a condition for the database."""
+
+    @property
+    def path(self) -> str: ...
+
+    def narrow(self, model: type[Model], values: Sequence[str]) -> tuple[Q, bool] | None:
+        """Return a condition that all matching rows fulfil, and whether only matching rows do; None if there is no such
+        condition for these values.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A filter on a column of the database, which may be a column of related rows (``attachments__instance_id``)."""
+
+    path: str
+    column: str
+    kind: Kind | None = None
+    """The kind of the ids in the column; the values of the filter are EC2 ids."""
+
+    def narrow(self, model: type[Model], values: Sequence[str]) -> tuple[Q, bool] | None:
+        exact = not has_marks(values)
+        if not exact and self.kind is not None:
+            return None
+        found = condition(model, self.column, values, self.kind.prefix if self.kind else "")
+        return None if found is None else (found, exact)
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowed:
+    """A filter on a value that is computed from columns."""
+
+    path: str
+    condition: Callable[[Sequence[str]], Q]
+    """Returns a condition that all matching rows fulfil."""
+    exact: bool = False
+    """Whether only matching rows fulfil it."""
+
+    def narrow(self, model: type[Model], values: Sequence[str]) -> tuple[Q, bool] | None:
+        return None if has_marks(values) else (self.condition(values), self.exact)
+
+
+Filter = str | Always | Column | Narrowed | Reader
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A filter of a request."""
+
+    values: Sequence[str]
+    read: Reader
+    matches: Callable[[str], bool]
+    narrowing: Narrowing | None
+
+    def holds(self, item: Item) -> bool:
+        return any(self.matches(text) for text in texts(self.read(item)))
+
+    def narrow(self, model: type[Model]) -> tuple[Q, bool] | None:
+        """Return the condition for the database, as `Narrowing.narrow` does."""
+        return self.narrowing.narrow(model, self.values) if self.narrowing is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """The filters of a Describe action."""
+
+    declared: Mapping[str, Filter]
+    tags: str | None = None
+    """The path of an item's tags, for ``tag:<key>``, ``tag-key`` and ``tag-value``; an empty path if the item itself is
+    a tag, None for items without tags.
+    """
+    prefix: str = ""
+    """The prefix of the ids of tagged resources."""
+
+    def asked(self, given: Sequence[Mapping[str, Any]]) -> list[Asked]:
+        """Return the filters of a request. Raises Ec2Error for an unknown filter and for too many filters."""
+        if len(given) > MOST_FILTERS:
+            raise Ec2Error("FilterLimitExceeded", f"A request may have {MOST_FILTERS} filters at most")
+        if sum(len(each.get("Values", ())) for each in given) > MOST_VALUES:
+            raise Ec2Error("FilterLimitExceeded", f"Filters may have {MOST_VALUES} values at most")
+        return [self._asked(each) for each in given]
+
+    def _asked(self, given: Mapping[str, Any]) -> Asked:
+        name, values = given.get("Name"), given.get("Values", [])
+        if not name:
+            raise errors.missing_parameter("Filter.Name")
+        if not values:
+            raise errors.invalid_value("Filter", name, "It has no values.")
+        found = self._find(name)
+        narrowing = found if isinstance(found, Column | Narrowed | _Tagged) else None
+        return Asked(values, reader(found), _matcher(values), narrowing)
+
+    def _find(self, name: str) -> "Filter | _Tagged":
+        if name in self.declared:
+            return self.declared[name]
+        if self.tags is not None:
+            if name.startswith("tag:"):
+                return _Tagged(self.tags, self.prefix, name.removeprefix("tag:"))
+            if name in _OF_TAGS:
+                return _Tagged(self.tags, self.prefix, member=_OF_TAGS[name])
+        raise errors.invalid_value("Filter", name, f"The filter '{name[:120]}' is invalid")
+
+
+_OF_TAGS = {"tag-key": "Key", "tag-value": "Value"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Tagged:
+    """A filter on the value of the tag with this key, or without a key on a member of all tags."""
+
+    path: str
+    prefix: str
+    key: str = ""
+    member: str = "Value"
+
+    def read(self, item: Item) -> object:
+        every = read_path(item, f"{self.path}[]") if self.path else [item]
+        return [each[self.member] for each in every if not self.key or each["Key"] == self.key]
+
+    def narrow(self, model: type[Model], values: Sequence[str]) -> tuple[Q, bool] | None:
+        exact = not has_marks(values)
+        if not self.prefix or not isinstance(model._meta.pk, UUIDField) or (not exact and not self.key):
+            return None
+        column = {"Key": "key__in", "Value": "value__in"}[self.member]
+        wanted: dict[str, Any] = {column: values} if exact else {}
+        if self.key:
+            wanted["key"] = self.key
+        return Q(pk__in=tags.resources_with(self.prefix, **wanted)), exact
+
+
+def under(path: str, filters: Mapping[str, Filter], *, prefix: str = "") -> dict[str, Filter]:
+    """Return filters whose paths begin at ``path``; ``prefix`` is prepended to their names."""
+    return {f"{prefix}{name}": _below(path, each) for name, each in filters.items()}
+
+
+def _below(path: str, given: Filter) -> Filter:
+    if isinstance(given, str):
+        return f"{path}.{given}"
+    if isinstance(given, Column):
+        return Column(f"{path}.{given.path}", given.column, given.kind)
+    return Narrowed(f"{path}.{given.path}", given.condition, given.exact) if isinstance(given, Narrowed) else given
+
+
+def has_marks(values: Sequence[str]) -> bool:
+    return any(mark in value for value in values for mark in MARKS)
+
+
+def reader(given: "Filter | _Tagged") -> Reader:
+    """Return the function that reads the value of a filter."""
+    if isinstance(given, Always | _Tagged):
+        return given.read
+    if isinstance(given, str | Column | Narrowed):
+        path = given if isinstance(given, str) else given.path
+        return lambda item: read_path(item, path)
+    return given
+
+
+def read_path(item: Item, path: str) -> list[Any]:
+    """Return the values at a path, without those that are missing."""
+    found: list[Any] = [item]
+    for step in path.split("."):
+        name = step.removesuffix("[]")
+        values = [each[name] for each in found if each.get(name) is not None]
+        found = [each for value in values for each in value] if step.endswith("[]") else values
+    return found
+
+
+def _matcher(values: Sequence[str]) -> Callable[[str], bool]:
+    """Return a test against all values; patterns are matched in time linear in the text."""
+    if not has_marks(values):
+        return frozenset(values).__contains__
+    pattern = "|".join(_regular(value) for value in values)
+    try:
+        compiled = re2.compile(pattern, _options())
+    except re2.error as error:
+        raise errors.invalid_value("Filter", ", ".join(values)) from error
+    return lambda text: compiled.fullmatch(text) is not None
+
+
+def _options() -> Any:
+    options = re2.Options()
+    options.dot_nl, options.log_errors = True, False
+    return options
+
+
+def _regular(value: str) -> str:
+    parts, position = [], 0
+    while position < len(value):
+        mark = value[position]
+        if mark == "\\" and position + 1 < len(value):
+            position += 1
+            parts.append(re.escape(value[position]))
+        else:
+            parts.append({"*": ".*", "?": "."}.get(mark) or re.escape(mark))
+        position += 1
+    return "(?:" + "".join(parts) + ")"
+
+
+def texts(found: object) -> Iterable[str]:
+    if found is None:
+        return ()
+    if isinstance(found, list | tuple | set | frozenset):
+        return [text for each in found for text in texts(each)]
+    if isinstance(found, bool):
+        return ("true" if found else "false",)
+    if isinstance(found, datetime):
+        return (found.strftime("%Y-%m-%dT%H:%M:%S.000Z"),)
+    return (str(found),)
