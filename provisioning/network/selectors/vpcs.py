@@ -198,10 +198,17 @@ def gateway_of(row: InternetGateway | Router) -> InternetGateway:
     return InternetGateway(pk=row.id, project_id=row.project_id, router=row, made=False, created_at=row.created_at)
 
 
-def hops(context: RequestContext, addresses: Collection[str], networks: Collection[uuid.UUID]) -> dict[str, Port]:
-    """Return address → the project's port with this address on one of the networks."""
+def hops(
+    context: RequestContext, addresses: Collection[str], networks: Collection[uuid.UUID]
+) -> dict[tuple[uuid.UUID, str], Port]:
+    """Return network and address → the project's port with this address on the network."""
     rows = ports_for(context).filter(network__in=networks, fixed_ips__address__in=addresses).distinct()
-    return {fixed.address: port for port in rows for fixed in port.fixed_ips.all() if fixed.address in addresses}
+    return {
+        (port.network_id, fixed.address): port
+        for port in rows
+        for fixed in port.fixed_ips.all()
+        if fixed.address in addresses
+    }
 
 
 def default_group_of(network_id: uuid.UUID) -> SecurityGroup | None:

@@ -57,7 +57,8 @@ class Known:
     """Router → its internet gateway."""
     routed: Mapping[uuid.UUID, Sequence[str]]
     """Router → the destinations that are routed through its gateway."""
-    hops: Mapping[str, Port]
+    hops: Mapping[tuple[uuid.UUID, str], Port]
+    """Network and address → the port."""
     interfaces: Mapping[uuid.UUID, str]
     instances: Mapping[uuid.UUID, str]
     tags: Mapping[uuid.UUID, Mapping[str, str]]
@@ -138,7 +139,8 @@ def _routes(table: Table, known: Known) -> Iterator[Shape]:
     for route in table.router.routes:
         cidr = network_of(route["destination"])
         shape = {destination_of(cidr): cidr, "Origin": "CreateRoute"}
-        port = known.hops.get(route["nexthop"])
+        hops = (known.hops.get((vpc.network.id, route["nexthop"])) for vpc in table.vpcs)
+        port = next((each for each in hops if each is not None), None)
         if port is not None:
             shape["NetworkInterfaceId"] = known.interfaces[port.id]
             instance = _instance_of(port)
