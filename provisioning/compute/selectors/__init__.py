@@ -31,7 +31,6 @@ from provisioning.compute.selectors.instances import (
     instance_for,
     instances_for,
     rows_with_ended,
-    with_ended,
 )
 from provisioning.compute.selectors.migrations import migrations_for, no_live_migration, nodes_of
 from provisioning.hosts.selectors import availability_zones, hosts_for, is_alive
@@ -69,5 +68,4 @@ __all__ = [
     "timeline_for",
     "tunnels_of",
     "visible_flavors",
-    "with_ended",
 ]

@@ -1,17 +1,16 @@
 """Queries of servers for a caller: those of its project, or all for an operator on request."""
 
 import uuid
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Unpack
 
-from django.db.models import DateTimeField, Q, QuerySet, UUIDField
+from django.db.models import Q, QuerySet, UUIDField
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.listing import Part, Sort
-from provisioning.common.lookups import Among, Ids
 from provisioning.common.prepared import Prepared
 from provisioning.compute.models import Instance, InstanceFault
 from provisioning.compute.selectors.instance_lists import INSTANCES, SORT_KEYS, Filters, narrowed
@@ -31,7 +30,6 @@ __all__ = [
     "instance_for",
     "instances_for",
     "rows_with_ended",
-    "with_ended",
 ]
 
 
@@ -110,55 +108,19 @@ _OF_PROJECT = Prepared(
 )
 
 
-def with_ended(context: RequestContext, since: datetime, *, ids: Collection[uuid.UUID] | None = None) -> list[Instance]:
+def rows_with_ended(context: RequestContext, since: datetime) -> QuerySet[Instance]:
     """Return the servers of the caller's project with their hosts, including those deleted or soft-deleted since then.
 
-    ``ids`` limits them to these servers. Columns that lists never show are deferred.
+    Columns that lists never show are deferred.
     """
-    project_id = context.project_id or NOBODY
-    if ids is None:
-        found = _THERE(project_id=project_id) + _ENDED(project_id=project_id, since=since)
-    else:
-        found = _OF_IDS(project_id=project_id, ids=ids)
-    ended_at = {VmState.DELETED: "deleted_at", VmState.SOFT_DELETED: "soft_deleted_at"}
-    return [each for each in found if _is_since(each, ended_at.get(VmState(each.vm_state)), since)]
-
-
-def rows_with_ended(context: RequestContext, since: datetime) -> QuerySet[Instance]:
-    """Return the same servers as ``with_ended``, as a query set."""
     rows = Instance.objects.defer(*_SELDOM).filter(project_id=context.project_id or NOBODY).prefetch_related("host")
     rows = rows.filter(Q(deleted_at=None) | Q(deleted_at__gte=since))
     return rows.exclude(vm_state=VmState.SOFT_DELETED, soft_deleted_at__lt=since)
 
 
-def _is_since(instance: Instance, column: str | None, since: datetime) -> bool:
-    moment = getattr(instance, column) if column else None
-    return moment is None or moment >= since
-
-
 _SELDOM = (
     *("metadata", "tags", "requested_networks", "security_groups", "scheduler_hints", "excluded_hosts", "public_key"),
     *("injected_files", "trusted_certificates", "user_data", "admin_password"),
-)
-_THERE = Prepared(
-    lambda project_id: (
-        Instance.objects.defer(*_SELDOM).filter(project_id=project_id, deleted_at=None).prefetch_related("host")
-    ),
-    project_id=UUIDField(),
-)
-_ENDED = Prepared(
-    lambda project_id, since: (
-        Instance.objects.defer(*_SELDOM).filter(project_id=project_id, deleted_at__gte=since).prefetch_related("host")
-    ),
-    project_id=UUIDField(),
-    since=DateTimeField(),
-)
-_OF_IDS = Prepared(
-    lambda project_id, ids: (
-        Instance.objects.defer(*_SELDOM).filter(Among("id", ids), project_id=project_id).prefetch_related("host")
-    ),
-    project_id=UUIDField(),
-    ids=Ids(),
 )
 
 
