@@ -13,6 +13,7 @@ from provisioning.images import store
 from provisioning.images.models import Image, ImageMember
 from provisioning.images.services import add_member
 from provisioning.volumes.models import Snapshot
+from tests.compute_api.conftest import put_server
 from tests.ec2_api.conftest import Boto
 from tests.ec2_api.test_volumes import refused
 from tests.support.cast import People
@@ -421,3 +422,20 @@ def test_tags_of_an_image_are_its_owners(alice: Any, charlie: Any, cloud: Cloud,
     assert (shown(alice, image)["Tags"], shown(charlie, image)["Tags"]) == (TAGS, [])
     assert refused(charlie.create_tags, Resources=[image], Tags=TAGS) == "InvalidAMIID.NotFound"
     assert names_of(charlie, Filters=[{"Name": "tag:team", "Values": ["red"]}]) == []
+
+
+def test_instances_show_the_images_that_the_project_may_use(alice: Any, people: People) -> None:
+    mine = make(people.alice.project_id, "mine")
+    theirs = make(people.charlie.project_id, "theirs")
+    for number, image in enumerate((mine, theirs)):
+        put_server(people.alice, f"s{number}", age=number, image_id=ids.resources_of("ami", [image])[image])
+    own, other = alice.describe_instance_image_metadata()["InstanceImageMetadata"]
+    assert (own["State"]["Name"], own["OwnerId"]) == ("running", people.alice.project_id.hex)
+    image = own["ImageMetadata"]
+    assert (image["ImageId"], image["Name"], image["State"], image["IsPublic"]) == (mine, "mine", "available", False)
+    assert other["ImageMetadata"] == {"ImageId": theirs}
+    allowed = [{"Name": "image-allowed", "Values": ["true"]}]
+    first = alice.describe_instance_image_metadata(MaxResults=1)
+    assert first["InstanceImageMetadata"] == [own]
+    assert alice.describe_instance_image_metadata(NextToken=first["NextToken"])["InstanceImageMetadata"] == [other]
+    assert alice.describe_instance_image_metadata(Filters=allowed)["InstanceImageMetadata"] == [own]

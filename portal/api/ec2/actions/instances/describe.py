@@ -17,9 +17,6 @@ from provisioning.compute.selectors import is_alive
 from provisioning.compute.states import VmState
 from provisioning.ec2 import ids
 
-_ORDER = ("created_at", "reservation_id", "launch_index", "id")
-"""This order keeps the instances of one launch adjacent."""
-
 
 def _reservations(call: Call, instances: Sequence[Instance]) -> list[Shape]:
     """Return each instance in a reservation of its own."""
@@ -141,7 +138,7 @@ describe(
         rows=lambda call: reading.visible_rows(call.context),
         shape=_reservations,
         collect=_of_launches,
-        order=_ORDER,
+        order=reading.ORDER,
         tags="Instances[].Tags",
         filters={
             **under("Instances[]", _OF_INSTANCES),
@@ -215,7 +212,7 @@ describe(
         rows=lambda call: reading.visible_rows(call.context),
         among=_asked,
         shape=_statuses,
-        order=_ORDER,
+        order=reading.ORDER,
         tags=None,
         filters={
             "availability-zone": "AvailabilityZone",

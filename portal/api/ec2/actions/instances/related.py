@@ -24,6 +24,8 @@ from provisioning.network.selectors import GuestInterface
 
 SHOWN_AFTER_END = timedelta(hours=1)
 """How long a terminated instance is shown."""
+ORDER = ("created_at", "reservation_id", "launch_index", "id")
+"""This order keeps the instances of one launch adjacent."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,63 @@
+"""DescribeInstanceImageMetadata: which images instances were launched from."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from portal.api.ec2 import names
+from portal.api.ec2.actions.images.shapes import image_shapes
+from portal.api.ec2.actions.instances import related as reading
+from portal.api.ec2.actions.instances import shapes, states
+from portal.api.ec2.describe import NOTHING, Column, Described, Narrowed, Shape, describe
+from portal.api.ec2.registry import Call
+from provisioning.compute.models import Instance
+from provisioning.images.selectors import images_of_use
+
+
+def _shapes(call: Call, instances: Sequence[Instance]) -> list[Shape]:
+    related = reading.related(instances)
+    of_instances = {instance.id: shapes.image_of(instance, related) for instance in instances}
+    used = {image for image in of_instances.values() if image is not None}
+    images = list(images_of_use(call.project_id, listed=False).filter(pk__in=used)) if used else []
+    known = {image.id: shape for image, shape in zip(images, image_shapes(call, images), strict=True)}
+    found = []
+    for instance in instances:
+        whole, image = shapes.instance_shape(instance, related), of_instances[instance.id]
+        shape = {name: whole[name] for name in ("InstanceId", "InstanceType", "LaunchTime", "State", "Tags")}
+        zone = shapes.zone_of(instance)
+        shape |= {"AvailabilityZone": zone, "ZoneId": zone, "OwnerId": instance.project_id.hex}
+        found.append(shape | {"ImageMetadata": _metadata(whole["ImageId"], known.get(image) if image else None)})
+    return found
+
+
+def _metadata(ec2_id: str, image: Shape | None) -> dict[str, Any]:
+    """Return the metadata of an image; of an image that is deleted or not shared any more, only the id is known."""
+    if image is None:
+        return {"ImageId": ec2_id}
+    same = {name: image[name] for name in ("ImageId", "Name", "OwnerId", "State", "CreationDate")}
+    return same | {"IsPublic": image["Public"], "ImageAllowed": True}
+
+
+describe(
+    Described(
+        action="DescribeInstanceImageMetadata",
+        rule="os_compute_api:servers:detail",
+        member="InstanceImageMetadata",
+        kind=names.INSTANCE,
+        ids="InstanceIds",
+        ids_exclude_pages=True,
+        rows=lambda call: reading.visible_rows(call.context),
+        shape=_shapes,
+        order=reading.ORDER,
+        filters={
+            "availability-zone": "AvailabilityZone",
+            "image-allowed": "ImageMetadata.ImageAllowed",
+            "instance-id": Column("InstanceId", "pk", names.INSTANCE),
+            "instance-state-name": Narrowed("State.Name", states.condition, exact=True),
+            "instance-type": "InstanceType",
+            "launch-time": "LaunchTime",
+            "owner-alias": NOTHING,
+            "owner-id": Column("OwnerId", "project_id"),
+            "zone-id": "ZoneId",
+        },
+    )
+)
