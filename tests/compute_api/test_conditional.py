@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from portal.api.common import conditional
-from portal.api.compute.flavors.views import FlavorShapes
+from portal.api.compute.flavors.resource import FlavorsView
 from portal.api.compute.servers.views import ServersView
 from portal.api.image.images import views as image_views
 from provisioning.compute.models import BlockDevice, Flavor, Instance, InstanceFault
@@ -66,7 +66,7 @@ def test_who_has_a_list_gets_no_body_and_nothing_is_made_again(
     def nobody(*_: object, **__: object) -> None:
         raise AssertionError
 
-    for owner, name in ((ServersView, "_shapes"), (FlavorShapes, "shape"), (image_views, "shape_for")):
+    for owner, name in ((ServersView, "_shapes"), (FlavorsView, "shapes"), (image_views, "shape_for")):
         monkeypatch.setattr(owner, name, nobody)
     with CaptureQueriesContext(connection) as asked:
         answer = new_api.get(path, If_None_Match=client.tag)

@@ -5,7 +5,9 @@ from django.urls import path, re_path
 from portal.api.compute import legacy, versions
 from portal.api.compute.aggregates.urls import urlpatterns as aggregates
 from portal.api.compute.dialect import routes
-from portal.api.compute.flavors.urls import urlpatterns as flavors
+from portal.api.compute.flavors.access import FlavorAccessView, FlavorActionView
+from portal.api.compute.flavors.extra_specs import ExtraSpecsView, ExtraSpecView
+from portal.api.compute.flavors.resource import FLAVOR, FLAVORS
 from portal.api.compute.hosts.urls import urlpatterns as hosts
 from portal.api.compute.hypervisors.urls import urlpatterns as hypervisors
 from portal.api.compute.keypairs import KEYPAIR
@@ -36,7 +38,16 @@ ROUTES = by_prefix(
         *scheduling,
         *measures,
         *server_groups,
-        *flavors,
+        *routes(
+            FLAVOR,
+            {
+                "action": FlavorActionView,
+                "os-extra_specs": ExtraSpecsView,
+                "os-extra_specs/<str:key>": ExtraSpecView,
+                "os-flavor-access": FlavorAccessView,
+            },
+            FLAVORS,
+        ),
         *routes(KEYPAIR),
         *quotas,
         *usage,

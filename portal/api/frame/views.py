@@ -174,7 +174,8 @@ class Dialect:
             detailed = f"{resource.path}/detail"
             view = self._view(self.lists, resource, ("list",), resource.attributes, detailed)
             words = resource.plural.replace("_", " ")
-            view.sentences = {"GET": f"List {words} with all their attributes."}
+            more = resource.list.description.partition(". ")[2]
+            view.sentences = {"GET": f"List {words} with all their attributes. {more}".strip()}
             found[detailed] = view
         verbs = ("show", "update", "delete")
         if any(map(resource.operation, verbs)):

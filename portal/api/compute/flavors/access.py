@@ -7,13 +7,20 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.compute.base import ComputeView
-from portal.api.compute.flavors import schemas as flavor_schemas
 from portal.api.compute.quotas.views import known_project
+from portal.api.compute.schemas import Schema
+from portal.api.frame.schemas import inner
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.compute import selectors
 from provisioning.compute.services.flavor_access import add_flavor_access, remove_flavor_access
 from provisioning.identity import policy
+
+_TENANT = inner({"tenant": {"type": "string", "minLength": 1, "maxLength": 255}}, ("tenant",))
+_ACTION: Schema = inner({"addTenantAccess": _TENANT, "removeTenantAccess": _TENANT}) | {
+    "minProperties": 1,
+    "maxProperties": 1,
+}
 
 
 class FlavorAccessView(ComputeView):
@@ -31,7 +38,7 @@ class FlavorActionView(ComputeView):
 
     rules = {"POST": "os_compute_api:os-flavor-access:add_tenant_access"}
     action_rules = {"removeTenantAccess": "os_compute_api:os-flavor-access:remove_tenant_access"}
-    schemas = {"POST": flavor_schemas.action}
+    schemas = {"POST": _ACTION}
 
     def post(self, request: Request, flavor_id: str) -> Response:
         """Grant or revoke a project's access to a flavor; returns the updated list."""

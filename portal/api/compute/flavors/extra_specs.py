@@ -4,20 +4,26 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.compute.base import ComputeView
-from portal.api.compute.flavors import schemas as flavor_schemas
+from portal.api.compute.schemas import Schema
+from portal.api.frame.schemas import inner
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute import selectors
 from provisioning.compute.services.flavor_specs import delete_extra_spec, merge_extra_specs, no_such_spec
 
 _CHECKED = (2, 86)
 """From this version on extra specs in known namespaces are validated."""
+_SPECS: Schema = {
+    "type": "object",
+    "patternProperties": {r"^[a-zA-Z0-9-_:. ]{1,255}\Z": {"type": ["string", "number"], "maxLength": 255}},
+    "additionalProperties": False,
+}
 
 
 class ExtraSpecsView(ComputeView):
     """``GET`` and ``POST /flavors/{id}/os-extra_specs``."""
 
     rules = {"GET": "os_compute_api:os-flavor-extra-specs:index", "POST": "os_compute_api:os-flavor-extra-specs:create"}
-    schemas = {"POST": flavor_schemas.specs}
+    schemas = {"POST": inner({"extra_specs": _SPECS}, ("extra_specs",))}
 
     def get(self, request: Request, flavor_id: str) -> Response:
         """List the extra specs of a flavor."""
@@ -44,7 +50,7 @@ class ExtraSpecView(ComputeView):
         "PUT": "os_compute_api:os-flavor-extra-specs:update",
         "DELETE": "os_compute_api:os-flavor-extra-specs:delete",
     }
-    schemas = {"PUT": flavor_schemas.spec}
+    schemas = {"PUT": _SPECS | {"minProperties": 1, "maxProperties": 1}}
 
     def get(self, request: Request, flavor_id: str, key: str) -> Response:
         flavor = selectors.flavor_for(self.context, flavor_id, disabled=True)

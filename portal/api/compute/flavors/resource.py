@@ -1,0 +1,196 @@
+"""Flavors (Compute API reference, "Flavors")."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from oslo_utils import strutils
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common import conditional
+from portal.api.common.validation import Schema
+from portal.api.compute.dialect import COMPUTE, LINKS, PAGES, SHOWN, ListView, Resource, ResourceView
+from portal.api.compute.schemas import BOOLEAN, NOT_NEGATIVE, POSITIVE, TEXT, boolean
+from portal.api.frame.attributes import Attribute, Parameter
+from portal.api.frame.kinds import Checked
+from portal.api.frame.resource import Operation, Values
+from portal.api.frame.schemas import body
+from provisioning.common.errors import InvalidInputError
+from provisioning.common.listing import Sort
+from provisioning.compute import selectors
+from provisioning.compute.models import Flavor
+from provisioning.compute.services.flavors import FlavorRequest, create_flavor, delete_flavor, update_flavor
+
+DESCRIBED = (2, 55)
+"""From this version on flavors have descriptions."""
+WITH_SPECS = (2, 61)
+NO_SWAP_IS_TEXT, NO_SWAP_IS_0 = (2, 74), (2, 75)
+SORT_KEYS = {
+    "created_at": "created_at",
+    "description": "description",
+    "disabled": "disabled",
+    "ephemeral_gb": "ephemeral_gb",
+    "flavorid": "flavorid",
+    "id": "id",
+    "is_public": "is_public",
+    "memory_mb": "memory_mb",
+    "name": "name",
+    "root_gb": "root_gb",
+    "rxtx_factor": "rxtx_factor",
+    "swap": "swap_mb",
+    "updated_at": "id",
+    "vcpu_weight": "id",
+    "vcpus": "vcpus",
+}
+"""Sort key of the API → column.
+
+Neither weights nor update times are stored; sorting by them keeps the order of creation.
+"""
+_NUMBER = re.compile(r"-?[0-9]{1,10}", re.ASCII)
+_ID = {
+    "type": ["string", "number", "null"],
+    "minLength": 1,
+    "maxLength": 255,
+    "pattern": r"^(?! )[a-zA-Z0-9. _-]+(?<! )\Z",
+}
+_NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^\S(.*\S)?\Z"}
+_FACTOR: Schema = {
+    "type": ["number", "string"],
+    "pattern": r"^[0-9]+(\.[0-9]+)?\Z",
+    "maxLength": 64,
+    "exclusiveMinimum": 0,
+    "maximum": 3.40282e38,
+}
+_DESCRIPTION: Schema = {"type": ["string", "null"], "maxLength": 65_535}
+_SIZE = Checked(NOT_NEGATIVE, int)
+_SIZE_OR_TEXT = Checked(NOT_NEGATIVE, int, lambda size: size or "")
+"""A size that responses have as an empty text if it is 0."""
+_AMOUNT = Checked(POSITIVE, int)
+
+
+class FlavorsView(ListView):
+    """``GET`` and ``POST /flavors``, ``GET /flavors/detail``; a client with an ETag gets the list only if it has
+    changed.
+    """
+
+    def get(self, request: Request) -> Response:
+        return conditional.answer(self, self.whole)
+
+
+def _list(view: ListView, asked: Mapping[str, str], **page: Any) -> list[Flavor]:
+    key, falling = SORT_KEYS[asked.get("sort_key", "flavorid")], asked.get("sort_dir") == "desc"
+    operator = view.allows("novella:flavors:index:all")
+    return selectors.flavors_for(
+        view.context,
+        is_public=_is_public(asked.get("is_public")) if operator else None,
+        min_ram=_number(asked, "minRam"),
+        min_disk=_number(asked, "minDisk"),
+        disabled=operator,
+        sort=[Sort(name, falling) for name in dict.fromkeys((key, "id"))],
+        **page,
+    )
+
+
+def _show(view: ResourceView, flavor_id: str) -> Flavor:
+    return selectors.flavor_for(view.context, flavor_id, disabled=True)
+
+
+def _create(view: ResourceView, values: Values) -> Flavor:
+    return create_flavor(view.context, FlavorRequest(**values))
+
+
+def _update(view: ResourceView, flavor_id: str, values: Values) -> Flavor:
+    return update_flavor(view.context, flavor_id, **values)
+
+
+def _delete(view: ResourceView, flavor_id: str) -> None:
+    delete_flavor(view.context, flavor_id)
+
+
+def _is_public(text: str | None) -> bool | None:
+    """Read the filter ``is_public`` of an operator: True (public flavors) without a value, None (all flavors) for
+    ``None``.
+    """
+    if text is None:
+        return True
+    if text.strip().lower() == "none":
+        return None
+    try:
+        return strutils.bool_from_string(text, strict=True)
+    except ValueError as error:
+        raise InvalidInputError(f"Invalid is_public filter [{text[:32]}]", field="is_public") from error
+
+
+def _number(asked: Mapping[str, str], name: str) -> int | None:
+    text = asked.get(name)
+    if text is None:
+        return None
+    if not _NUMBER.fullmatch(text):
+        raise InvalidInputError(f"Invalid {name} filter [{text[:32]}]", field=name)
+    return int(text)
+
+
+_IDENTITY = Attribute(
+    "id",
+    Checked(_ID, lambda value: None if value in {None, "auto"} else str(value)),
+    column="flavorid",
+    post=True,
+)
+_NAMED = Attribute("name", Checked(_NAME), post=True, required=True)
+_DESCRIBED = Attribute(
+    "description",
+    Checked(_DESCRIPTION, lambda text: text or "", lambda text: text or None),
+    post=True,
+    put=True,
+    since=DESCRIBED,
+)
+FLAVOR = Resource(
+    name="flavor",
+    list=Operation(
+        _list,
+        "novella:flavors:index",
+        "List the flavors that the project may use. Operators also see only public flavors, unless they filter by"
+        " ``is_public``.",
+        parameters=(
+            *PAGES,
+            Parameter("is_public", TEXT),
+            Parameter("minRam", TEXT),
+            Parameter("minDisk", TEXT),
+            Parameter("sort_key", {"enum": list(SORT_KEYS)}),
+            Parameter("sort_dir", {"enum": ["asc", "desc"]}),
+        ),
+    ),
+    show=Operation(_show, "novella:flavors:show"),
+    create=Operation(_create, "os_compute_api:os-flavor-manage:create"),
+    update=Operation(
+        _update,
+        "os_compute_api:os-flavor-manage:update",
+        "Update the description of a flavor; null removes it.",
+        since=DESCRIBED,
+        body=body("flavor", {"description": _DESCRIPTION}, ("description",)),
+    ),
+    delete=Operation(
+        _delete, "os_compute_api:os-flavor-manage:delete", "Delete a flavor; servers keep their copy.", status=202
+    ),
+    short=(_IDENTITY, _NAMED, LINKS, _DESCRIBED),
+    attributes=(
+        _IDENTITY,
+        _NAMED,
+        Attribute("ram", _AMOUNT, column="memory_mb", post=True, required=True),
+        Attribute("vcpus", _AMOUNT, post=True, required=True),
+        Attribute("disk", _SIZE, column="root_gb", post=True, required=True),
+        Attribute("swap", _SIZE_OR_TEXT, column="swap_mb", post=True, until=NO_SWAP_IS_TEXT),
+        Attribute("swap", _SIZE, column="swap_mb", post=True, since=NO_SWAP_IS_0),
+        Attribute("OS-FLV-EXT-DATA:ephemeral", _SIZE, column="ephemeral_gb", post=True),
+        Attribute("OS-FLV-DISABLED:disabled", SHOWN, column="disabled"),
+        Attribute("os-flavor-access:is_public", Checked(BOOLEAN, boolean), column="is_public", post=True),
+        Attribute("rxtx_factor", Checked(_FACTOR, float), post=True),
+        LINKS,
+        _DESCRIBED,
+        Attribute("extra_specs", SHOWN, since=WITH_SPECS, rule="os_compute_api:os-flavor-extra-specs:index"),
+    ),
+    key=lambda row: row.flavorid,
+)
+FLAVORS = replace(COMPUTE, lists=FlavorsView)
