@@ -23,6 +23,10 @@ BOOLEAN: Schema = {
 """The values that Nova accepts as booleans."""
 TEXT: Schema = {"type": "string", "pattern": r"^[^\x00]*\Z"}
 """Text of a query, without NUL characters."""
+NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^(?!\s)[^\x00-\x1f\x7f]*(?<!\s)\Z"}
+"""A name without leading or trailing blanks."""
+HOST: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[a-zA-Z0-9._-]*\Z"}
+"""A host's name."""
 COUNT: Schema = {"type": "string", "pattern": r"^[0-9]{1,10}\Z"}
 """A whole number from 0 in a query."""
 PAGES: Schema = {"limit": COUNT, "marker": TEXT}

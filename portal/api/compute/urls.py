@@ -17,7 +17,7 @@ from portal.api.compute.proxies.urls import urlpatterns as proxies
 from portal.api.compute.quotas.urls import urlpatterns as quotas
 from portal.api.compute.scheduling.urls import urlpatterns as scheduling
 from portal.api.compute.server_actions.views import ServerActionView
-from portal.api.compute.server_groups.urls import urlpatterns as server_groups
+from portal.api.compute.server_groups import SERVER_GROUP
 from portal.api.compute.servers.urls import urlpatterns as servers
 from portal.api.compute.services.urls import urlpatterns as services
 from portal.api.compute.usage.urls import urlpatterns as usage
@@ -37,7 +37,7 @@ ROUTES = by_prefix(
         *migrations,
         *scheduling,
         *measures,
-        *server_groups,
+        *routes(SERVER_GROUP),
         *routes(
             FLAVOR,
             {

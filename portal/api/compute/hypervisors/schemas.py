@@ -1,7 +1,6 @@
 """JSON schemas of requests about hypervisors."""
 
-from portal.api.compute.schemas import BOOLEAN, COUNT, TEXT, Schema, Version
-from portal.api.compute.services.schemas import HOST
+from portal.api.compute.schemas import BOOLEAN, COUNT, HOST, TEXT, Schema, Version
 
 PAGING = (2, 33)
 BY_UUID = (2, 53)

@@ -9,10 +9,9 @@ from rest_framework.response import Response
 
 from portal.api.common.microversions import Version
 from portal.api.common.validation import Schema
-from portal.api.compute.schemas import BOOLEAN, boolean
+from portal.api.compute.schemas import BOOLEAN, HOST, boolean
 from portal.api.compute.server_actions.registry import NOTHING, Action
 from portal.api.compute.server_actions.rescue import guest_password
-from portal.api.compute.services.schemas import HOST
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.actions import migrate as migrations
 from provisioning.compute.actions.evacuate import Evacuate, Evacuation

@@ -1,9 +1,7 @@
 """JSON schemas of requests about compute services."""
 
-from portal.api.compute.schemas import BOOLEAN, TEXT, Schema, Version, query
+from portal.api.compute.schemas import BOOLEAN, HOST, TEXT, Schema, Version, query
 
-HOST: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[a-zA-Z0-9._-]*\Z"}
-"""A host's name."""
 BY_ID = (2, 53)
 """From this version on services are identified by UUID."""
 FORCED_DOWN = (2, 11)

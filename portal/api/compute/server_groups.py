@@ -1,0 +1,105 @@
+"""Server groups (Compute API reference, "Server groups")."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from portal.api.common.paging import read_page
+from portal.api.common.validation import Schema
+from portal.api.compute.dialect import ID, PROJECT, SHOWN, ListView, Resource, ResourceView
+from portal.api.compute.schemas import COUNT, NAME, POSITIVE, TEXT
+from portal.api.frame.attributes import Attribute, Parameter
+from portal.api.frame.kinds import Checked
+from portal.api.frame.resource import Operation, Values
+from portal.api.frame.schemas import inner
+from provisioning.compute.models import ServerGroup
+from provisioning.compute.selectors.server_groups import members_of, server_group_for, server_groups_for
+from provisioning.compute.services.server_groups import create_server_group, delete_server_group
+
+LAST_HARD, SOFT = (2, 14), (2, 15)
+"""The last version without soft policies, and the first with them."""
+LAST_LIST, ONE_POLICY = (2, 63), (2, 64)
+"""The last version with a list of policies, and the first in which a group has one policy with rules."""
+_HARD = ("affinity", "anti-affinity")
+_ANY = (*_HARD, *(f"soft-{name}" for name in _HARD))
+
+
+def _policies(*names: str) -> Checked:
+    """Return the kind of a list with one policy."""
+    schema: Schema = {"type": "array", "items": {"enum": [*names]}, "minItems": 1, "maxItems": 1}
+    return Checked(schema, reader=lambda policies: policies[0], writer=lambda policy: [policy])
+
+
+def _most(rules: Mapping[str, Any]) -> int | None:
+    most = rules.get("max_server_per_host")
+    return None if most is None else int(most)
+
+
+_RULES = Checked(inner({"max_server_per_host": POSITIVE}), reader=_most)
+
+
+def _rules_of(row: ServerGroup) -> dict[str, int]:
+    return {} if row.max_server_per_host is None else {"max_server_per_host": row.max_server_per_host}
+
+
+class Members(Attribute):
+    """The servers of a group."""
+
+    def reader(self, view: Any, rows: Sequence[ServerGroup]) -> Callable[[ServerGroup], list[str]]:
+        members = members_of(rows)
+        return lambda row: [str(server) for server in members[row.id]]
+
+
+def _list(view: ListView, asked: Mapping[str, str]) -> list[ServerGroup]:
+    limit, offset = read_page(view.request).limit, int(asked.get("offset", 0))
+    return server_groups_for(view.context, all_projects="all_projects" in asked, limit=limit, offset=offset)
+
+
+def _show(view: ResourceView, identity: str) -> ServerGroup:
+    return server_group_for(view.context, identity)
+
+
+def _create(view: ResourceView, values: Values) -> ServerGroup:
+    most = values.get("max_server_per_host")
+    return create_server_group(view.context, values["name"], values["policy"], most)
+
+
+def _delete(view: ResourceView, identity: str) -> None:
+    delete_server_group(view.context, identity)
+
+
+def _with(members: Attribute) -> tuple[Attribute, ...]:
+    return (
+        Attribute("id", ID),
+        Attribute("name", Checked(NAME), post=True, required=True),
+        members,
+        Attribute("project_id", PROJECT, since=(2, 13)),
+        Attribute("user_id", PROJECT, since=(2, 13)),
+        Attribute("policies", _policies(*_HARD), column="policy", post=True, required=True, until=LAST_HARD),
+        Attribute("policies", _policies(*_ANY), column="policy", post=True, required=True, since=SOFT, until=LAST_LIST),
+        Attribute("metadata", SHOWN, show=lambda row: {}, until=LAST_LIST),
+        Attribute("policy", Checked({"enum": [*_ANY]}), post=True, required=True, since=ONE_POLICY),
+        Attribute("rules", _RULES, column="max_server_per_host", show=_rules_of, post=True, since=ONE_POLICY),
+    )
+
+
+SERVER_GROUP = Resource(
+    name="server_group",
+    path="os-server-groups",
+    list=Operation(
+        _list,
+        "os_compute_api:os-server-groups:index",
+        "List the project's groups. As in Nova, ``all_projects`` is ignored unless the caller may see the groups of all"
+        " projects.",
+        parameters=(Parameter("all_projects", TEXT), Parameter("limit", COUNT), Parameter("offset", COUNT)),
+    ),
+    show=Operation(_show, "os_compute_api:os-server-groups:show"),
+    create=Operation(
+        _create,
+        "os_compute_api:os-server-groups:create",
+        shows=_with(Attribute("members", SHOWN, show=lambda row: [])),
+    ),
+    delete=Operation(
+        _delete, "os_compute_api:os-server-groups:delete", "Delete a group; its servers are kept.", status=204
+    ),
+    attributes=_with(Members("members", SHOWN)),
+)
