@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from portal.api.compute.aggregates.schemas import ACTION, CREATE, UPDATE
+from portal.api.compute.aggregates import ACTION, AGGREGATE, UPDATE
+from portal.api.compute.base import MICROVERSIONS
+from portal.api.frame.schemas import new_body
 from provisioning.compute.models import Aggregate, Flavor, Instance
 from provisioning.hosts.models import Host
 from tests.compute_api.conftest import V21, launch
@@ -96,7 +98,8 @@ def test_only_operators_see_and_change_aggregates(people: People, cloud: Cloud, 
 def test_bodies_that_the_schemas_refuse() -> None:
     names = [{}, {"name": ""}, {"name": " rack"}, {"name": "x" * 256}, {"name": "x", "colour": "red"}]
     zones = [{"name": "x", "availability_zone": zone} for zone in ("", "a:b")]
-    assert taken(CREATE, [{"aggregate": fields} for fields in (*names, *zones)]) == []
+    create = new_body(AGGREGATE)(MICROVERSIONS.minimum)
+    assert taken(create, [{"aggregate": fields} for fields in (*names, *zones)]) == []
     assert taken(UPDATE, [{"aggregate": {}}, {"aggregate": {"name": None}}]) == []
     metadata = [{"a": 1}, {"": "x"}, {"a/b": "x"}, {"a": "x" * 256}]
     actions = [

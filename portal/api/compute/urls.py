@@ -3,7 +3,8 @@
 from django.urls import path, re_path
 
 from portal.api.compute import legacy, versions
-from portal.api.compute.aggregates.urls import urlpatterns as aggregates
+from portal.api.compute.aggregates import AGGREGATE, AggregateActionView, AggregateImagesView
+from portal.api.compute.availability_zones import ZonesDetailView, ZonesView
 from portal.api.compute.dialect import routes
 from portal.api.compute.flavors.access import FlavorAccessView, FlavorActionView
 from portal.api.compute.flavors.extra_specs import ExtraSpecsView, ExtraSpecView
@@ -51,7 +52,9 @@ ROUTES = by_prefix(
         *routes(KEYPAIR),
         *quotas,
         *usage,
-        *aggregates,
+        path("/v2.1/os-availability-zone", ZonesView.as_view()),
+        path("/v2.1/os-availability-zone/detail", ZonesDetailView.as_view()),
+        *routes(AGGREGATE, {"action": AggregateActionView, "images": AggregateImagesView}),
         *services,
         *hypervisors,
         *hosts,

@@ -1,0 +1,148 @@
+"""Host aggregates (Compute API reference, "Host aggregates")."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.microversions import NEWEST
+from portal.api.common.validation import Schema
+from portal.api.compute.dialect import ID, SHOWN, TIME, Resource, ResourceView
+from portal.api.compute.numbers import read_number
+from portal.api.compute.schemas import HOST, NAME
+from portal.api.frame.attributes import Attribute
+from portal.api.frame.kinds import Checked
+from portal.api.frame.resource import Operation, Values
+from portal.api.frame.schemas import body, inner
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError
+from provisioning.compute.models import Aggregate
+from provisioning.compute.selectors.aggregates import aggregate_for, aggregates_for
+from provisioning.compute.services import aggregates as services
+
+Act = Callable[[RequestContext, int, Any], Aggregate]
+_ZONE: Schema = {
+    "type": ["string", "null"],
+    "minLength": 1,
+    "maxLength": 255,
+    "pattern": r"^(?!\s)[^:\x00-\x1f\x7f]*(?<!\s)\Z",
+}
+_METADATA: Schema = {
+    "type": "object",
+    "patternProperties": {r"^[a-zA-Z0-9_:. -]{1,255}\Z": {"type": ["string", "null"], "maxLength": 255}},
+    "additionalProperties": False,
+}
+UPDATE = body(
+    "aggregate",
+    {"name": {"type": "string", "minLength": 1, "maxLength": 255}, "availability_zone": _ZONE},
+)
+UPDATE["properties"]["aggregate"]["anyOf"] = [{"required": ["name"]}, {"required": ["availability_zone"]}]
+ACTIONS: dict[str, Schema] = {
+    "add_host": body("add_host", {"host": HOST}, ("host",)),
+    "remove_host": body("remove_host", {"host": HOST}, ("host",)),
+    "set_metadata": body("set_metadata", {"metadata": _METADATA}, ("metadata",)),
+}
+"""The body of each action."""
+ACTION: Schema = {"oneOf": [*ACTIONS.values()]}
+_IMAGE = inner({"id": {"type": "string", "format": "uuid"}}, ("id",))
+_IMAGES: Schema = {"type": "array", "minItems": 1, "items": _IMAGE}
+
+
+def _show(view: ResourceView, identity: str) -> Aggregate:
+    return aggregate_for(view.context, read_number(identity))
+
+
+def _create(view: ResourceView, values: Values) -> Aggregate:
+    return services.create_aggregate(view.context, **values)
+
+
+def _update(view: ResourceView, identity: str, values: Values) -> Aggregate:
+    return services.update_aggregate(view.context, read_number(identity), values)
+
+
+def _delete(view: ResourceView, identity: str) -> None:
+    services.delete_aggregate(view.context, read_number(identity))
+
+
+def _zone_of(row: Aggregate) -> dict[str, str]:
+    return {"availability_zone": row.availability_zone} if row.availability_zone else {}
+
+
+_OWN = (
+    Attribute("id", SHOWN, column="pk"),
+    Attribute("name", Checked(NAME), post=True, put=True, required=True),
+    Attribute("availability_zone", Checked(_ZONE, writer=lambda zone: zone or None), post=True, put=True),
+    Attribute("created_at", TIME),
+    Attribute("updated_at", TIME),
+    Attribute("deleted", SHOWN, show=lambda row: False),
+    Attribute("deleted_at", SHOWN, show=lambda row: None),
+    Attribute("uuid", ID, since=(2, 41)),
+)
+AGGREGATE = Resource(
+    name="aggregate",
+    path="os-aggregates",
+    list=Operation(lambda view, asked: aggregates_for(view.context), "os_compute_api:os-aggregates:index"),
+    show=Operation(_show, "os_compute_api:os-aggregates:show"),
+    create=Operation(_create, "os_compute_api:os-aggregates:create", "Create an aggregate without hosts.", shows=_OWN),
+    update=Operation(_update, "os_compute_api:os-aggregates:update", "Update the name, the zone or both.", body=UPDATE),
+    delete=Operation(_delete, "os_compute_api:os-aggregates:delete", "Delete an aggregate that has no hosts."),
+    attributes=(
+        *_OWN,
+        Attribute("hosts", SHOWN, show=lambda row: sorted(host.name for host in row.hosts.all())),
+        Attribute("metadata", SHOWN, show=lambda row: row.metadata | _zone_of(row)),
+    ),
+)
+
+
+class AggregateActionView(ResourceView):
+    """``POST /os-aggregates/{id}/action``: the body's only key is the name of the action."""
+
+    resource = AGGREGATE
+    rules = {"POST": "os_compute_api:os-aggregates:show"}
+    action_rules = {name: f"os_compute_api:os-aggregates:{name}" for name in ACTIONS}
+    schemas = {"POST": ACTION}
+    acts: ClassVar[Mapping[str, Act]] = {
+        "add_host": lambda context, number, asked: services.add_host(context, number, asked["host"]),
+        "remove_host": lambda context, number, asked: services.remove_host(context, number, asked["host"]),
+        "set_metadata": lambda context, number, asked: services.set_aggregate_metadata(
+            context, number, asked["metadata"]
+        ),
+    }
+
+    def post(self, request: Request, identity: str) -> Response:
+        """Add or remove a host, or change metadata."""
+        number, name = read_number(identity), self._named()
+        asked = self.body(ACTIONS[name])[name]
+        [shape] = self.shapes([self.acts[name](self.context, number, asked)])
+        return Response({"aggregate": shape})
+
+    def _named(self) -> str:
+        """Return the name of the action in the body. Raises InvalidInputError."""
+        body = self.request.data
+        names = [str(name) for name in body] if isinstance(body, dict) else []
+        if len(names) != 1 or names[0] not in ACTIONS:
+            known = ", ".join(ACTIONS)
+            raise InvalidInputError(f"There is no such action: the body must name one of {known}.")
+        return names[0]
+
+
+class AggregateImagesView(ResourceView):
+    """``POST /os-aggregates/{id}/images`` (2.81): not supported."""
+
+    resource = AGGREGATE
+    rules = {"POST": "compute:aggregates:images"}
+    schemas = {"POST": inner({"cache": _IMAGES}, ("cache",))}
+    versions = {"POST": ((2, 81), NEWEST)}
+
+    def post(self, request: Request, identity: str) -> Response:
+        """Refuse to cache images in advance: a host downloads and caches an image for the first server that uses it."""
+        images = [image["id"] for image in self.checked_body()["cache"]]
+        if len(set(images)) < len(images):
+            raise InvalidInputError("Duplicate images in request", field="cache")
+        self.row(identity)
+        raise InvalidInputError(
+            "Fetching images beforehand is not offered by this cloud: a host fetches an image with the first server"
+            " that needs it, and keeps it.",
+            field="cache",
+        )

@@ -1,1 +1,0 @@
-"""Host aggregates and availability zones."""
