@@ -46,10 +46,12 @@ class Links(Attribute):
     def reader(self, view: Any, rows: Sequence[Any]) -> Callable[[Any], Any]:
         where, key = view.resource.path, view.resource.key
         own, bookmark = f"{view.base}/{where}/", f"{view.bookmark}/{where}/"
-        return lambda row: [
-            {"rel": "self", "href": f"{own}{key(row)}"},
-            {"rel": "bookmark", "href": f"{bookmark}{key(row)}"},
-        ]
+
+        def links(row: Any) -> list[dict[str, str]]:
+            found = key(row)
+            return [{"rel": "self", "href": f"{own}{found}"}, {"rel": "bookmark", "href": f"{bookmark}{found}"}]
+
+        return links
 
 
 LINKS = Links("links", SHOWN)

@@ -9,7 +9,7 @@ from typing import Any
 from portal.api.common.microversions import NEWEST, OLDEST, Version
 from portal.api.common.validation import Schema
 from portal.api.common.views import ServiceView
-from portal.api.frame.kinds import Kind
+from portal.api.frame.kinds import Kind, Reader
 from provisioning.common.unset import UNSET
 
 
@@ -67,17 +67,11 @@ class Attribute:
         return self.shown and self.is_at(view.microversion) and (not self.rule or view.allows(self.rule))
 
     @cached_property
-    def value_of(self) -> Callable[[Any], Any]:
+    def value_of(self) -> Reader:
         """The function that returns a record's value in responses, or UNSET."""
-        read, write = self.show or attrgetter(self.source.replace("__", ".")), self.kind.write
+        return self.kind.writing(self.show or attrgetter(self.source.replace("__", ".")))
 
-        def value(row: Any) -> Any:
-            found = read(row)
-            return found if found is UNSET else write(found)
-
-        return read if self.kind.written_as_it_is else value
-
-    def reader(self, view: Any, rows: Sequence[Any]) -> Callable[[Any], Any]:
+    def reader(self, view: Any, rows: Sequence[Any]) -> Reader:
         """Return the function that returns a record's value in the response to this request, or UNSET.
 
         ``rows``: all records of the response, for values that are read for them together.

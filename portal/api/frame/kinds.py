@@ -6,6 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from portal.api.common.validation import Schema
+from provisioning.common.unset import UNSET
+
+Reader = Callable[[Any], Any]
+"""Returns a value of a record."""
 
 
 class Kind(ABC):
@@ -24,10 +28,15 @@ class Kind(ABC):
         """Return a record's value for a response."""
         return value
 
-    @property
-    def written_as_it_is(self) -> bool:
-        """Whether ``write`` returns all values unchanged."""
-        return type(self).write is Kind.write
+    def writing(self, read: Reader) -> Reader:
+        """Return a function that reads a record's value with ``read`` and writes it; UNSET remains."""
+        write = self.write
+
+        def value(row: Any) -> Any:
+            found = read(row)
+            return found if found is UNSET else write(found)
+
+        return value
 
 
 def _same(value: Any) -> Any:
@@ -55,6 +64,13 @@ class Checked(Kind):
     def write(self, value: Any) -> Any:
         return None if value is None else self.writer(value)
 
-    @property
-    def written_as_it_is(self) -> bool:
-        return self.writer is _same
+    def writing(self, read: Reader) -> Reader:
+        writer = self.writer
+        if writer is _same:
+            return read
+
+        def value(row: Any) -> Any:
+            found = read(row)
+            return found if found is None or found is UNSET else writer(found)
+
+        return value

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 from oslo_utils import strutils
@@ -191,6 +192,6 @@ FLAVOR = Resource(
         _DESCRIBED,
         Attribute("extra_specs", SHOWN, since=WITH_SPECS, rule="os_compute_api:os-flavor-extra-specs:index"),
     ),
-    key=lambda row: row.flavorid,
+    key=attrgetter("flavorid"),
 )
 FLAVORS = replace(COMPUTE, lists=FlavorsView)
