@@ -20,7 +20,7 @@ from portal.api.compute.scheduling.urls import urlpatterns as scheduling
 from portal.api.compute.server_actions.views import ServerActionView
 from portal.api.compute.server_groups import SERVER_GROUP
 from portal.api.compute.servers.urls import urlpatterns as servers
-from portal.api.compute.services.urls import urlpatterns as services
+from portal.api.compute.services import SERVICE, SERVICES
 from portal.api.compute.usage.urls import urlpatterns as usage
 from portal.common.routing import by_prefix, with_or_without_slash, with_project
 
@@ -55,7 +55,7 @@ ROUTES = by_prefix(
         path("/v2.1/os-availability-zone", ZonesView.as_view()),
         path("/v2.1/os-availability-zone/detail", ZonesDetailView.as_view()),
         *routes(AGGREGATE, {"action": AggregateActionView, "images": AggregateImagesView}),
-        *services,
+        *routes(SERVICE, dialect=SERVICES),
         *hypervisors,
         *hosts,
         *proxies,
