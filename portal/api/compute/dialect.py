@@ -1,9 +1,8 @@
 """Resources of the Compute API: lists with parameters and pages, links, and routes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from operator import attrgetter
 from typing import Any, ClassVar
 
 from django.urls import URLPattern, path
@@ -15,7 +14,7 @@ from portal.api.compute.timestamps import timestamp_micro
 from portal.api.frame import resource as frame
 from portal.api.frame import views
 from portal.api.frame.attributes import Attribute, Parameter
-from portal.api.frame.kinds import Checked
+from portal.api.frame.kinds import Checked, Reader
 from portal.api.frame.schemas import query_of
 from portal.api.frame.views import Dialect
 
@@ -36,15 +35,15 @@ class Resource(frame.Resource):
     and at microversions with the parameter ``marker`` the page: ``list(view, asked, limit=…, marker=…)``.
     """
 
-    key: Callable[[Any], Any] = attrgetter("pk")
-    """Returns the id of an object in markers and links."""
+    key: str = "id"
+    """The attribute that identifies an object in markers and links."""
 
 
 class Links(Attribute):
     """The links of an object, with and without the version."""
 
-    def reader(self, view: Any, rows: Sequence[Any]) -> Callable[[Any], Any]:
-        where, key = view.resource.path, view.resource.key
+    def reader(self, view: Any, rows: Sequence[Any]) -> Reader:
+        where, key = view.resource.path, view.key
         own, bookmark = f"{view.base}/{where}/", f"{view.bookmark}/{where}/"
 
         def links(row: Any) -> list[dict[str, str]]:
@@ -61,6 +60,12 @@ class ResourceView(views.ResourceView, ComputeView):
     """Base of the views of a resource."""
 
     resource: ClassVar[Resource]
+
+    @property
+    def key(self) -> Reader:
+        """The function that returns the id of an object in markers and links, at the microversion."""
+        found = self.resource.attributes
+        return next(a.value_of for a in found if a.name == self.resource.key and a.is_at(self.microversion))
 
     def row(self, identity: str) -> Any:
         """Return the object of the path; NotFoundError."""
@@ -79,7 +84,7 @@ class ListView(ResourceView, views.ListView):
             return resource.list.call(self, asked), {}
         page = read_page(self.request, zero_is_none=True)
         rows = resource.list.call(self, asked, limit=page.limit, marker=page.marker)
-        following = next_links(self.request, page, [resource.key(row) for row in rows], f"{self.base}/{self.path}")
+        following = next_links(self.request, page, [self.key(row) for row in rows], f"{self.base}/{self.path}")
         return rows, {f"{resource.plural}_links": following} if following else {}
 
 

@@ -3,7 +3,6 @@
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from operator import attrgetter
 from typing import Any
 
 from rest_framework.response import Response
@@ -128,5 +127,5 @@ KEYPAIR = KeyPairs(
         Attribute("deleted", SHOWN, show=lambda row: False),
         Attribute("deleted_at", SHOWN, show=lambda row: None),
     ),
-    key=attrgetter("name"),
+    key="name",
 )

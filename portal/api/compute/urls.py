@@ -10,7 +10,14 @@ from portal.api.compute.flavors.access import FlavorAccessView, FlavorActionView
 from portal.api.compute.flavors.extra_specs import ExtraSpecsView, ExtraSpecView
 from portal.api.compute.flavors.resource import FLAVOR, FLAVORS
 from portal.api.compute.hosts.urls import urlpatterns as hosts
-from portal.api.compute.hypervisors.urls import urlpatterns as hypervisors
+from portal.api.compute.hypervisors import (
+    HYPERVISOR,
+    HYPERVISORS,
+    HypervisorSearchView,
+    HypervisorServersView,
+    HypervisorStatisticsView,
+    HypervisorUptimeView,
+)
 from portal.api.compute.keypairs import KEYPAIR
 from portal.api.compute.measures.urls import urlpatterns as measures
 from portal.api.compute.migrations.urls import urlpatterns as migrations
@@ -56,7 +63,10 @@ ROUTES = by_prefix(
         path("/v2.1/os-availability-zone/detail", ZonesDetailView.as_view()),
         *routes(AGGREGATE, {"action": AggregateActionView, "images": AggregateImagesView}),
         *routes(SERVICE, dialect=SERVICES),
-        *hypervisors,
+        path("/v2.1/os-hypervisors/statistics", HypervisorStatisticsView.as_view()),
+        path("/v2.1/os-hypervisors/<str:pattern>/search", HypervisorSearchView.as_view()),
+        path("/v2.1/os-hypervisors/<str:pattern>/servers", HypervisorServersView.as_view()),
+        *routes(HYPERVISOR, {"uptime": HypervisorUptimeView}, HYPERVISORS),
         *hosts,
         *proxies,
         re_path("^/", versions.NoSuchResource.as_view()),

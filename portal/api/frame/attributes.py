@@ -20,11 +20,18 @@ class Parameter:
     name: str
     checked_by: Schema
     _: KW_ONLY
+    once: bool = False
+    """Whether it may not be repeated."""
     since: Version = OLDEST
     until: Version = NEWEST
 
     def is_at(self, version: Version) -> bool:
         return self.since <= version <= self.until
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of all its values in a query."""
+        return {"type": "array", "items": self.checked_by} | ({"maxItems": 1} if self.once else {})
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,8 @@ class Resource:
     """As in bodies and rules: ``security_group``."""
     attributes: Sequence[Attribute]
     list: Operation
+    detailed: Operation | None = None
+    """The list at ``/detail``, if it has a rule of its own."""
     show: Operation | None = None
     create: Operation | None = None
     update: Operation | None = None

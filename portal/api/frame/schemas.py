@@ -40,13 +40,11 @@ def changes_body(resource: Resource) -> Callable[[Version], Schema]:
 def query_of(parameters: Sequence[Parameter], *, strict_from: Version = NEWEST) -> Callable[[Version], Schema]:
     """Return a function for the schema of a query at a microversion.
 
-    Parameters may be repeated. Before ``strict_from``, unknown ones are accepted.
+    Before ``strict_from``, unknown parameters are accepted.
     """
     return lambda version: {
         "type": "object",
-        "properties": {
-            each.name: {"type": "array", "items": each.checked_by} for each in parameters if each.is_at(version)
-        },
+        "properties": {each.name: each.schema for each in parameters if each.is_at(version)},
         "additionalProperties": version < strict_from,
     }
 

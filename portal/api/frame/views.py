@@ -17,7 +17,15 @@ from portal.api.frame.resource import Operation, Resource, Values
 from portal.api.frame.schemas import changes_body, new_body, query_of
 from provisioning.common.unset import UNSET
 
-METHODS = {"list": "GET", "show": "GET", "create": "POST", "update": "PUT", "delete": "DELETE", "clear": "DELETE"}
+METHODS = {
+    "list": "GET",
+    "detailed": "GET",
+    "show": "GET",
+    "create": "POST",
+    "update": "PUT",
+    "delete": "DELETE",
+    "clear": "DELETE",
+}
 """Operation → method, if the dialect has no other."""
 
 
@@ -172,10 +180,11 @@ class Dialect:
         found = {where: self._view(self.lists, resource, ("list", "create", "clear"), short)}
         if resource.short:
             detailed = f"{resource.path}/detail"
-            view = self._view(self.lists, resource, ("list",), resource.attributes, detailed)
-            words = resource.plural.replace("_", " ")
-            more = resource.list.description.partition(". ")[2]
-            view.sentences = {"GET": f"List {words} with all their attributes. {more}".strip()}
+            verb = "detailed" if resource.detailed else "list"
+            view = self._view(self.lists, resource, (verb,), resource.attributes, detailed)
+            words, more = resource.plural.replace("_", " "), resource.list.description.partition(". ")[2]
+            if resource.detailed is None:
+                view.sentences = {"GET": f"List {words} with all their attributes. {more}".strip()}
             found[detailed] = view
         verbs = ("show", "update", "delete")
         if any(map(resource.operation, verbs)):

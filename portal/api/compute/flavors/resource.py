@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from operator import attrgetter
 from typing import Any
 
 from oslo_utils import strutils
@@ -192,6 +191,5 @@ FLAVOR = Resource(
         _DESCRIBED,
         Attribute("extra_specs", SHOWN, since=WITH_SPECS, rule="os_compute_api:os-flavor-extra-specs:index"),
     ),
-    key=attrgetter("flavorid"),
 )
 FLAVORS = replace(COMPUTE, lists=FlavorsView)

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from compute_agent.contract.samples import HOST_SERIES
 from portal.api.compute.base import ComputeView
-from portal.api.compute.hypervisors.views import HypervisorBase
+from portal.api.compute.hypervisors import hypervisor_for
 from portal.api.compute.schemas import Schema, Version, last, query
 from portal.api.compute.timestamps import timestamp
 from provisioning.common.errors import NotFoundError
@@ -72,7 +72,7 @@ class ServerMeasuresView(MeasuresView):
         return self.answer(lambda *query: selectors.measures_for(self.context, server_id, *query))
 
 
-class HypervisorMeasuresView(MeasuresView, HypervisorBase):
+class HypervisorMeasuresView(MeasuresView):
     """``GET /os-hypervisors/{id}/novella-measures``; a UUID is accepted at every microversion."""
 
     rules = {"GET": "novella:hosts:measures"}
@@ -80,7 +80,7 @@ class HypervisorMeasuresView(MeasuresView, HypervisorBase):
     def get(self, request: Request, hypervisor_id: str) -> Response:
         """Show what a host and its servers use."""
         found = read_id(hypervisor_id)
-        host = self.one(hypervisor_id) if found is None else selectors.host_with_id(found)
+        host = hypervisor_for(self, hypervisor_id) if found is None else selectors.host_with_id(found)
         return self.answer(lambda *query: selectors.of_host(host.id, *query))
 
 

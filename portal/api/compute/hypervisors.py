@@ -1,0 +1,272 @@
+"""Hypervisors (Compute API reference, "Hypervisors"): memory in MiB, disk in GiB."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar
+
+from django.utils import timezone
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.microversions import OLDEST
+from portal.api.compute.base import ComputeView
+from portal.api.compute.dialect import COMPUTE, ID, SHOWN, ListView, Resource, ResourceView
+from portal.api.compute.schemas import BOOLEAN, COUNT, HOST, TEXT, boolean
+from portal.api.frame.attributes import Attribute, Parameter
+from portal.api.frame.kinds import Reader
+from portal.api.frame.resource import Operation
+from portal.api.frame.schemas import query_of
+from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.common.ids import read_id
+from provisioning.common.unset import UNSET
+from provisioning.compute.selectors.compute_services import number_of
+from provisioning.compute.selectors.hosts import servers_on, workloads
+from provisioning.hosts.models import Host
+from provisioning.hosts.selectors import hosts_for, is_alive
+
+PAGED = (2, 33)
+LAST_NUMBERS, BY_UUID = (2, 52), (2, 53)
+"""The last version with numbers as ids, and the first with UUIDs, and with filters of lists."""
+LAST_TEXT, AS_OBJECT = (2, 27), (2, 28)
+"""The last version with the processor as a text, and the first with an object."""
+ALWAYS_SERVERS = (2, 75)
+"""From this version on ``servers`` is not omitted if it is empty."""
+LAST_RESOURCES, NO_RESOURCES = (2, 87), (2, 88)
+"""The last version with resources, and the first with the uptime instead."""
+WITH_SERVERS = Parameter("with_servers", BOOLEAN, since=BY_UUID, once=True)
+PARAMETERS = (
+    Parameter("limit", COUNT, since=PAGED, until=LAST_NUMBERS),
+    Parameter("marker", TEXT, since=PAGED, until=LAST_NUMBERS),
+    Parameter("limit", COUNT, since=BY_UUID, once=True),
+    Parameter("marker", TEXT, since=BY_UUID, once=True),
+    Parameter("hypervisor_hostname_pattern", HOST, since=BY_UUID, once=True),
+    WITH_SERVERS,
+)
+
+
+def hypervisor_for(view: ComputeView, text: str) -> Host:
+    """Return the hypervisor with this id. Raises NotFoundError, and from 2.53 on InvalidInputError for an invalid
+    UUID.
+    """
+    if view.microversion >= BY_UUID and read_id(text) is None:
+        raise InvalidInputError(f"Invalid uuid {text[:64]}", field="hypervisor_id")
+    found = hosts_for(view.context)
+    index = _position(view, found, text)
+    if index is None:
+        raise NotFoundError(f"Hypervisor with ID '{text[:64]}' could not be found.")
+    return found[index]
+
+
+def _position(view: ComputeView, found: Sequence[Host], text: str) -> int | None:
+    """Return the index of the hypervisor with this id in the microversion's format."""
+    wanted, by_uuid = str(read_id(text) or text), view.microversion >= BY_UUID
+    ids = (str(host.id if by_uuid else number_of(host.id)) for host in found)
+    return next((index for index, ident in enumerate(ids) if ident == wanted), None)
+
+
+def _matching(view: ComputeView, pattern: str) -> list[Host]:
+    """Return the hypervisors whose names contain the pattern. Raises NotFoundError if none match."""
+    found = [host for host in hosts_for(view.context) if pattern in _hostname(host)]
+    if not found:
+        raise NotFoundError(f"No hypervisor matching '{pattern[:255]}' could be found.")
+    return found
+
+
+def _list(view: ListView, asked: Mapping[str, str], limit: int | None = None, marker: str | None = None) -> list[Host]:
+    found = hosts_for(view.context)
+    if marker is None:
+        return found[:limit]
+    index = _position(view, found, marker)
+    if index is None:
+        raise InvalidInputError(f"marker [{marker[:64]}] not found", field="marker")
+    return found[index + 1 :][:limit]
+
+
+class HypervisorsView(ListView):
+    """``GET /os-hypervisors`` and ``…/detail``."""
+
+    def page(self) -> tuple[Sequence[Host], dict[str, Any]]:
+        """Return all hypervisors that match a pattern, or the requested page."""
+        pattern = self.asked.get("hypervisor_hostname_pattern")
+        if pattern is None:
+            return super().page()
+        if self.asked.keys() & {"limit", "marker"}:
+            raise InvalidInputError(
+                "Paging over hypervisors with the hypervisor_hostname_pattern query parameter is not supported.",
+                field="hypervisor_hostname_pattern",
+            )
+        return _matching(self, pattern), {}
+
+
+def _hostname(host: Host) -> str:
+    return host.hypervisor_hostname or host.name
+
+
+def _uptime(host: Host) -> str | None:
+    """The host's uptime as last reported; None if it is down or has not reported it."""
+    return host.uptime or None if is_alive(host, timezone.now()) else None
+
+
+def _service(host: Host, ident: object) -> dict[str, Any]:
+    return {"id": ident, "host": host.name, "disabled_reason": host.disabled_reason or None}
+
+
+def _cpu_info(host: Host) -> dict[str, Any]:
+    """The processor as the host reported it: architecture, model, vendor, features and topology."""
+    said = host.cpu_info
+    if not said:
+        return {}
+    topology = {name: int(said[name]) for name in ("sockets", "cores", "threads") if _is_count(said.get(name))}
+    return {
+        "arch": said.get("arch") or host.architecture,
+        "model": said.get("model", ""),
+        "vendor": said.get("vendor", ""),
+        "features": [name for name in str(said.get("features", "")).split(",") if name],
+        "topology": topology,
+    }
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 6
+
+
+def _memory_used(host: Host) -> int:
+    """Allocated and reserved memory."""
+    return host.memory_mb_allocated + host.reserved_memory_mb
+
+
+def _disk_used(host: Host) -> int:
+    return host.disk_gb_allocated + host.reserved_disk_gb
+
+
+class Workload(Attribute):
+    """The number of running tasks of a hypervisor's servers."""
+
+    def reader(self, view: Any, rows: Sequence[Host]) -> Reader:
+        tasks = workloads()
+        return lambda host: tasks.get(host.id, 0)
+
+
+class Servers(Attribute):
+    """The servers of a hypervisor."""
+
+    def reader(self, view: Any, rows: Sequence[Host]) -> Reader:
+        found = servers_on([host.id for host in rows])
+        empty: Any = [] if view.microversion >= ALWAYS_SERVERS else UNSET
+        return lambda host: [{"name": name, "uuid": str(server)} for name, server in found.get(host.id, ())] or empty
+
+
+class RequestedServers(Servers):
+    """The same, only if the query requests them."""
+
+    def is_shown(self, view: Any) -> bool:
+        return boolean(view.asked.get("with_servers"))
+
+
+BRIEF = (
+    Attribute("id", SHOWN, show=lambda host: number_of(host.id), until=LAST_NUMBERS),
+    Attribute("id", ID, since=BY_UUID),
+    Attribute("hypervisor_hostname", SHOWN, show=_hostname),
+    Attribute("state", SHOWN, show=lambda host: "up" if is_alive(host, timezone.now()) else "down"),
+    Attribute("status", SHOWN, show=lambda host: "enabled" if host.enabled else "disabled"),
+)
+RESOURCES = (
+    Attribute("vcpus", SHOWN, column="vcpus_total", until=LAST_RESOURCES),
+    Attribute("vcpus_used", SHOWN, column="vcpus_allocated", until=LAST_RESOURCES),
+    Attribute("memory_mb", SHOWN, column="memory_mb_total", until=LAST_RESOURCES),
+    Attribute("memory_mb_used", SHOWN, show=_memory_used, until=LAST_RESOURCES),
+    Attribute("free_ram_mb", SHOWN, show=lambda host: host.memory_mb_total - _memory_used(host), until=LAST_RESOURCES),
+    Attribute("local_gb", SHOWN, column="disk_gb_total", until=LAST_RESOURCES),
+    Attribute("local_gb_used", SHOWN, show=_disk_used, until=LAST_RESOURCES),
+    Attribute("free_disk_gb", SHOWN, show=lambda host: host.disk_gb_total - _disk_used(host), until=LAST_RESOURCES),
+    Attribute(
+        "disk_available_least",
+        SHOWN,
+        show=lambda host: host.disk_gb_total - host.disk_gb_used,
+        until=LAST_RESOURCES,
+    ),
+    Attribute("running_vms", SHOWN, until=LAST_RESOURCES),
+    Workload("current_workload", SHOWN, until=LAST_RESOURCES),
+)
+"""Capacity and usage; allocated and reserved resources count as used."""
+REQUESTED_SERVERS = RequestedServers("servers", SHOWN)
+HYPERVISOR = Resource(
+    name="hypervisor",
+    path="os-hypervisors",
+    list=Operation(_list, "os_compute_api:os-hypervisors:list", "List the hypervisors by name.", parameters=PARAMETERS),
+    detailed=Operation(
+        _list, "os_compute_api:os-hypervisors:list-detail", "List the hypervisors by name.", parameters=PARAMETERS
+    ),
+    show=Operation(hypervisor_for, "os_compute_api:os-hypervisors:show", parameters=(WITH_SERVERS,)),
+    short=(*BRIEF, REQUESTED_SERVERS),
+    attributes=(
+        *BRIEF,
+        Attribute("host_ip", SHOWN),
+        Attribute("hypervisor_type", SHOWN),
+        Attribute("hypervisor_version", SHOWN),
+        Attribute("service", SHOWN, show=lambda host: _service(host, number_of(host.id)), until=LAST_NUMBERS),
+        Attribute("service", SHOWN, show=lambda host: _service(host, str(host.id)), since=BY_UUID),
+        Attribute("uptime", SHOWN, show=_uptime, since=NO_RESOURCES),
+        *RESOURCES,
+        Attribute("cpu_info", SHOWN, show=lambda host: json.dumps(_cpu_info(host)), until=LAST_TEXT),
+        Attribute("cpu_info", SHOWN, show=_cpu_info, since=AS_OBJECT, until=LAST_RESOURCES),
+        REQUESTED_SERVERS,
+    ),
+)
+HYPERVISORS = replace(COMPUTE, lists=HypervisorsView, parameters=partial(query_of, strict_from=BY_UUID))
+
+
+class HypervisorUptimeView(ResourceView):
+    """``GET /os-hypervisors/{id}/uptime``, up to 2.87."""
+
+    resource = HYPERVISOR
+    rules = {"GET": "os_compute_api:os-hypervisors:uptime"}
+    versions = {"GET": (OLDEST, LAST_RESOURCES)}
+
+    def get(self, request: Request, identity: str) -> Response:
+        """Show the host's uptime from the last audit of its agent."""
+        host = hypervisor_for(self, identity)
+        said = _uptime(host)
+        if said is None:
+            raise InvalidInputError(f"Compute service of {host.name} is unavailable at this time.")
+        [shape] = self.shapes([host], BRIEF)
+        return Response({"hypervisor": shape | {"uptime": said}})
+
+
+class HypervisorSearchView(ResourceView):
+    """``GET /os-hypervisors/{pattern}/search``, up to 2.52."""
+
+    resource = HYPERVISOR
+    rules = {"GET": "os_compute_api:os-hypervisors:search"}
+    versions = {"GET": (OLDEST, LAST_NUMBERS)}
+    attributes: ClassVar[Sequence[Attribute]] = BRIEF
+
+    def get(self, request: Request, pattern: str) -> Response:
+        """List the hypervisors whose names contain the pattern."""
+        return Response({"hypervisors": self.shapes(_matching(self, pattern), self.attributes)})
+
+
+class HypervisorServersView(HypervisorSearchView):
+    """``GET /os-hypervisors/{pattern}/servers``, up to 2.52."""
+
+    rules = {"GET": "os_compute_api:os-hypervisors:servers"}
+    attributes = (*BRIEF, Servers("servers", SHOWN))
+
+
+class HypervisorStatisticsView(ResourceView):
+    """``GET /os-hypervisors/statistics``, up to 2.87."""
+
+    resource = HYPERVISOR
+    rules = {"GET": "os_compute_api:os-hypervisors:statistics"}
+    versions = {"GET": (OLDEST, LAST_RESOURCES)}
+
+    def get(self, request: Request) -> Response:
+        """Show the sums over all enabled hypervisors."""
+        found = [host for host in hosts_for(self.context) if host.enabled]
+        sums: Counter[str] = Counter({each.name: 0 for each in RESOURCES})
+        for shape in self.shapes(found, RESOURCES):
+            sums.update(shape)
+        return Response({"hypervisor_statistics": {"count": len(found), **sums}})
