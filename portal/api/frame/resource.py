@@ -23,6 +23,8 @@ class Operation:
     description: str = ""
     """Empty: the description of the rule."""
     _: KW_ONLY
+    also: Sequence[str] = ()
+    """Additional policy rules, checked without an object."""
     status: int = 0
     """Status of a success, if it is not the dialect's."""
     shows: Sequence[Attribute] | None = None
@@ -50,7 +52,7 @@ class Resource:
     attributes: Sequence[Attribute]
     list: Operation
     detailed: Operation | None = None
-    """The list at ``/detail``, if it has a rule of its own."""
+    """The list at ``/detail``, if it has a rule or a description of its own."""
     show: Operation | None = None
     create: Operation | None = None
     update: Operation | None = None

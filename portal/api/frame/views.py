@@ -16,6 +16,7 @@ from portal.api.frame.attributes import Attribute, Parameter
 from portal.api.frame.resource import Operation, Resource, Values
 from portal.api.frame.schemas import changes_body, new_body, query_of
 from provisioning.common.unset import UNSET
+from provisioning.identity import policy
 
 METHODS = {
     "list": "GET",
@@ -42,8 +43,17 @@ class ResourceView(ServiceView):
     """Operation → status of a success, if it is not 200."""
     parameters: ClassVar[Mapping[str, Sequence[Parameter]]] = {}
     """Method → the parameters of its query."""
+    also: ClassVar[Mapping[str, Sequence[str]]] = {}
+    """Method → additional policy rules."""
     above: Mapping[str, str]
     """Ids in the path of the objects that the resource is below, by parameter."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Reject a view with an unknown additional rule."""
+        super().__init_subclass__(**kwargs)
+        unknown = {rule for rules in cls.also.values() for rule in rules} - policy.RULES.keys()
+        if unknown:
+            raise TypeError(f"{cls.__name__} names rules that do not exist: {', '.join(sorted(unknown))}.")
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         """Call handlers with the id as ``identity``, and without those in ``above``."""
@@ -51,6 +61,12 @@ class ResourceView(ServiceView):
         if self.resource.parameter in kwargs:
             kwargs["identity"] = kwargs.pop(self.resource.parameter)
         return super().dispatch(request, *args, **kwargs)
+
+    def check_rule(self, request: Request) -> None:
+        """Check the policy, with the additional rules of the operation; raises ForbiddenError."""
+        super().check_rule(request)
+        for rule in self.also.get("GET" if request.method == "HEAD" else str(request.method), ()):
+            policy.enforce(self.context, rule, self.policy_target())
 
     @cached_property
     def asked(self) -> Mapping[str, str]:
@@ -182,9 +198,9 @@ class Dialect:
             detailed = f"{resource.path}/detail"
             verb = "detailed" if resource.detailed else "list"
             view = self._view(self.lists, resource, (verb,), resource.attributes, detailed)
-            words, more = resource.plural.replace("_", " "), resource.list.description.partition(". ")[2]
+            words = resource.plural.replace("_", " ")
             if resource.detailed is None:
-                view.sentences = {"GET": f"List {words} with all their attributes. {more}".strip()}
+                view.sentences = {"GET": f"List {words} with all their attributes."}
             found[detailed] = view
         verbs = ("show", "update", "delete")
         if any(map(resource.operation, verbs)):
@@ -202,7 +218,7 @@ class Dialect:
     ) -> type[ResourceView]:
         queries = {"list": self.query(resource) if self.query else None, "show": self.one}
         bodies = {"create": self.new(resource), "update": self.changes(resource)}
-        tables = ("rules", "versions", "parameters", "queries", "schemas", "sentences")
+        tables = ("rules", "also", "versions", "parameters", "queries", "schemas", "sentences")
         members: dict[str, dict[str, Any]] = {table: dict(getattr(base, table)) for table in tables}
         for verb in verbs:
             method, operation = self.methods[verb], resource.operation(verb)
@@ -212,6 +228,7 @@ class Dialect:
             span = max(resource.since, operation.since), min(resource.until, operation.until)
             declared = {
                 "versions": span if span != (OLDEST, NEWEST) else None,
+                "also": operation.also,
                 "parameters": operation.parameters,
                 "queries": self.parameters(operation.parameters) if operation.parameters else queries.get(verb),
                 "schemas": operation.body or bodies.get(verb),

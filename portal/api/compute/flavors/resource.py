@@ -146,22 +146,24 @@ _DESCRIBED = Attribute(
     put=True,
     since=DESCRIBED,
 )
+_FLAVORS = Operation(
+    _list,
+    "novella:flavors:index",
+    "List the flavors that the project may use. Operators also see only public flavors, unless they filter by"
+    " ``is_public``.",
+    parameters=(
+        *PAGES,
+        Parameter("is_public", TEXT),
+        Parameter("minRam", TEXT),
+        Parameter("minDisk", TEXT),
+        Parameter("sort_key", {"enum": list(SORT_KEYS)}),
+        Parameter("sort_dir", {"enum": ["asc", "desc"]}),
+    ),
+)
 FLAVOR = Resource(
     name="flavor",
-    list=Operation(
-        _list,
-        "novella:flavors:index",
-        "List the flavors that the project may use. Operators also see only public flavors, unless they filter by"
-        " ``is_public``.",
-        parameters=(
-            *PAGES,
-            Parameter("is_public", TEXT),
-            Parameter("minRam", TEXT),
-            Parameter("minDisk", TEXT),
-            Parameter("sort_key", {"enum": list(SORT_KEYS)}),
-            Parameter("sort_dir", {"enum": ["asc", "desc"]}),
-        ),
-    ),
+    list=_FLAVORS,
+    detailed=_FLAVORS,
     show=Operation(_show, "novella:flavors:show"),
     create=Operation(_create, "os_compute_api:os-flavor-manage:create"),
     update=Operation(

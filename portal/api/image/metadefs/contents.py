@@ -152,11 +152,6 @@ def _rename_tag(view: ResourceView, name: str, values: Values) -> MetadefTag:
     return services.rename_tag(view.context, view.above["namespace"], name, values["name"])
 
 
-def _clear_tags(view: ResourceView) -> None:
-    view.enforce("delete_metadef_tags")
-    _clear(MetadefTag, view)
-
-
 TAG = Resource(
     name="tag",
     below=NAMESPACE,
@@ -171,7 +166,12 @@ TAG = Resource(
     ),
     update=Operation(_rename_tag, "modify_metadef_tag", "Rename a tag of a namespace."),
     delete=Operation(partial(_delete, MetadefTag), "delete_metadef_tag"),
-    clear=Operation(_clear_tags, "delete_metadef_namespace", "Delete all tags of a namespace."),
+    clear=Operation(
+        partial(_clear, MetadefTag),
+        "delete_metadef_namespace",
+        "Delete all tags of a namespace.",
+        also=("delete_metadef_tags",),
+    ),
     attributes=attributes.TAG,
     definitions=DEFINITIONS,
 )

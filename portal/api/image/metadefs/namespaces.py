@@ -28,7 +28,6 @@ CONTENTS = {
 
 
 def _list(view: ListView) -> list[MetadefNamespace]:
-    view.enforce("list_metadef_resource_types")
     page, asked = page_of(view.request), view.request.query_params
     visibility = read_choice(view.request, "visibility", tuple(MetadefNamespace.Visibility.values))
     filters: dict[str, Any] = {} if visibility is None else {"visibility": visibility}
@@ -108,6 +107,7 @@ NAMESPACE = Resource(
         _list,
         "get_metadef_namespaces",
         "List namespaces with their resource types; filters ``visibility`` and ``resource_types``, paged.",
+        also=("list_metadef_resource_types",),
     ),
     show=Operation(
         lambda view, name: selectors.namespace_for(view.context, name),
