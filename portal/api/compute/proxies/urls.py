@@ -3,6 +3,7 @@
 from django.urls import URLPattern, path
 
 from portal.api.compute.base import ComputeView
+from portal.api.compute.dialect import routes
 from portal.api.compute.proxies import (
     assisted_snapshots,
     extensions,
@@ -34,12 +35,6 @@ VIEWS: dict[str, type[ComputeView]] = {
     "os-security-groups/<str:security_group_id>": security_groups.SecurityGroupView,
     "os-security-group-rules": security_group_rules.SecurityGroupRulesView,
     "os-security-group-rules/<str:rule_id>": security_group_rules.SecurityGroupRuleView,
-    "os-volumes": volumes.VolumesView,
-    "os-volumes/detail": volumes.VolumesDetailView,
-    "os-volumes/<str:volume_id>": volumes.VolumeView,
-    "os-snapshots": volumes.SnapshotsView,
-    "os-snapshots/detail": volumes.SnapshotsDetailView,
-    "os-snapshots/<str:snapshot_id>": volumes.SnapshotView,
     "os-volumes_boot": ServersView,
     "os-volumes_boot/detail": ServersDetailView,
     "os-volumes_boot/<str:server_id>": OneServerView,
@@ -58,5 +53,7 @@ PARTLY: dict[str, type[ProxyView]] = {
 
 _refusing = {row.path: view_of(row.path, PARTLY.get(row.path, ProxyView)) for row in TABLE}
 urlpatterns: list[URLPattern] = [
-    path(f"/v2.1/{address}", view.as_view()) for address, view in {**VIEWS, **_refusing}.items()
+    *(path(f"/v2.1/{address}", view.as_view()) for address, view in {**VIEWS, **_refusing}.items()),
+    *routes(volumes.VOLUME, dialect=volumes.PROXY),
+    *routes(volumes.SNAPSHOT, dialect=volumes.PROXY),
 ]

@@ -1,48 +1,75 @@
 """Volumes and snapshots in the Compute API up to 2.35 (Compute API reference, "Volume extension")."""
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from dataclasses import replace
 
-from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.paging import read_part
-from portal.api.common.validation import Schema
+from portal.api.compute.dialect import COMPUTE, ID, SHOWN, TEXT_OR_NULL, DetailView, ListView, Resource, ResourceView
 from portal.api.compute.proxies.base import ProxyView
-from portal.api.compute.proxies.table import limited
-from portal.api.compute.schemas import BOOLEAN, POSITIVE, body, boolean
+from portal.api.compute.schemas import BOOLEAN, COUNT, POSITIVE, boolean
 from portal.api.compute.timestamps import timestamp
+from portal.api.frame.attributes import Attribute, Parameter
+from portal.api.frame.kinds import Checked
+from portal.api.frame.resource import Operation, Values
+from portal.api.frame.schemas import query_of
 from provisioning.identity import policy
 from provisioning.volumes import selectors, services
 from provisioning.volumes.models import Snapshot, Volume
 from provisioning.volumes.states import AttachStatus
 
-_TEXT: Schema = {"type": ["string", "null"], "maxLength": 255}
-_ID: Schema = {"type": ["string", "null"], "maxLength": 255}
-VOLUME = body(
-    "volume",
-    {
-        "size": POSITIVE,
-        "display_name": _TEXT,
-        "display_description": _TEXT,
-        "volume_type": _TEXT,
-        "availability_zone": _TEXT,
-        "snapshot_id": _ID,
-        "metadata": {"type": ["object", "null"], "additionalProperties": {"type": "string", "maxLength": 255}},
-    },
-    ("size",),
-)
-SNAPSHOT = body(
-    "snapshot",
-    {"volume_id": {"type": "string"}, "force": BOOLEAN, "display_name": _TEXT, "display_description": _TEXT},
-    ("volume_id",),
+PART = (Parameter("limit", COUNT), Parameter("offset", COUNT))
+_TEXT = Checked({"type": ["string", "null"], "maxLength": 255}, lambda text: text or "")
+_TIME = Checked({}, writer=timestamp)
+_METADATA = Checked(
+    {"type": ["object", "null"], "additionalProperties": {"type": "string", "maxLength": 255}},
+    lambda items: items or {},
 )
 
 
-def volume_shape(volume: Volume) -> dict[str, Any]:
-    """Return the representation of a volume. As in Nova, a volume without attachments has one empty object in
-    ``attachments``.
-    """
-    attachments = [
+class ProxyListView(ListView, ProxyView):
+    """A list of another service."""
+
+
+class ProxyDetailView(DetailView, ProxyView):
+    """An object of another service."""
+
+
+PROXY = replace(COMPUTE, lists=ProxyListView, details=ProxyDetailView, parameters=query_of)
+"""Unknown parameters are accepted at every microversion."""
+
+
+def _set(name: str, column: str = "") -> Attribute:
+    """Return a text that bodies set, and that responses have under another name."""
+    return Attribute(name, _TEXT, column=column, post=True, shown=False)
+
+
+def _list_volumes(view: ListView, asked: Mapping[str, str]) -> list[Volume]:
+    rows = selectors.visible_volumes(view.context).prefetch_related("attachments")
+    return list(rows.order_by("-created_at", "-id")[read_part(view.request)])
+
+
+def _volume(view: ResourceView, identity: str, rule: str) -> Volume:
+    volume = selectors.volume_for(view.context, identity)
+    policy.enforce(view.context, rule, {"project_id": volume.project_id})
+    return volume
+
+
+def _create_volume(view: ResourceView, values: Values) -> Response:
+    made = services.create_volume(view.context, services.VolumeRequest(**values))
+    [shape] = view.shapes([made])
+    return Response({"volume": shape}, headers={"Location": f"{view.base}/os-volumes/{made.id}"})
+
+
+def _delete_volume(view: ResourceView, identity: str) -> None:
+    _volume(view, identity, "volume:delete")
+    services.delete_volume(view.context, identity)
+
+
+def _attachments(volume: Volume) -> list[dict[str, str]]:
+    """Return the attachments of a volume; as in Nova, one empty object without any."""
+    found = [
         {
             "id": str(volume.id),
             "volumeId": str(volume.id),
@@ -52,145 +79,116 @@ def volume_shape(volume: Volume) -> dict[str, Any]:
         for attachment in volume.attachments.all()
         if attachment.status == AttachStatus.ATTACHED
     ]
-    return {
-        "id": str(volume.id),
-        "status": volume.status,
-        "size": volume.size_gb,
-        "availabilityZone": volume.availability_zone,
-        "createdAt": timestamp(volume.created_at),
-        "attachments": attachments or [{}],
-        "displayName": volume.name,
-        "displayDescription": volume.description or None,
-        "volumeType": volume.volume_type.name if volume.volume_type else None,
-        "snapshotId": str(volume.source_snapshot_id) if volume.source_snapshot_id else None,
-        "metadata": volume.metadata,
-    }
+    return found or [{}]
 
 
-def snapshot_shape(snapshot: Snapshot) -> dict[str, Any]:
-    """One snapshot."""
-    return {
-        "id": str(snapshot.id),
-        "volumeId": str(snapshot.volume_id),
-        "status": snapshot.status,
-        "size": snapshot.size_gb,
-        "createdAt": timestamp(snapshot.created_at),
-        "displayName": snapshot.name,
-        "displayDescription": snapshot.description or None,
-    }
+def _snapshot_id(volume: Volume) -> str | None:
+    return str(volume.source_snapshot_id) if volume.source_snapshot_id else None
 
 
-class VolumesView(ProxyView):
-    """``GET`` and ``POST /os-volumes``, ``GET /os-volumes/detail``."""
-
-    rules = {"GET": "os_compute_api:os-volumes:list", "POST": "os_compute_api:os-volumes:create"}
-    schemas: ClassVar = {"POST": lambda version: VOLUME}
-    queries: ClassVar = {"GET": limited}
-
-    def get(self, request: Request) -> Response:
-        """List volumes of the project."""
-        policy.enforce(self.context, "volume:get_all")
-        rows = selectors.visible_volumes(self.context).prefetch_related("attachments")
-        self.checked_query()
-        found = rows.order_by("-created_at", "-id")[read_part(request)]
-        return Response({"volumes": [volume_shape(volume) for volume in found]})
-
-    def post(self, request: Request) -> Response:
-        """Create a volume, empty or from a snapshot."""
-        policy.enforce(self.context, "volume:create")
-        wanted = self.checked_body()["volume"]
-        volume = services.create_volume(
-            self.context,
-            services.VolumeRequest(
-                size_gb=int(wanted["size"]),
-                name=wanted.get("display_name") or "",
-                description=wanted.get("display_description") or "",
-                volume_type=wanted.get("volume_type") or "",
-                availability_zone=wanted.get("availability_zone") or "",
-                snapshot_id=wanted.get("snapshot_id") or "",
-                metadata=wanted.get("metadata") or {},
-            ),
-        )
-        return Response({"volume": volume_shape(volume)}, headers={"Location": f"{self.base}/os-volumes/{volume.id}"})
-
-
-class VolumesDetailView(VolumesView):
-    """``GET /os-volumes/detail``."""
-
-    http_method_names = ["get", "head"]
-    rules = {"GET": "os_compute_api:os-volumes:detail"}
-
-
-class VolumeView(ProxyView):
-    """``GET`` and ``DELETE /os-volumes/{id}``."""
-
-    rules = {"GET": "os_compute_api:os-volumes:show", "DELETE": "os_compute_api:os-volumes:delete"}
-
-    def get(self, request: Request, volume_id: str) -> Response:
-        volume = selectors.volume_for(self.context, volume_id)
-        policy.enforce(self.context, "volume:get", {"project_id": volume.project_id})
-        return Response({"volume": volume_shape(volume)})
-
-    def delete(self, request: Request, volume_id: str) -> Response:
-        volume = selectors.volume_for(self.context, volume_id)
-        policy.enforce(self.context, "volume:delete", {"project_id": volume.project_id})
-        services.delete_volume(self.context, volume_id)
-        return Response(status=202)
+_VOLUME = (
+    Attribute("id", ID),
+    Attribute("status", SHOWN),
+    Attribute("size", Checked(POSITIVE, int), column="size_gb", post=True, required=True),
+    Attribute("availabilityZone", SHOWN, column="availability_zone"),
+    Attribute("createdAt", _TIME, column="created_at"),
+    Attribute("attachments", SHOWN, show=_attachments),
+    Attribute("displayName", SHOWN, column="name"),
+    Attribute("displayDescription", TEXT_OR_NULL, column="description"),
+    Attribute("volumeType", SHOWN, show=lambda volume: volume.volume_type.name if volume.volume_type else None),
+    Attribute("snapshotId", SHOWN, show=_snapshot_id),
+    Attribute("metadata", _METADATA, post=True),
+)
+_VOLUMES = Operation(
+    _list_volumes,
+    "os_compute_api:os-volumes:list",
+    "List volumes of the project.",
+    also=("volume:get_all",),
+    parameters=PART,
+)
+VOLUME = Resource(
+    name="volume",
+    path="os-volumes",
+    list=_VOLUMES,
+    detailed=replace(_VOLUMES, rule="os_compute_api:os-volumes:detail"),
+    show=Operation(lambda view, identity: _volume(view, identity, "volume:get"), "os_compute_api:os-volumes:show"),
+    create=Operation(
+        _create_volume,
+        "os_compute_api:os-volumes:create",
+        "Create a volume, empty or from a snapshot.",
+        also=("volume:create",),
+    ),
+    delete=Operation(_delete_volume, "os_compute_api:os-volumes:delete", status=202),
+    short=_VOLUME,
+    attributes=(
+        *_VOLUME,
+        _set("display_name", "name"),
+        _set("display_description", "description"),
+        _set("volume_type"),
+        _set("availability_zone"),
+        _set("snapshot_id"),
+    ),
+)
 
 
-class SnapshotsView(ProxyView):
-    """``GET`` and ``POST /os-snapshots``, ``GET /os-snapshots/detail``."""
-
-    rules = {
-        "GET": "os_compute_api:os-volumes:snapshots:list",
-        "POST": "os_compute_api:os-volumes:snapshots:create",
-    }
-    schemas: ClassVar = {"POST": lambda version: SNAPSHOT}
-    queries: ClassVar = {"GET": limited}
-
-    def get(self, request: Request) -> Response:
-        """List snapshots of the project."""
-        policy.enforce(self.context, "volume:get_all_snapshots")
-        self.checked_query()
-        found = selectors.visible_snapshots(self.context).order_by("-created_at", "-id")[read_part(request)]
-        return Response({"snapshots": [snapshot_shape(snapshot) for snapshot in found]})
-
-    def post(self, request: Request) -> Response:
-        """Create a snapshot of a volume."""
-        policy.enforce(self.context, "volume:create_snapshot")
-        wanted = self.checked_body()["snapshot"]
-        snapshot = services.create_snapshot(
-            self.context,
-            wanted["volume_id"],
-            name=wanted.get("display_name") or "",
-            description=wanted.get("display_description") or "",
-            force=boolean(wanted.get("force", False)),
-        )
-        return Response({"snapshot": snapshot_shape(snapshot)})
+def _list_snapshots(view: ListView, asked: Mapping[str, str]) -> list[Snapshot]:
+    rows = selectors.visible_snapshots(view.context)
+    return list(rows.order_by("-created_at", "-id")[read_part(view.request)])
 
 
-class SnapshotsDetailView(SnapshotsView):
-    """``GET /os-snapshots/detail``."""
+def _snapshot(view: ResourceView, identity: str, rule: str) -> Snapshot:
+    snapshot = selectors.snapshot_for(view.context, identity)
+    policy.enforce(view.context, rule, {"project_id": snapshot.project_id})
+    return snapshot
 
-    http_method_names = ["get", "head"]
-    rules = {"GET": "os_compute_api:os-volumes:snapshots:detail"}
+
+def _create_snapshot(view: ResourceView, values: Values) -> Snapshot:
+    return services.create_snapshot(view.context, values.pop("volume_id"), **values)
 
 
-class SnapshotView(ProxyView):
-    """``GET`` and ``DELETE /os-snapshots/{id}``."""
+def _delete_snapshot(view: ResourceView, identity: str) -> None:
+    _snapshot(view, identity, "volume:delete_snapshot")
+    services.delete_snapshot(view.context, identity)
 
-    rules = {
-        "GET": "os_compute_api:os-volumes:snapshots:show",
-        "DELETE": "os_compute_api:os-volumes:snapshots:delete",
-    }
 
-    def get(self, request: Request, snapshot_id: str) -> Response:
-        snapshot = selectors.snapshot_for(self.context, snapshot_id)
-        policy.enforce(self.context, "volume:get_snapshot", {"project_id": snapshot.project_id})
-        return Response({"snapshot": snapshot_shape(snapshot)})
-
-    def delete(self, request: Request, snapshot_id: str) -> Response:
-        snapshot = selectors.snapshot_for(self.context, snapshot_id)
-        policy.enforce(self.context, "volume:delete_snapshot", {"project_id": snapshot.project_id})
-        services.delete_snapshot(self.context, snapshot_id)
-        return Response(status=202)
+_SNAPSHOT = (
+    Attribute("id", ID),
+    Attribute("volumeId", ID, column="volume_id"),
+    Attribute("status", SHOWN),
+    Attribute("size", SHOWN, column="size_gb"),
+    Attribute("createdAt", _TIME, column="created_at"),
+    Attribute("displayName", SHOWN, column="name"),
+    Attribute("displayDescription", TEXT_OR_NULL, column="description"),
+)
+_SNAPSHOTS = Operation(
+    _list_snapshots,
+    "os_compute_api:os-volumes:snapshots:list",
+    "List snapshots of the project.",
+    also=("volume:get_all_snapshots",),
+    parameters=PART,
+)
+SNAPSHOT = Resource(
+    name="snapshot",
+    path="os-snapshots",
+    list=_SNAPSHOTS,
+    detailed=replace(_SNAPSHOTS, rule="os_compute_api:os-volumes:snapshots:detail"),
+    show=Operation(
+        lambda view, identity: _snapshot(view, identity, "volume:get_snapshot"),
+        "os_compute_api:os-volumes:snapshots:show",
+    ),
+    create=Operation(
+        _create_snapshot,
+        "os_compute_api:os-volumes:snapshots:create",
+        "Create a snapshot of a volume.",
+        also=("volume:create_snapshot",),
+    ),
+    delete=Operation(_delete_snapshot, "os_compute_api:os-volumes:snapshots:delete", status=202),
+    short=_SNAPSHOT,
+    attributes=(
+        *_SNAPSHOT,
+        Attribute("volume_id", Checked({"type": "string"}), post=True, required=True, shown=False),
+        Attribute("force", Checked(BOOLEAN, boolean), post=True, shown=False),
+        _set("display_name", "name"),
+        _set("display_description", "description"),
+    ),
+)
