@@ -4,10 +4,11 @@ If the agent dies, a command is repeated from the start. Therefore every command
 the same command.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from compute_agent.contract.base import Message
 from compute_agent.contract.build import FlavorRef, GuestDisk, InstanceSpec, PortRef, image_refs
+from compute_agent.contract.moves import GuestOrigin
 from compute_agent.contract.network import DocumentRequest
 from compute_agent.contract.volume import CreateVolumeRequest, ReimageVolumeRequest, VolumeCommand
 
@@ -113,6 +114,50 @@ class RevertResizeRequest(Message, frozen=True):
     start: bool = True
 
 
+MOVES = 5
+"""The first version of the contract whose agents move guests to other hosts."""
+
+
+class SendGuestRequest(Message, frozen=True):
+    """Stop the guest, and export its disks to the host with the id ``target`` until the guest is started, moved or
+    removed here.
+
+    ``finished`` has ``detail[moves.ORIGIN]``, the JSON of a ``GuestOrigin`` without address. ``firmware_state``: send
+    the stopped guest's firmware state to the portal. After a failure the guest may be stopped (``ReturnGuestRequest``).
+    """
+
+    since: ClassVar[int] = MOVES
+
+    target: str
+    timeout: int = 60  # s, for a graceful stop before it is forced
+    firmware_state: bool = False
+
+
+class ReceiveGuestRequest(Message, frozen=True):
+    """Create the guest with disks copied from ``origin``, and start it unless ``start`` is False.
+
+    The root disk and the empty disks are extended to the size of the flavor. After a failure nothing is left here.
+    """
+
+    since: ClassVar[int] = MOVES
+
+    instance: InstanceSpec
+    origin: GuestOrigin
+    firmware_state: str = ""  # as BuildRequest
+    start: bool = True
+
+
+class ReturnGuestRequest(Message, frozen=True):
+    """End the exports of ``SendGuestRequest``, and define the guest again from its disks on this host. ``start``: start
+    the guest afterwards. A guest that runs is unchanged.
+    """
+
+    since: ClassVar[int] = MOVES
+
+    instance: InstanceSpec
+    start: bool = True
+
+
 VARIABLES = "uefi_variables"
 
 
@@ -205,6 +250,9 @@ CommandBody = (
     | ResizeRequest
     | ConfirmResizeRequest
     | RevertResizeRequest
+    | SendGuestRequest
+    | ReceiveGuestRequest
+    | ReturnGuestRequest
     | SnapshotRequest
     | AttachInterfaceRequest
     | DetachInterfaceRequest
@@ -225,7 +273,7 @@ def spec_of(body: CommandBody) -> InstanceSpec | None:
 
 def images_of(body: CommandBody) -> set[str]:
     """Return the ids of the images whose data the command needs."""
-    if isinstance(body, BuildRequest | RebuildRequest | RescueRequest):
+    if isinstance(body, BuildRequest | ReceiveGuestRequest | RebuildRequest | RescueRequest):
         return {image.id for image in image_refs(body.instance)}
     if isinstance(body, CreateVolumeRequest) and body.source.image is not None:
         return {body.source.image.id}

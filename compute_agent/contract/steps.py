@@ -15,6 +15,9 @@ UPLOAD_IMAGE = "upload_image"
 UPLOAD_FIRMWARE = "upload_firmware"
 """Steps of a snapshot."""
 
+EXPORT_DISKS = "export_disks"
+"""A step of sending a guest to another host, after ``STOP_GUEST``. ``COPY_DISK`` is a step of receiving it."""
+
 ATTACH_INTERFACE = "attach_interface"
 DETACH_INTERFACE = "detach_interface"
 UNPLUG_NETWORK = "unplug_network"

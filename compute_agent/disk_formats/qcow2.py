@@ -46,6 +46,22 @@ def check(file: IO[bytes], size: int) -> int:
     return int(disk)
 
 
+DATA_FILE = 1 << 2
+"""The bit of the incompatible features of a file whose data is in another file."""
+
+
+def check_overlay(file: IO[bytes], size: int) -> int:
+    """Check an overlay that another host has sent, and return the size of its disk in bytes. Its data must be in the
+    file itself, and not encrypted. Raises DiskFormatError.
+    """
+    require(read_at(file, 0, 4) == MAGIC)
+    version: int = struct.unpack(">I", read_at(file, 4, 4))[0]
+    require(version in (2, 3))
+    features: int = struct.unpack(">Q", read_at(file, 72, 8))[0] if version > 2 else 0
+    require(not features & DATA_FILE, "has its data in another file")
+    return check(file, size)
+
+
 def backing_file(file: IO[bytes]) -> str:
     """Return the backing file in the header; empty if there is none, or if the file is not qcow2.
 

@@ -1,8 +1,10 @@
 """The build of a guest, in steps that can be undone."""
 
+import abc
 from dataclasses import replace
+from typing import TypeVar
 
-from compute_agent.contract.commands import BuildRequest
+from compute_agent.contract.commands import BuildRequest, ReceiveGuestRequest
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import CREATE_DISK, PLUG_NETWORK, START_GUEST
 from compute_agent.engine.context import CommandContext, Step
@@ -14,15 +16,20 @@ from compute_agent.servers.records import described
 from compute_agent.servers.removal import Removal, find_guest
 from compute_agent.virt.driver import Guest
 
+N = TypeVar("N", BuildRequest, ReceiveGuestRequest)
 BUILD_FAILED = "The host could not build the instance."
 
 
-class Build(ServerHandler[BuildRequest]):
+class Creation(ServerHandler[N]):
     """Creates a guest, and starts it if requested. After a failure, removes everything that belongs to it."""
 
     heavy = makes = True
 
-    async def run(self, context: CommandContext, request: BuildRequest) -> Outcome:
+    @abc.abstractmethod
+    def _steps(self, context: CommandContext, request: N, removal: Removal | None) -> list[Step]:
+        """Return the steps of the creation. ``removal`` undoes them; None: the caller removes everything."""
+
+    async def run(self, context: CommandContext, request: N) -> Outcome:
         """Create the guest. If an earlier process began this, first check how much it completed.
 
         1. check for an earlier guest if there may be one; 2. store the guest's spec; 3. run the steps; 4. report the
@@ -46,15 +53,6 @@ class Build(ServerHandler[BuildRequest]):
         self.powers.reported(Guest(uuid, context.generation, power))
         return Outcome(power_state=power)
 
-    def _steps(self, context: CommandContext, request: BuildRequest, removal: Removal | None) -> list[Step]:
-        spec = request.instance
-        made = make_steps(self.host, spec, context.generation, context.stopped, firmware=request.firmware_state)
-        steps = made + (start_steps(self.host, spec.uuid) if request.start else [])
-        if removal is None:
-            return steps
-        undo = {PLUG_NETWORK: removal.network, CREATE_DISK: removal.guest, START_GUEST: removal.expect_running}
-        return [replace(step, undo=undo.get(step.name)) for step in steps]
-
     async def _runs_already(self, context: CommandContext) -> bool:
         """Return whether this attempt runs already. Remove an earlier or incomplete guest."""
         guest = await find_guest(self.host, context.subject.id)
@@ -68,7 +66,7 @@ class Build(ServerHandler[BuildRequest]):
         self.powers.forget(context.subject.id)
         return False
 
-    async def refuse(self, context: CommandContext, request: BuildRequest, failure: Failure) -> Outcome:
+    async def refuse(self, context: CommandContext, request: N, failure: Failure) -> Outcome:
         """Answer a build that is not executed.
 
         The guest of an earlier process is kept if it runs and the command was only late. Otherwise it is removed, even
@@ -96,6 +94,22 @@ class Build(ServerHandler[BuildRequest]):
         if removal.gone:
             self.powers.forget(removal.uuid)
         return Outcome(failure, gone=removal.gone, leftover=not removal.complete)
+
+
+class Build(Creation[BuildRequest], ServerHandler[BuildRequest]):
+    """Creates a guest from an image or a volume."""
+
+    def _steps(self, context: CommandContext, request: BuildRequest, removal: Removal | None) -> list[Step]:
+        spec = request.instance
+        made = make_steps(self.host, spec, context.generation, context.stopped, firmware=request.firmware_state)
+        steps = made + (start_steps(self.host, spec.uuid) if request.start else [])
+        return steps if removal is None else undone_by(removal, steps, CREATE_DISK)
+
+
+def undone_by(removal: Removal, steps: list[Step], creates: str) -> list[Step]:
+    """Return the steps with what undoes them; ``creates`` is the first step that creates files of the guest."""
+    undo = {PLUG_NETWORK: removal.network, creates: removal.guest, START_GUEST: removal.expect_running}
+    return [replace(step, undo=undo.get(step.name)) for step in steps]
 
 
 def _runs(guest: Guest | None, attempt: int) -> bool:

@@ -17,8 +17,14 @@ from compute_agent.contract.build import GuestDisk, InstanceSpec, VolumeConnecti
 from compute_agent.contract.guest_hardware import guest_hardware
 from compute_agent.contract.messages import Leftover
 from compute_agent.contract.volume import VolumeClient, VolumeSpec
-from compute_agent.virt.driver import BootFiles, ComputeDriver, HostCapacity, Stopped, never
-from compute_agent.virt.errors import HostError, ImageUnacceptableError, InstanceNotFoundError, RetryableHostError
+from compute_agent.virt.driver import BootFiles, ComputeDriver, HostCapacity, SentGuest, Stopped, never
+from compute_agent.virt.errors import (
+    HostError,
+    ImageUnacceptableError,
+    InstanceNotFoundError,
+    RetryableHostError,
+    UnsupportedError,
+)
 from compute_agent.virt.passing_on import PassingOn
 from compute_agent.volumes.driver import GIB, ROOT, VolumeDriver
 from compute_agent.volumes.errors import VolumeNotFoundError
@@ -221,6 +227,12 @@ class PoolRootDisks(PassingOn):
     def _is_elsewhere(self, spec: InstanceSpec) -> bool:
         """Whether the guest's root disk is a volume or a file, and therefore not in this pool."""
         return boot_volume(spec) is not None or self.inner.has_disk(spec.uuid)
+
+    def disks_to_send(self, uuid: str) -> SentGuest:
+        """Raise UnsupportedError for a root disk in the pool, which is renamed and not copied when its guest moves."""
+        if not self.inner.has_disk(uuid) and self._size(uuid) is not None:
+            raise UnsupportedError("The server's root disk is in a pool of Ceph, and such servers do not move.")
+        return self.inner.disks_to_send(uuid)
 
     # ----- copies ---------------------------------------------------------------------------------------------------
 

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Protocol
 
 from compute_agent.contract.build import ImageRef
+from compute_agent.contract.moves import GuestOrigin
 from compute_agent.engine.threads import AfterStep, Threads
 from compute_agent.metadata.service import MetadataService
 from compute_agent.network.host_network import HostNetwork, Target
 from compute_agent.virt.certificates import HostCertificates
-from compute_agent.virt.driver import ComputeDriver, Stopped, never
+from compute_agent.virt.driver import ComputeDriver, Fetch, SentGuest, Stopped, never
 from compute_agent.volumes.services import Volumes
 
 
@@ -78,6 +79,22 @@ class FirmwareOutlet(Protocol):
         """Return the state with this SHA-256 of a server that is being unshelved."""
 
 
+class GuestTransfer(Protocol):
+    """The exports of guests' disks to other hosts, and copies from such exports."""
+
+    def export(self, uuid: str, sent: SentGuest, host_id: str) -> GuestOrigin:
+        """Export the disks of a stopped guest to a host, until ``end``. Raises NotExportedError."""
+
+    def end(self, uuid: str) -> None:
+        """End the exports of a guest. Does nothing if there are none."""
+
+    def fetch(self, uuid: str, origin: GuestOrigin, stopped: Stopped) -> Fetch:
+        """Return a function that copies a disk of the origin, and repeats an interrupted copy a few times.
+
+        It raises CopyFailedError, StoppedError.
+        """
+
+
 class ConsoleOutlet(Protocol):
     """The tunnels of consoles to the portal."""
 
@@ -119,5 +136,7 @@ class HostServices:
     """None: this host stores no volumes."""
     certificates: HostCertificates | None = None
     """None: this host shares no volumes with other hosts."""
+    transfer: GuestTransfer | None = None
+    """None: this host neither sends nor receives disks of guests."""
     vendor_data: bytes = b"{}"
     """``vendor_data.json`` of every guest."""

@@ -17,6 +17,7 @@ from compute_agent.link.image_send import ImageSender
 from compute_agent.metadata.service import MetadataService
 from compute_agent.network.linux import LinuxNetwork
 from compute_agent.servers.root_disks import PoolRootDisks
+from compute_agent.servers.sending_guests import SendingGuests
 from compute_agent.servers.services import HostServices
 from compute_agent.settings import AgentSettings
 from compute_agent.start.assembly import Machine
@@ -28,6 +29,7 @@ from compute_agent.virt.libvirt.domain_xml import VirtType
 from compute_agent.virt.libvirt.driver import LibvirtDriver
 from compute_agent.virt.libvirt.paths import HostPaths
 from compute_agent.volumes.daemon import Address, Certificates, Daemons
+from compute_agent.volumes.disk_transfer import DiskTransfer
 from compute_agent.volumes.services import Outside
 
 
@@ -49,6 +51,8 @@ def libvirt_services(settings: AgentSettings, threads: Threads, machine: Machine
     driver: ComputeDriver = LibvirtDriver(settings, cast(VirtType, machine.virt_type))
     if settings.root_disks and volumes is not None:
         driver = PoolRootDisks(driver, volumes, settings.root_disks, settings.host)
+    transfer = DiskTransfer(daemons)
+    driver = SendingGuests(driver, transfer)
     return HostServices(
         driver=driver,
         network=network,
@@ -61,6 +65,7 @@ def libvirt_services(settings: AgentSettings, threads: Threads, machine: Machine
         metadata=metadata,
         certificates=certificates,
         volumes=volumes,
+        transfer=transfer,
         vendor_data=_vendor_data(settings),
     )
 

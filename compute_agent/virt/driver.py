@@ -16,6 +16,7 @@ from compute_agent.contract.calls import Diagnostics, FileSystem
 from compute_agent.contract.cpu import Cpu
 from compute_agent.contract.firmware_state import FirmwareKind, FirmwareState
 from compute_agent.contract.messages import Leftover
+from compute_agent.contract.moves import GuestOrigin, SentDisk
 from compute_agent.contract.power import PowerState
 
 Stopped = Callable[[], bool]
@@ -93,6 +94,26 @@ class ConsoleChunk:
     data: bytes
     start: int
     end: int
+
+
+Fetch = Callable[[SentDisk, Path, str], None]
+"""Copies a disk of another host into a new file with this path and format (``raw``, ``qcow2``)."""
+
+
+@dataclass(frozen=True)
+class SentFile:
+    """A disk of a stopped guest: its name (``contract.moves``) and its file, which QEMU opens."""
+
+    name: str
+    path: Path
+
+
+@dataclass(frozen=True)
+class SentGuest:
+    """The disks of a stopped guest. ``base`` is the cached image that the root disk's file is based on."""
+
+    files: tuple[SentFile, ...] = ()
+    base: Path | None = None
 
 
 class ComputeDriver(abc.ABC):
@@ -292,6 +313,24 @@ class ComputeDriver(abc.ABC):
     @abc.abstractmethod
     def revert_resize(self, spec: InstanceSpec, attempt: int) -> None:
         """Redefine the stopped guest with the size of ``spec.flavor`` and the disk that ``resize`` kept."""
+
+    @abc.abstractmethod
+    def disks_to_send(self, uuid: str) -> SentGuest:
+        """Return the files of a stopped guest's disks that another host needs to run the guest.
+
+        Raises InstanceNotFoundError, UnsupportedError if the guest runs, or if a disk cannot move.
+        """
+
+    @abc.abstractmethod
+    def receive_disks(self, spec: InstanceSpec, base: Path | None, origin: GuestOrigin, fetch: Fetch) -> None:
+        """Create the guest's disks from those of ``origin``, instead of ``create_disk``; existing disks are replaced.
+
+        ``base`` is the cached image; the root disk becomes an overlay on it if the origin's is based on the same image,
+        otherwise it is complete in itself. Disks of the origin are extended to the size of the flavor, and never
+        shrunk; missing ones are created empty. Raises ImageUnacceptableError for a root disk that is larger than the
+        flavor's, or whose file refers to other files than ``base``; RetryableHostError if the host lacks space; and the
+        errors of ``fetch``.
+        """
 
     @abc.abstractmethod
     def snapshot(self, uuid: str, target: Path, disk_format: str, stopped: Stopped = never) -> None:

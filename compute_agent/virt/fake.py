@@ -17,14 +17,17 @@ from compute_agent.contract.calls import Diagnostics, FileSystem
 from compute_agent.contract.cpu import Cpu
 from compute_agent.contract.hardware import every_trait
 from compute_agent.contract.messages import Leftover
+from compute_agent.contract.moves import GuestOrigin
 from compute_agent.contract.power import PowerState
 from compute_agent.virt import fake_disk
 from compute_agent.virt.driver import (
     BootFiles,
     ConsoleChunk,
+    Fetch,
     Guest,
     HostCapacity,
     PowerListener,
+    SentGuest,
     Stopped,
     never,
 )
@@ -177,6 +180,16 @@ class FakeDriver(FakeFirmware):
             if not self._changed.wait_for(lambda: self._guest(uuid).power == PowerState.RUNNING, timeout):
                 raise RetryableHostError("The instance did not start in time.")
         return PowerState.RUNNING
+
+    def disks_to_send(self, uuid: str) -> SentGuest:
+        with self._changed:
+            guest = self._guest(uuid)
+            if guest.power != PowerState.SHUTDOWN:
+                raise UnsupportedError("The guest runs.")
+        return SentGuest()
+
+    def receive_disks(self, spec: InstanceSpec, base: Path | None, origin: GuestOrigin, fetch: Fetch) -> None:
+        self.create_disk(spec, base)
 
     # ----- power ----------------------------------------------------------------------------------------------------
 

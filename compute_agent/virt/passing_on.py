@@ -8,15 +8,18 @@ from compute_agent.contract.calls import Diagnostics, FileSystem
 from compute_agent.contract.cpu import Cpu
 from compute_agent.contract.firmware_state import FirmwareKind, FirmwareState
 from compute_agent.contract.messages import Leftover
+from compute_agent.contract.moves import GuestOrigin
 from compute_agent.contract.power import PowerState
 from compute_agent.virt.driver import (
     BootFiles,
     ComputeDriver,
     ConsoleChunk,
+    Fetch,
     Guest,
     HostCapacity,
     HostUsage,
     PowerListener,
+    SentGuest,
     Stopped,
     never,
 )
@@ -135,6 +138,12 @@ class PassingOn(ComputeDriver):
 
     def revert_resize(self, spec: InstanceSpec, attempt: int) -> None:
         self.inner.revert_resize(spec, attempt)
+
+    def disks_to_send(self, uuid: str) -> SentGuest:
+        return self.inner.disks_to_send(uuid)
+
+    def receive_disks(self, spec: InstanceSpec, base: Path | None, origin: GuestOrigin, fetch: Fetch) -> None:
+        self.inner.receive_disks(spec, base, origin, fetch)
 
     def snapshot(self, uuid: str, target: Path, disk_format: str, stopped: Stopped = never) -> None:
         self.inner.snapshot(uuid, target, disk_format, stopped)

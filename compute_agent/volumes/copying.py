@@ -86,17 +86,51 @@ def fetch(
     node: dict[str, object] = {"driver": "nbd", "export": origin.export, "server": place}
     files = [_socket(target), *([Path(origin.socket)] if origin.socket else [])]
     with contextlib.ExitStack() as held:
-        words = []
-        if not origin.socket:
-            if certificates is None or not certificates.complete:
-                raise NotExportedError(TCP_WITHOUT_TLS)
-            shown = held.enter_context(_shown(certificates, account))
-            node["server"] = {"type": "inet", "host": origin.address, "port": str(origin.port)}
-            words = ["--object", f"tls-creds-x509,id=tls,endpoint=client,dir={shown}"]
-            node |= {"tls-creds": "tls", "tls-hostname": origin.tls_hostname}
+        words: list[str] = []
         source = "json:" + json.dumps({"driver": "raw", "file": node})
+        if not origin.socket:
+            words, source = _remote(origin, certificates, account, held)
         words += ["-n", "--target-is-zero", "-O", "raw", source, target]
         _convert(*words, total=size, stopped=stopped, account=account, files=files)
+
+
+def fetch_file(
+    origin: VolumeConnection,
+    certificates: Certificates | None,
+    path: Path,
+    disk_format: str,
+    size: int,
+    stopped: Stopped,
+    account: StorageAccount | None = None,
+) -> None:
+    """Copy an export of another host, of ``size`` bytes, into a new file; holes stay holes. Raises CopyFailedError,
+    NotExportedError, StoppedError.
+    """
+    path.unlink(missing_ok=True)
+    path.touch(mode=0o600)
+    with contextlib.ExitStack() as held:
+        words, source = _remote(origin, certificates, account, held)
+        words += ["-O", disk_format, source, str(path)]
+        _convert(*words, total=size, stopped=stopped, account=account, files=[path])
+
+
+def _remote(
+    origin: VolumeConnection,
+    certificates: Certificates | None,
+    account: StorageAccount | None,
+    held: contextlib.ExitStack,
+) -> tuple[list[str], str]:
+    """Return the words of ``qemu-img`` before, and the address of, an export over TLS. ``held`` removes the shown
+    certificates.
+    """
+    if certificates is None or not certificates.complete:
+        raise NotExportedError(TCP_WITHOUT_TLS)
+    shown = held.enter_context(_shown(certificates, account))
+    server = {"type": "inet", "host": origin.address, "port": str(origin.port)}
+    secure = {"tls-creds": "tls", "tls-hostname": origin.tls_hostname}
+    node = {"driver": "nbd", "export": origin.export, "server": server, **secure}
+    words = ["--object", f"tls-creds-x509,id=tls,endpoint=client,dir={shown}"]
+    return words, "json:" + json.dumps({"driver": "raw", "file": node})
 
 
 def _socket(address: str) -> Path:

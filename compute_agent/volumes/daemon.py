@@ -17,7 +17,7 @@ import shutil
 import socket
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -32,7 +32,7 @@ from compute_agent.virt.storage_account import StorageAccount
 from compute_agent.virt.volume_connections import socket_of
 from compute_agent.volumes import daemon_process, exports
 from compute_agent.volumes.daemon_process import NBD_SOCKET, QMP_SOCKET, READY
-from compute_agent.volumes.driver import Opening, VolumeDriver
+from compute_agent.volumes.driver import Json, Opening, VolumeDriver
 from compute_agent.volumes.errors import NotExportedError, VolumeInUseError
 from compute_agent.volumes.exports import AUTHORIZED, CREDENTIALS, Description, Export
 from compute_agent.volumes.kept_descriptions import KeptDescriptions
@@ -281,6 +281,50 @@ class Daemons:
             daemon_process.end(folder)
             shutil.rmtree(folder, ignore_errors=True)
 
+    def send(
+        self, name: str, nodes: Mapping[str, Json], own: Sequence[Path], files: Sequence[Path], host_id: str
+    ) -> tuple[int, str]:
+        """Export nodes, read-only and over TLS, to the host with this id, until ``end_sending``. ``nodes``: name of an
+        export → arguments of ``blockdev-add``; ``files``: all files that the nodes open. Those in ``own`` are given to
+        the account of storage daemons, until the guest's start gives them to the guest.
+
+        Returns the port, and the name in this host's certificate. Raises NotExportedError without certificates. An
+        earlier daemon with this name is ended.
+        """
+        certificates, account = self._address.certificates, self._rights.account
+        if certificates is None or not certificates.complete:
+            raise NotExportedError(TCP_WITHOUT_TLS)
+        folder = self._folder_of_sent(name)
+        self.end_sending(name)
+        self._make(folder)
+        try:
+            if account is not None:
+                for path in own:
+                    os.chown(path, account.uid, -1, follow_symlinks=False)
+            rights = Rights() if account is None else Rights(account, files)
+            port = self._free_port()
+            daemon_process.launch(folder, (), rights)
+            with Qmp(folder / QMP_SOCKET) as qmp:
+                exports.authorize(qmp, [VolumeClient(attachment_id=name, host_id=host_id, local=False)])
+                self._serve(qmp, self._shown(certificates, folder, rights), port)
+                for export, node in nodes.items():
+                    qmp.execute("blockdev-add", **node)
+                    exports.add_export(qmp, export, str(node["node-name"]), read_only=True)
+        except Exception:
+            self.end_sending(name)
+            raise
+        return port, certificates.tls_hostname
+
+    def is_sending(self, name: str) -> bool:
+        """Return whether there is a daemon, or a folder of one, for ``send``."""
+        return self._folder_of_sent(name).exists()
+
+    def end_sending(self, name: str) -> None:
+        """End the daemon of ``send``. Does nothing if there is none."""
+        folder = self._folder_of_sent(name)
+        daemon_process.end(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+
     @contextlib.contextmanager
     def at_work(self, name: str, opening: Opening, held: Sequence[int]) -> Iterator[Qmp]:
         """Yield a QMP connection to a daemon that opens ``opening`` and exports nothing. The daemon ends after the
@@ -342,6 +386,9 @@ class Daemons:
     def _folder_of_copy(self, name: str) -> Path:
         """Return the folder of a copy's daemon: as short as a volume's, because the path of a socket has 107 bytes."""
         return self.runtime / f"copy-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+
+    def _folder_of_sent(self, name: str) -> Path:
+        return self.runtime / f"send-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
 
     def _socket(self, volume_id: str) -> Path:
         return socket_of(self.sockets, volume_id)
@@ -417,10 +464,14 @@ class Daemons:
         if certificates is None or not certificates.complete:
             raise NotExportedError(TCP_WITHOUT_TLS)
         exports.authorize(qmp, description.clients)
-        credentials = {"qom_type": "tls-creds-x509", "id": CREDENTIALS, "endpoint": "server", "verify_peer": True}
         shown = self._shown(certificates, self._folder(description.volume.id), self._rights_for(opening))
+        self._serve(qmp, shown, description.port)
+
+    def _serve(self, qmp: Qmp, shown: Path, port: int) -> None:
+        """Listen on TCP with the certificates in ``shown``, for the hosts that ``exports.authorize`` allows."""
+        credentials = {"qom_type": "tls-creds-x509", "id": CREDENTIALS, "endpoint": "server", "verify_peer": True}
         qmp.execute("object-add", **credentials, dir=str(shown))
-        place = {"type": "inet", "data": {"host": self._address.bind(), "port": str(description.port)}}
+        place = {"type": "inet", "data": {"host": self._address.bind(), "port": str(port)}}
         exports.serve(qmp, place, tls_creds=CREDENTIALS, tls_authz=AUTHORIZED)
 
     def _free_port(self) -> int:

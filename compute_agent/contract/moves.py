@@ -1,0 +1,33 @@
+"""A stopped guest's disks, which its host exports to the host that it moves to."""
+
+from compute_agent.contract.build import Frozen
+
+ROOT, FLAT, EPHEMERAL, SWAP, LOCAL = "root", "root.flat", "ephemeral", "swap", "local-"
+"""Names of disks. ``root`` is the file of the root disk, an overlay on a cached image; ``root.flat`` is the content of
+the root disk as the guest sees it; ``local-0`` … are requested empty disks.
+"""
+ORIGIN = "origin"
+"""Key of the origin in the details of a ``SendGuestRequest``'s end."""
+MOST_DISKS = 32
+
+
+class SentDisk(Frozen, frozen=True):
+    """One exported disk."""
+
+    name: str
+    size: int  # bytes of the export, with holes
+
+
+class GuestOrigin(Frozen, frozen=True):
+    """The exports of a guest's disks: read-only NBD over TLS, for one host. ``port`` 0: the guest has no such disks."""
+
+    disks: list[SentDisk] = []
+    base: str = ""  # the name in the image cache of the image that the root disk is based on; empty: none
+    port: int = 0
+    address: str = ""  # set by the portal, like ``tls_hostname``
+    tls_hostname: str = ""  # the name in the certificate of the guest's host
+
+
+def export_of(uuid: str, disk: str) -> str:
+    """Return the name of the export of a guest's disk."""
+    return f"{uuid}.{disk}"

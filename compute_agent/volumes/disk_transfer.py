@@ -1,0 +1,94 @@
+"""Transfer of guests' disks between hosts, by storage daemons: NBD over TLS with the certificates of both hosts."""
+
+import logging
+import time
+from pathlib import Path
+from typing import Any
+
+from compute_agent.contract.build import VolumeConnection
+from compute_agent.contract.moves import FLAT, ROOT, GuestOrigin, SentDisk, export_of
+from compute_agent.virt.driver import Fetch, SentGuest, Stopped
+from compute_agent.volumes import copying
+from compute_agent.volumes.daemon import TCP_WITHOUT_TLS, Daemons
+from compute_agent.volumes.errors import CopyFailedError, NotExportedError
+
+log = logging.getLogger(__name__)
+
+TRIES = 4
+PAUSES = (1.0, 3.0, 9.0)
+"""Seconds before an interrupted copy begins again."""
+
+
+class DiskTransfer:
+    """Exports of guests' disks, and copies from exports of other hosts."""
+
+    def __init__(self, daemons: Daemons) -> None:
+        self._daemons = daemons
+
+    def export(self, uuid: str, sent: SentGuest, host_id: str) -> GuestOrigin:
+        """Export each file, and the content of the root disk as the guest sees it. The files are read, never probed."""
+        if not sent.files:
+            return GuestOrigin()
+        nodes: dict[str, dict[str, Any]] = {}
+        disks, files = [], [each.path for each in sent.files]
+        for number, each in enumerate(sent.files):
+            nodes[export_of(uuid, each.name)] = {**_file(each.path), "node-name": f"disk-{number}"}
+            disks.append(SentDisk(name=each.name, size=each.path.stat().st_size))
+            if each.name == ROOT and sent.base is not None:
+                sent.base.chmod(0o444)  # its folder is closed to other accounts
+                files.append(sent.base)
+                nodes[export_of(uuid, FLAT)] = {
+                    "driver": "qcow2",
+                    "node-name": "flat",
+                    "read-only": True,
+                    "file": _file(each.path),
+                    "backing": {"driver": "raw", "read-only": True, "file": _file(sent.base)},
+                }
+                disks.append(SentDisk(name=FLAT, size=sent.base.stat().st_size))
+        own = [each.path for each in sent.files]
+        port, tls_hostname = self._daemons.send(uuid, nodes, own, files, host_id)
+        base = sent.base.name if sent.base is not None else ""
+        return GuestOrigin(disks=disks, base=base, port=port, tls_hostname=tls_hostname)
+
+    def is_exported(self, uuid: str) -> bool:
+        """Return whether a guest's disks are exported, or were and a restart of the machine ended that."""
+        return self._daemons.is_sending(uuid)
+
+    def end(self, uuid: str) -> None:
+        self._daemons.end_sending(uuid)
+
+    def fetch(self, uuid: str, origin: GuestOrigin, stopped: Stopped) -> Fetch:
+        if not (origin.address and origin.port and origin.tls_hostname):
+            raise NotExportedError(TCP_WITHOUT_TLS)
+
+        def copy(disk: SentDisk, path: Path, disk_format: str) -> None:
+            connection = VolumeConnection(
+                export=export_of(uuid, disk.name),
+                address=origin.address,
+                port=origin.port,
+                tls=True,
+                tls_hostname=origin.tls_hostname,
+            )
+            certificates, account = self._daemons.certificates, self._daemons.account
+            for left in reversed(range(TRIES)):
+                try:
+                    copying.fetch_file(connection, certificates, path, disk_format, disk.size, stopped, account)
+                except CopyFailedError as error:
+                    if not left:
+                        raise
+                    log.warning("Disk %s of server %s is copied again: %s", disk.name, uuid, error.detail)
+                    _wait(PAUSES[TRIES - 1 - left], stopped)
+                else:
+                    return
+
+        return copy
+
+
+def _file(path: Path) -> dict[str, Any]:
+    return {"driver": "file", "filename": str(path), "read-only": True}
+
+
+def _wait(seconds: float, stopped: Stopped) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and not stopped():
+        time.sleep(0.1)

@@ -1,0 +1,172 @@
+"""Guests' disks between two hosts, by real storage daemons over TLS: what arrives, and who may fetch it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from compute_agent.contract.build import InstanceSpec
+from compute_agent.contract.moves import GuestOrigin
+from compute_agent.virt.certificates import HostCertificates
+from compute_agent.virt.driver import SentFile, SentGuest, never
+from compute_agent.virt.errors import ImageUnacceptableError
+from compute_agent.volumes import disk_transfer
+from compute_agent.volumes.daemon import Address, Daemons
+from compute_agent.volumes.disk_transfer import DiskTransfer
+from compute_agent.volumes.errors import CopyFailedError
+from tests.agent.cast import make_spec
+from tests.host.machines import sign
+
+moving = pytest.importorskip("compute_agent.virt.libvirt.moving")
+paths = pytest.importorskip("compute_agent.virt.libvirt.paths")
+pytestmark = [
+    pytest.mark.libvirt,
+    pytest.mark.skipif(shutil.which("qemu-storage-daemon") is None, reason="needs qemu-storage-daemon"),
+]
+MIB = 1 << 20
+BASE = f"sha512-{'ab' * 64}"
+
+
+@dataclass
+class Machine:
+    """One host: its folder, its certificates and its daemons."""
+
+    folder: Path
+    id: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+    def __post_init__(self) -> None:
+        self.certificates = HostCertificates(self.folder)
+        sign(self.certificates, self.id)
+        address = Address(lambda: "127.0.0.1", self.certificates, (12_100, 12_140))
+        self.daemons = Daemons(self.folder / "v", self.folder / "e", address, self.folder / "kept")
+        self.transfer = DiskTransfer(self.daemons)
+        self.paths = paths.HostPaths(self.folder)
+        self.base = self.folder / "images" / "_base" / BASE
+        self.base.parent.mkdir(parents=True)
+
+    def disk(self, spec: InstanceSpec) -> Any:
+        return self.paths.instance(spec.uuid)
+
+    def receive(self, spec: InstanceSpec, origin: GuestOrigin, base: Path | None) -> Path:
+        """Receive the disks as the driver does, without libvirt."""
+        driver = SimpleNamespace(_power_off=lambda uuid: None, _folder=self._folder, _paths=self.paths)
+        fetch = self.transfer.fetch(spec.uuid, origin, never)
+        moving.MoveOperations.receive_disks(driver, spec, base, origin, fetch)
+        return self._folder(spec.uuid).root_disk
+
+    def _folder(self, key: str) -> Any:
+        found = self.paths.instance(key)
+        found.folder.mkdir(parents=True, exist_ok=True)
+        return found
+
+
+@pytest.fixture
+def hosts() -> Iterator[tuple[Machine, Machine]]:
+    with tempfile.TemporaryDirectory(prefix="nv-") as folder:
+        made = []
+        for name in "12":
+            (Path(folder) / name).mkdir()
+            made.append(Machine(Path(folder) / name))
+            made[-1].paths.prepare()
+        yield made[0], made[1]
+        for each in made:
+            each.daemons.end_all()
+            each.paths.remove_short()
+
+
+@pytest.fixture
+def spec() -> InstanceSpec:
+    made = make_spec()
+    return replace(made, flavor=replace(made.flavor, root_gb=1, ephemeral_gb=0, swap_mb=0))
+
+
+def qemu_img(*words: str) -> str:
+    return subprocess.run(["qemu-img", *words], check=True, capture_output=True, text=True).stdout
+
+
+def write(disk: Path, *commands: str) -> None:
+    words = [word for command in commands for word in ("-c", command)]
+    subprocess.run(["qemu-io", "-f", "qcow2", *words, str(disk)], check=True, capture_output=True)
+
+
+def reads(disk: Path, *commands: str) -> bool:
+    words = [word for command in commands for word in ("-c", command)]
+    done = subprocess.run(["qemu-io", "-f", "qcow2", *words, str(disk)], capture_output=True, text=True, check=False)
+    return done.returncode == 0 and "failed" not in done.stdout
+
+
+DATA = "read -P 0x11 0 64k", "read -P 0xaa 1M 128k", "read -P 0 2M 64k", "read -P 0 3M 1M"
+
+
+def made(source: Machine, spec: InstanceSpec) -> SentGuest:
+    """A root disk over an image: data of the image, data of the guest, and zeros over data of the image."""
+    content = bytearray(b"\x11" * 3 * MIB + b"\0" * 13 * MIB)
+    source.base.write_bytes(content)
+    disk = source._folder(spec.uuid).root_disk
+    qemu_img("create", "-q", "-f", "qcow2", "-b", str(source.base), "-F", "raw", str(disk), "1G")
+    write(disk, "write -P 0xaa 1M 128k", "write -z 2M 64k")
+    return SentGuest((SentFile("root", disk),), source.base)
+
+
+def test_the_own_data_travels_and_the_image_is_that_of_the_other_host(
+    hosts: tuple[Machine, Machine], spec: InstanceSpec
+) -> None:
+    one, two = hosts
+    sent = made(one, spec)
+    origin = replace(one.transfer.export(spec.uuid, sent, two.id), address="127.0.0.1")
+    assert {disk.name for disk in origin.disks} == {"root", "root.flat"}
+    shutil.copy(one.base, two.base)
+    disk = two.receive(replace(spec, flavor=replace(spec.flavor, root_gb=2)), origin, two.base)
+    info = json.loads(qemu_img("info", "--output=json", str(disk)))
+    assert info["virtual-size"] == 2 << 30, "the larger flavor"
+    assert info["full-backing-filename"].endswith(f"_base/{BASE}")
+    assert str(one.folder) not in info["full-backing-filename"]
+    assert reads(disk, *DATA)
+    assert info["actual-size"] < 2 * MIB, "the image does not travel"
+    one.transfer.end(spec.uuid)
+    assert not one.transfer.is_exported(spec.uuid)
+    write(sent.files[0].path, "write -P 0xbb 0 64k")
+
+
+def test_without_the_image_the_whole_content_travels(hosts: tuple[Machine, Machine], spec: InstanceSpec) -> None:
+    one, two = hosts
+    origin = replace(one.transfer.export(spec.uuid, made(one, spec), two.id), address="127.0.0.1")
+    disk = two.receive(spec, origin, None)
+    info = json.loads(qemu_img("info", "--output=json", str(disk)))
+    assert "backing-filename" not in info
+    assert reads(disk, *DATA)
+
+
+def test_only_the_host_that_is_named_may_fetch(
+    hosts: tuple[Machine, Machine], spec: InstanceSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = hosts
+    monkeypatch.setattr(disk_transfer, "PAUSES", (0.0, 0.0, 0.0))
+    origin = replace(one.transfer.export(spec.uuid, made(one, spec), str(uuid.uuid4())), address="127.0.0.1")
+    with pytest.raises(CopyFailedError):
+        two.receive(spec, origin, None)
+
+
+def test_a_disk_that_names_another_file_is_refused(hosts: tuple[Machine, Machine], spec: InstanceSpec) -> None:
+    one, two = hosts
+    secret = two.folder / "secret"
+    secret.write_bytes(b"x" * MIB)
+    two.base.write_bytes(b"x" * MIB)
+    disk = one._folder(spec.uuid).root_disk
+    qemu_img("create", "-q", "-f", "qcow2", "-b", str(secret), "-F", "raw", str(disk), "1G")
+    sent = SentGuest((SentFile("root", disk),), None)
+    origin = replace(one.transfer.export(spec.uuid, sent, two.id), address="127.0.0.1")
+    with pytest.raises(ImageUnacceptableError):
+        two.receive(spec, origin, two.base)
+    assert not two.disk(spec).root_disk.exists()
