@@ -34,6 +34,10 @@ RESIZE_CONFIRM_WINDOW = integer("NOVELLA_RESIZE_CONFIRM_WINDOW", 0, 0, 31_536_00
 """Seconds after which a resize is confirmed automatically if its owner has neither confirmed nor reverted it; until
 then the larger of both flavors counts. 0: never.
 """
+RESIZE_ON_OTHER_HOSTS = flag("NOVELLA_RESIZE_ON_OTHER_HOSTS", default=True)
+"""Whether a server is resized on another host if its own host lacks the resources. A resize is always tried on the own
+host first, which takes seconds; on another host the disks are copied while the server is stopped.
+"""
 ENABLE_INSTANCE_PASSWORD = flag("NOVELLA_ENABLE_INSTANCE_PASSWORD", default=True)
 """Whether a launch by the API without ``adminPass`` generates a password and returns it once; the guest reads it from
 its config drive. It is valid on the guest's console; SSH accepts it only if the image allows passwords.

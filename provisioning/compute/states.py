@@ -48,6 +48,7 @@ class TaskState(models.TextChoices):
     REBUILD_SPAWNING = "rebuild_spawning"
     RESIZE_PREP = "resize_prep"
     RESIZE_MIGRATING = "resize_migrating"
+    RESIZE_MIGRATED = "resize_migrated"
     RESIZE_FINISH = "resize_finish"
     RESIZE_CONFIRMING = "resize_confirming"
     RESIZE_REVERTING = "resize_reverting"

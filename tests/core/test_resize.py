@@ -162,7 +162,7 @@ def test_a_host_without_room_leaves_the_server_as_it_was_and_says_why(cloud: Clo
     action = InstanceAction.objects.get(instance=instance, action="resize")
     assert action.finished_at is not None
     message = action.message or ""
-    assert message.startswith("No valid host was found. A server is resized on its own host")
+    assert message.startswith("No valid host was found. The host of the server")
     assert "has not got 4 vCPUs, 4096 MiB of memory and 20 GiB of disk" in message
     assert InstanceFault.objects.get(instance=instance).message == message
     assert "kelvin" not in message

@@ -27,9 +27,12 @@ from compute_agent.contract.commands import (
     DetachInterfaceRequest,
     PowerRequest,
     RebuildRequest,
+    ReceiveGuestRequest,
     RescueRequest,
     ResizeRequest,
+    ReturnGuestRequest,
     RevertResizeRequest,
+    SendGuestRequest,
     SnapshotRequest,
     UnrescueRequest,
     spec_of,
@@ -48,6 +51,7 @@ from compute_agent.contract.messages import (
     Owned,
     ResourceAudit,
 )
+from compute_agent.contract.moves import ORIGIN, GuestOrigin, SentDisk
 from compute_agent.contract.network import ForgetRequest
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS, COPY_DISK
@@ -193,7 +197,7 @@ class ScriptedAgent:
             return
         macs = self.macs.get(key, [])
         match body:
-            case BuildRequest() | RebuildRequest():
+            case BuildRequest() | ReceiveGuestRequest() | RebuildRequest():
                 macs = [port.mac_address for port in spec.ports]
             case AttachInterfaceRequest(port=port):
                 macs = [*macs, port.mac_address]
@@ -259,6 +263,10 @@ class ScriptedAgent:
                 self.guests.pop(key, None)
                 self.firmware.pop(key, None)
                 self.report(command, "finished", power_state=PowerState.NOSTATE)
+            case SendGuestRequest() as body:
+                self._send_guest(command, body)
+            case ReceiveGuestRequest() as body:
+                self._receive(command, body)
             case SnapshotRequest() as body:
                 self._snapshot(command, body)
             case ForgetRequest():
@@ -280,6 +288,23 @@ class ScriptedAgent:
             self._send(*self._steps(command))
         else:
             self.steps(command)
+        if body.firmware_state:
+            self.firmware[key] = firmware_states.give(self.host.id, uuid.UUID(key), body.firmware_state)
+        power = PowerState.RUNNING if body.start else PowerState.SHUTDOWN
+        self.guests[key] = (command.generation, power)
+        self.report(command, "finished", power_state=power)
+
+    def _send_guest(self, command: Command, body: SendGuestRequest) -> None:
+        key = command.subject_id
+        if body.firmware_state:
+            self.send_firmware(command)
+        self.guests[key] = (self.guests[key][0], PowerState.SHUTDOWN)
+        origin = GuestOrigin(disks=[SentDisk(name="root", size=1 << 20)], base="sha512-ab", port=10_900)
+        detail = {ORIGIN: msgspec.json.encode(origin).decode()}
+        self.report(command, "finished", power_state=PowerState.SHUTDOWN, detail=detail)
+
+    def _receive(self, command: Command, body: ReceiveGuestRequest) -> None:
+        key = command.subject_id
         if body.firmware_state:
             self.firmware[key] = firmware_states.give(self.host.id, uuid.UUID(key), body.firmware_state)
         power = PowerState.RUNNING if body.start else PowerState.SHUTDOWN
@@ -442,6 +467,8 @@ def power_after(body: CommandBody, before: int) -> int:
             return PowerState.SHUTDOWN
         case PowerRequest() | RescueRequest() | UnrescueRequest():
             return PowerState.RUNNING
+        case ReturnGuestRequest(start=start):
+            return PowerState.RUNNING if start else PowerState.SHUTDOWN
         case RebuildRequest(start=start) | ResizeRequest(start=start) | RevertResizeRequest(start=start):
             return PowerState.RUNNING if start else PowerState.SHUTDOWN
     return before

@@ -239,6 +239,10 @@ class HostAction(ServerAction[R], Generic[R, B]):
         """Return how the task ends; called after the host's report or a timeout."""
         return Ending()
 
+    def recorded_as(self, instance: Instance) -> str:
+        """Return the name of the action record of the server's task."""
+        return self.record
+
     def progressed(self, instance: Instance, steps: set[str]) -> None:
         """Process progress on the host; ``steps`` are the steps that have ended. Only for actions with stages."""
 
@@ -303,13 +307,7 @@ class HostAction(ServerAction[R], Generic[R, B]):
         self, context: RequestContext, instance: Instance, started: datetime, detail: Mapping[str, str] | None = None
     ) -> InstanceAction:
         """Write the action record with its first step."""
-        row = instance_actions.begin(context, instance.id, self.record, started)
-        span = instance_actions.since(started)
-        step = instance_actions.step(
-            row, f"api_{self.record}", span, attempt=instance.attempt, detail=dict(detail or {})
-        )
-        instance_actions.write([step])
-        return row
+        return write_begin(context, instance, self.record, started, detail)
 
     def send(self, host: Host, instance: Instance, body: CommandBody) -> None:
         """Send the command; it has the task's deadline."""
@@ -443,6 +441,21 @@ class TasklessAction(HostAction[R, B], Generic[R, B]):
     def row_of(self, instance: Instance, body: B) -> InstanceAction | None:
         """Return the action record of this command."""
         return instance_actions.current(instance.id, self.record)
+
+
+def write_begin(
+    context: RequestContext,
+    instance: Instance,
+    record: str,
+    started: datetime,
+    detail: Mapping[str, str] | None = None,
+) -> InstanceAction:
+    """Write an action record with its first step."""
+    row = instance_actions.begin(context, instance.id, record, started)
+    span = instance_actions.since(started)
+    step = instance_actions.step(row, f"api_{record}", span, attempt=instance.attempt, detail=dict(detail or {}))
+    instance_actions.write([step])
+    return row
 
 
 def check_lock(context: RequestContext, instance: Instance) -> None:

@@ -1,45 +1,82 @@
-"""Migration of servers: requests are validated as in the API reference and then rejected.
-
-There is no migration between hosts. Even with root disks in shared pools, no command transfers a disk to another host.
-"""
+"""Migration of servers to other hosts: cold ones are carried out, live ones are validated and rejected."""
 
 import uuid
 from collections.abc import Collection
 from typing import NoReturn
 
+from django.db import transaction
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
+from provisioning.common.retry import when_broken_off
 from provisioning.compute import selectors
-from provisioning.compute.actions.base import HOST_AWAY, check_lock
+from provisioning.compute.actions.base import HOST_AWAY, Prepared, ServerAction, check_lock, write_begin
+from provisioning.compute.actions.registry import action
+from provisioning.compute.actions.resize import NO_VALID_HOST, Resize, begin_move
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import Instance
+from provisioning.compute.moves import cold
+from provisioning.compute.records.migration_records import MIGRATION
+from provisioning.compute.state_machine import state
 from provisioning.compute.states import VmState
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import is_alive
 
-NO_OTHER_HOST = (
-    "No valid host was found. The server's disks are local to its host, and this cloud does not move servers between"
-    " hosts."
+NOT_LIVE = (
+    "No valid host was found. This cloud does not move running servers. Migrate the server without live migration: it"
+    " is stopped while it moves."
 )
 _OFF = {VmState.ACTIVE, VmState.STOPPED}
 _ON = {VmState.ACTIVE, VmState.PAUSED}
 
 
-def migrate(context: RequestContext, instance_id: uuid.UUID | str, host_name: str | None = None) -> NoReturn:
-    """Validate a cold migration, optionally to a named host, and reject it.
+@action
+class Migrate(ServerAction[str]):
+    """Move a server to another host with its data, by the steps of a resize on another host. The request is the name of
+    a host; empty: the scheduler chooses.
 
-    Raises NotFoundError, InstanceLockedError, InstanceBusyError, ConflictError when the server's host is down, and
-    InvalidInputError in all other cases.
+    The server is stopped while it moves, and started again if it was running. It then waits for a confirmation, like a
+    resized one.
     """
-    instance, host = _checked(context, instance_id, "migrate", _OFF)
-    if host_name is not None:
-        if host_name == host.name:
-            raise InvalidInputError("Cannot migrate to the host where the server exists.", field="host")
-        _known(host_name)
-    _check_host(instance, host)
-    raise InvalidInputError(NO_OTHER_HOST)
+
+    key = record = "migrate"
+    done = "Moved to another host"
+    rule = "os_compute_api:os-migrate-server:migrate"
+    takes_request = True
+
+    def offered(self, instance: Instance) -> bool:
+        return instance.vm_state in _OFF and instance.task_state is None and instance.host_id is not None
+
+    @when_broken_off
+    def perform(self, context: RequestContext, instance_id: uuid.UUID | str, request: str | None = None) -> Instance:
+        """Begin the migration in one transaction.
+
+        Raises NotFoundError, InstanceLockedError, InstanceBusyError, ConflictError when the server cannot leave its
+        host now, and InvalidInputError for an unsuitable host, or when no host is suitable.
+        """
+        started = timezone.now()
+        with transaction.atomic():
+            instance, host = _checked(context, instance_id, self.record, _OFF)
+            if request:
+                if request == host.name:
+                    raise InvalidInputError("Cannot migrate to the host where the server exists.", field="host")
+                _known(request)
+            _check_host(instance, host)
+            state.lock([instance.id])
+            size = dict(instance.flavor)
+            prepared = Prepared({"old_flavor": size, "previous_vm_state": instance.vm_state})
+            moved = Resize().enter(context, instance, prepared)
+            write_begin(context, moved, self.record, started)
+            found = begin_move(context, moved, cold.move_request(moved, host=request or ""), MIGRATION)
+            if not isinstance(found, Instance):
+                raise InvalidInputError(NO_VALID_HOST + found, field="host" if request else None)
+            return found
+
+
+def migrate(context: RequestContext, instance_id: uuid.UUID | str, host_name: str | None = None) -> Instance:
+    """Migrate a server, optionally to a named host. Raises the errors of ``Migrate.perform``."""
+    return Migrate.begin(context, instance_id, host_name or "")
 
 
 def migrate_live(
@@ -61,7 +98,7 @@ def migrate_live(
             )
         if not is_alive(wanted, timezone.now()):
             raise InvalidInputError(f"Compute service of {host_name} is unavailable at this time.", field="host")
-    raise InvalidInputError(NO_OTHER_HOST)
+    raise InvalidInputError(NOT_LIVE)
 
 
 def end_live_migration(context: RequestContext, instance_id: uuid.UUID | str, action: str) -> NoReturn:

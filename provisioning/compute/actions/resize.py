@@ -6,15 +6,25 @@ until the host has resized the guest, and the previous one afterwards.
 """
 
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Generic
 
 import msgspec
+from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from compute_agent.contract.commands import ConfirmResizeRequest, ResizeRequest, RevertResizeRequest
+from compute_agent.contract.commands import (
+    CommandBody,
+    ConfirmResizeRequest,
+    ReceiveGuestRequest,
+    ResizeRequest,
+    ReturnGuestRequest,
+    RevertResizeRequest,
+    SendGuestRequest,
+)
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext, system_context
 from provisioning.common.errors import InvalidInputError, NovellaError, UnavailableError
@@ -35,18 +45,23 @@ from provisioning.compute.actions.registry import action
 from provisioning.compute.actions.resize_checks import rank_here, wanted_size
 from provisioning.compute.errors import InstanceBusyError, NoRoomError
 from provisioning.compute.flavors.sizes import larger_room, quota_held, room_of
-from provisioning.compute.host_link.allocations import lower_room, raise_room
+from provisioning.compute.host_link.allocations import lower_room, raise_room, second_of
 from provisioning.compute.host_link.graceful_stop import seconds_of
 from provisioning.compute.host_link.guest_spec import flavor_ref, guest_spec
-from provisioning.compute.host_link.outcome import Outcome
+from provisioning.compute.host_link.outcome import Outcome, silent_since
+from provisioning.compute.host_link.release import send_destroy
+from provisioning.compute.launch.claim import ALL_TAKEN
 from provisioning.compute.launch.decisions import record_decision
 from provisioning.compute.models import Instance, InstanceFault
+from provisioning.compute.moves import cold
+from provisioning.compute.moves.hosts import claim_target, leave_second
+from provisioning.compute.moves.targets import MoveRequest, rank_targets, why_none
 from provisioning.compute.notifications import Note
 from provisioning.compute.records import host_commands, instance_actions
 from provisioning.compute.records.faults import record_fault
-from provisioning.compute.records.migration_records import close_migration, open_migration, set_migration
+from provisioning.compute.records.migration_records import OPEN, RESIZE, close_migration, open_migration, set_migration
 from provisioning.compute.state_machine import state
-from provisioning.compute.states import TaskState, VmState
+from provisioning.compute.states import TaskState, Transition, VmState
 from provisioning.ec2 import given
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import is_alive
@@ -54,7 +69,9 @@ from provisioning.quotas.services.sizes import grow, shrink
 from provisioning.scheduler import explain
 
 NO_VALID_HOST = "No valid host was found. "
-STAYS = "A server is resized on its own host, where its disks are, and that host"
+STAYS = "The host of the server"
+ELSEWHERE = "No other host can take it:"
+OLD_HOST_AWAY = "The host that the server would return to does not answer. Try again when it is back."
 NEVER = "Instance has not been resized."
 STOP, START = "stop", "start"
 BATCH = 100
@@ -117,6 +134,7 @@ class Resize(SizeAction[ResizeTo, ResizeRequest]):
     from_states, task = (VmState.ACTIVE, VmState.STOPPED), TaskState.RESIZE_PREP
     stages = (
         Stage("migrate_disk", TaskState.RESIZE_MIGRATING, "Resizing"),
+        Stage("disk_migrated", TaskState.RESIZE_MIGRATED, "Moving to other hardware", of_volume=True),
         Stage("finish_resize", TaskState.RESIZE_FINISH, "Finishing the resize"),
     )
     ends = {"resized": VmState.RESIZED}
@@ -127,9 +145,47 @@ class Resize(SizeAction[ResizeTo, ResizeRequest]):
         "resize": ("resize_prep.start",),
         "migrate_disk": ("resize_prep.end", "resize.start"),
         "resized": ("resize.end", "resize_finish.start", "resize_finish.end"),
+        "disk_migrated": ("resize.end", "resize_finish.start"),
+        "moved": ("resize_finish.end",),
     }
     body = ResizeRequest
     migration = ("migrating", "finished", "error")
+
+    def transitions(self) -> Iterable[Transition]:
+        """Include those of a resize on the same host, and those of a cold move and its return after a failure."""
+        yield from super().transitions()
+        returning = TaskState.RESIZE_REVERTING
+        for vm in self.from_states:
+            yield Transition("finish_resize", (vm, TaskState.RESIZE_MIGRATING), (vm, TaskState.RESIZE_FINISH))
+            yield Transition("moved", (vm, TaskState.RESIZE_FINISH), (VmState.RESIZED, None))
+            for task in cold.MOVING:
+                yield Transition("move_back", (vm, task), (vm, returning))
+            yield Transition("move_failed", (vm, returning), (vm, None))
+            yield Transition(BROKE, (vm, returning), (VmState.ERROR, None))
+
+    def awaits(self, body: CommandBody) -> bool:
+        return isinstance(body, ResizeRequest | SendGuestRequest | ReceiveGuestRequest)
+
+    def recorded_as(self, instance: Instance) -> str:
+        return cold.record_of(instance) if cold.is_moving(instance) else self.record
+
+    def end(self, instance: Instance, body: CommandBody, outcome: Outcome) -> Instance | None:
+        """End the resize, or the step of a cold move."""
+        if isinstance(body, SendGuestRequest):
+            return cold.sent(instance, body, outcome)
+        if isinstance(body, ReceiveGuestRequest):
+            moved = cold.received(instance, outcome)
+            if moved is not None:
+                _go_on(moved)
+            return moved
+        return super().end(instance, body, outcome) if isinstance(body, ResizeRequest) else None
+
+    def overdue(self, instance: Instance) -> None:
+        """End the resize without a report, or the step of a cold move."""
+        if cold.is_moving(instance):
+            cold.overdue(instance, silent_since(instance.updated_at))
+        else:
+            super().overdue(instance)
 
     def start(self, context: RequestContext, instance: Instance, request: ResizeTo, started: datetime) -> Instance:
         """Begin a resize:
@@ -141,10 +197,12 @@ class Resize(SizeAction[ResizeTo, ResizeRequest]):
         5. allocation on the host;
         6. the command.
 
-        Also raises InvalidInputError (``flavorRef``) and OverQuotaError.
+        Without the resources on its host, the server is resized on another one, if there is one
+        (``RESIZE_ON_OTHER_HOSTS``). Also raises InvalidInputError (``flavorRef``) and OverQuotaError.
         """
         if not self.offered(instance):
             raise InstanceBusyError(self.record, instance.id, instance.vm_state, instance.task_state)
+        state.lock([instance.id])
         wanted = wanted_size(context, instance, request.flavor_id)
         host = instance.host
         if host is None or not is_alive(host, started):
@@ -155,9 +213,14 @@ class Resize(SizeAction[ResizeTo, ResizeRequest]):
             columns["disk_config"] = request.disk_config
         moved = self.enter(context, instance, Prepared(columns))
         grow(moved.project_id, moved.id, quota_held(moved.flavor, wanted))
-        open_migration(context, moved, self.record, wanted)
         self.write_begin(context, moved, started)
         refusal = _claim(moved, host)
+        if refusal and settings.RESIZE_ON_OTHER_HOSTS and cold.may_move(moved):
+            elsewhere = begin_move(context, moved, cold.move_request(moved, flavor=wanted), RESIZE)
+            if isinstance(elsewhere, Instance):
+                return elsewhere
+            refusal = f"{refusal} {ELSEWHERE} {elsewhere}"
+        open_migration(context, moved, self.record, wanted)
         if refusal:
             return _refuse(moved, refusal)
         sent = state.advance(moved, "migrate_disk", attempt=moved.attempt)
@@ -215,6 +278,25 @@ class ConfirmResize(SizeAction[None, ConfirmResizeRequest]):
         "{name} keeps its new size.",
     )
 
+    def start(self, context: RequestContext, instance: Instance, request: None, started: datetime) -> Instance:
+        """Begin. After a move the server needs no command: the host that it left is ordered to remove it, when it is
+        up, and the confirmation ends immediately.
+        """
+        if instance.old_flavor is None or not is_elsewhere(instance):
+            return super().start(context, instance, request, started)
+        moved = self.enter(context, instance, Prepared())
+        self.write_begin(context, moved, started)
+        end = "resize_confirmed" if PowerState(moved.power_state) in _ON else "resize_confirmed_stopped"
+        ended = state.advance(moved, end, attempt=moved.attempt, changes=_SETTLED)
+        if ended is None:
+            raise InstanceBusyError(self.record, instance.id, instance.vm_state, instance.task_state)
+        set_migration(ended.id, self.migration[1])
+        shrink(ended.id, quota_held(ended.flavor))
+        leave_second(ended)
+        instance_actions.finish(ended.id, self.record)
+        _go_on(ended)
+        return ended
+
     def command(self, instance: Instance, prepared: Prepared) -> ConfirmResizeRequest:
         _size_before(instance)
         return ConfirmResizeRequest()
@@ -253,18 +335,64 @@ class RevertResize(SizeAction[None, RevertResizeRequest]):
         "{name} is being reverted to its old size.",
     )
 
+    def start(self, context: RequestContext, instance: Instance, request: None, started: datetime) -> Instance:
+        """Begin. After a move, the record returns to the old host at once; that host starts the guest when the other
+        one has removed it. Both must be up then.
+        """
+        second = second_of(instance.id)
+        if instance.old_flavor is None or second is None or not is_elsewhere(instance):
+            return super().start(context, instance, request, started)
+        left = self.host_of(instance, started)
+        if not is_alive(second.host, started):
+            raise UnavailableError(OLD_HOST_AWAY)
+        moved = cold.take_back(context, instance, second, self.key)
+        if moved is None:
+            raise InstanceBusyError(self.record, instance.id, instance.vm_state, instance.task_state)
+        set_migration(moved.id, self.migration[0])
+        self.write_begin(context, moved, started)
+        send_destroy(moved.id, left.id, moved.attempt)
+        return moved
+
+    def awaits(self, body: CommandBody) -> bool:
+        return isinstance(body, RevertResizeRequest | ReturnGuestRequest)
+
+    def recorded_as(self, instance: Instance) -> str:
+        return self.record if instance.vm_state == VmState.RESIZED else cold.record_of(instance)
+
+    def end(self, instance: Instance, body: CommandBody, outcome: Outcome) -> Instance | None:
+        """End the revert, or the return of a server whose move has failed."""
+        if isinstance(body, ReturnGuestRequest) and instance.vm_state != VmState.RESIZED:
+            back = cold.returned(instance, outcome)
+            if back is not None:
+                _go_on(back)
+            return back
+        if not isinstance(body, RevertResizeRequest | ReturnGuestRequest):
+            return None
+        moved = super().end(instance, body, outcome)  # type: ignore[arg-type]
+        if moved is not None and isinstance(body, ReturnGuestRequest) and outcome.well:
+            cold.is_there(moved)
+        return moved
+
+    def overdue(self, instance: Instance) -> None:
+        """End the revert without a report, or wait on for the host that the server left."""
+        if cold.is_returning(instance):
+            cold.overdue(instance, silent_since(instance.updated_at))
+        else:
+            super().overdue(instance)
+
     def command(self, instance: Instance, prepared: Prepared) -> RevertResizeRequest:
         """Describe the guest with its previous flavor. Raises InvalidInputError when the server was never resized."""
         flavor = flavor_ref(_size_before(instance))
         spec = msgspec.structs.replace(guest_spec(instance), flavor=flavor)
         return RevertResizeRequest(instance=spec, start=instance.previous_vm_state != VmState.STOPPED)
 
-    def finished(self, instance: Instance, body: RevertResizeRequest, outcome: Outcome) -> Ending:
-        """Restore the previous flavor in the records."""
+    def finished(self, instance: Instance, body: RevertResizeRequest | ReturnGuestRequest, outcome: Outcome) -> Ending:
+        """Restore the previous flavor in the records. After a move it is already there."""
         if not outcome.well:
             return Ending()
         end = "resize_reverted" if body.start else "resize_reverted_stopped"
-        return Ending(end, {**_SETTLED, "flavor": instance.old_flavor})
+        flavor = instance.flavor if isinstance(body, ReturnGuestRequest) else instance.old_flavor
+        return Ending(end, {**_SETTLED, "flavor": flavor})
 
 
 def resize(
@@ -324,6 +452,34 @@ def _go_on(instance: Instance) -> None:
         return
 
 
+def begin_move(context: RequestContext, instance: Instance, wanted: MoveRequest, kind: str) -> Instance | str:
+    """Claim another host for a server with the task ``resize_prep``, and order its own host to send it there.
+
+    Returns the server, or why no host can take it: then nothing was sent. Raises the errors of ``cold.check_may_move``.
+    """
+    source = instance.host
+    if source is None:
+        raise InstanceBusyError(kind, instance.id, instance.vm_state, instance.task_state)
+    cold.check_may_move(instance, source)
+    found = rank_targets(wanted)
+    migration = claim_target(context, wanted, found, kind)
+    if migration is None:
+        return why_none(found, wanted) or ALL_TAKEN
+    sent = state.advance(instance, "migrate_disk", attempt=instance.attempt)
+    second = second_of(instance.id)
+    if sent is None or second is None:
+        raise InstanceBusyError(kind, instance.id, instance.vm_state, instance.task_state)
+    set_migration(sent.id, "migrating")
+    cold.send(sent, source, second.host_id)
+    return sent
+
+
+def is_elsewhere(instance: Instance) -> bool:
+    """Whether a resized server waits for its confirmation on another host than before."""
+    second = second_of(instance.id)
+    return second is not None and second.migration.status in OPEN and second.host_id != instance.host_id
+
+
 def _lost(outcome: Outcome) -> bool:
     """Whether a failed resize left the guest in an unknown state."""
     return outcome.silent or outcome.code == NOT_RESTORED
@@ -333,7 +489,10 @@ def _settle(instance: Instance, host: Host) -> None:
     """Discard an earlier resize that ended by a state reset; the guest keeps its current disks."""
     if instance.old_flavor is None:
         return
-    host_commands.send(host.id, instance.id, instance.attempt, ConfirmResizeRequest(), None)
+    if second_of(instance.id) is None:
+        host_commands.send(host.id, instance.id, instance.attempt, ConfirmResizeRequest(), None)
+    else:
+        leave_second(instance)
     shrink(instance.id, quota_held(instance.flavor))
     lower_room(instance.id, room_of(instance.flavor))
     close_migration(instance.id)

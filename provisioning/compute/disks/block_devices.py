@@ -13,6 +13,7 @@ from compute_agent.contract.hardware import COLD_BUSES
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext, new_request_id
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
+from provisioning.common.ids import NOBODY
 from provisioning.common.prepared import Prepared
 from provisioning.compute.errors import DifferentZoneError
 from provisioning.compute.models import BlockDevice, Instance
@@ -108,6 +109,12 @@ def guest_disk(device: BlockDevice, attachment: Attachment) -> GuestDisk:
 def is_connected(attachment: Attachment, instance: Instance) -> bool:
     """Whether the volume is connected to the server's host."""
     return bool(attachment.connection) and attachment.host_id is not None and attachment.host_id == instance.host_id
+
+
+def are_connected_elsewhere(instance: Instance) -> bool:
+    """Whether a volume of the server is connected to another host than its own."""
+    rows = Attachment.objects.filter(instance_id=instance.id, host__isnull=False)
+    return rows.exclude(host_id=instance.host_id or NOBODY).exists()
 
 
 def local_disks(instance: Instance, devices: Iterable[BlockDevice]) -> list[LocalDisk] | None:

@@ -1,17 +1,25 @@
-"""Firmware states of shelved servers: their UEFI variables and TPMs, which no host has while they are shelved.
+"""Firmware states of servers that are shelved or move: their UEFI variables and TPMs.
 
-A host sends the state of a server while it shelves it, and gets it back when it builds the unshelved server. The state
-is stored with the server's records, encrypted with the credential keys, as it contains the key of the TPM.
+A host sends the state of a server that it shelves or sends to another host, and the host that builds or receives the
+server gets it. The state is stored with the server's records, encrypted with the credential keys, as it contains the
+key of the TPM.
 """
 
 import hashlib
 import uuid
+from collections.abc import Iterator
 
 from cryptography.fernet import Fernet, InvalidToken
 from django.db import transaction
 from django.utils import timezone
 
-from compute_agent.contract.commands import BuildRequest, SnapshotRequest
+from compute_agent.contract.commands import (
+    BuildRequest,
+    CommandBody,
+    ReceiveGuestRequest,
+    SendGuestRequest,
+    SnapshotRequest,
+)
 from compute_agent.contract.messages import decode_command_body
 from provisioning.common.errors import GoneError, InvalidInputError, NotFoundError
 from provisioning.compute.disks.device_names import hardware_of
@@ -86,13 +94,19 @@ def give(host_id: uuid.UUID, instance_id: uuid.UUID, digest: str) -> bytes:
 
 
 def _asked_for(instance: Instance) -> bool:
-    bodies = (decode_command_body(row.body) for row in host_commands.of_kind(instance, SnapshotRequest))
-    return any(isinstance(body, SnapshotRequest) and body.firmware_state for body in bodies)
+    kinds = SnapshotRequest, SendGuestRequest
+    return any(isinstance(body, kinds) and body.firmware_state for body in _commanded(instance, *kinds))
 
 
 def _building_with(instance: Instance, digest: str) -> bool:
-    bodies = (decode_command_body(row.body) for row in host_commands.of_kind(instance, BuildRequest))
-    return any(isinstance(body, BuildRequest) and body.firmware_state == digest for body in bodies)
+    kinds = BuildRequest, ReceiveGuestRequest
+    return any(isinstance(body, kinds) and body.firmware_state == digest for body in _commanded(instance, *kinds))
+
+
+def _commanded(instance: Instance, *kinds: type[CommandBody]) -> Iterator[CommandBody]:
+    """Yield the unfinished commands of these kinds that the server's host has."""
+    for kind in kinds:
+        yield from (decode_command_body(row.body) for row in host_commands.of_kind(instance, kind))
 
 
 def encrypt_again(newest: Fernet) -> tuple[int, list[str]]:

@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import UUIDField
 from django.utils import timezone
 
-from compute_agent.contract.commands import CommandBody, DestroyRequest
+from compute_agent.contract.commands import CommandBody, DestroyRequest, ReceiveGuestRequest
 from compute_agent.contract.messages import AgentEvent, decode_command_body
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS
@@ -34,6 +34,8 @@ from provisioning.compute.launch.build_kinds import build_kind_of
 from provisioning.compute.launch.finished import finished, is_spawning
 from provisioning.compute.launch.retry import cast_schedule, hold_again
 from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceActionEvent
+from provisioning.compute.moves import cold
+from provisioning.compute.moves.hosts import set_bytes
 from provisioning.compute.records import instance_actions, passwords
 from provisioning.compute.records.migration_records import source_is_clean
 from provisioning.compute.state_machine import state
@@ -41,6 +43,7 @@ from provisioning.compute.states import TaskState, VmState
 from provisioning.hosts.models import HostCommand
 from provisioning.hosts.subjects import Reported
 from provisioning.network.services import note_lease
+from provisioning.volumes.inbound.volume_subjects import number_of
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +55,7 @@ MOST_STEPS = 50
 MAX_MESSAGE = 1000
 MAX_SKEW = timedelta(days=1)
 """A step with a time farther from now than this gets the current time."""
+RECEIVE = str(ReceiveGuestRequest.__struct_config__.tag)
 _OFF = {PowerState.NOSTATE, PowerState.SHUTDOWN, PowerState.CRASHED}
 _ON_A_HOST = set(VmState) - {VmState.BUILDING, VmState.SHELVED_OFFLOADED, VmState.ERROR, VmState.DELETED}
 
@@ -88,6 +92,19 @@ def take_life(instance: Instance, command: HostCommand, until: datetime) -> None
     """Extend the deadline of the task whose command the host is working on."""
     if instance.attempt == command.generation and _is_on(instance, command.host_id) and _awaits(instance, command):
         state.extend_deadline(instance, until)
+
+
+def take_progress(instance: Instance, event: AgentEvent, command: HostCommand) -> None:
+    """Record the bytes that the target of a move has copied."""
+    if instance.attempt != command.generation or instance.host_id != command.host_id or not cold.is_moving(instance):
+        return
+    done, total = (number_of(event, name) for name in ("done", "total"))
+    second = second_of(instance.id)
+    if done is None or second is None or command.kind != RECEIVE:
+        return
+    total = max(total or 0, done)
+    set_bytes(second.migration, disk_total=total, disk_processed=done, disk_remaining=total - done)
+    state.announce_all(instance, [{}])
 
 
 def take_end(instance: Instance, event: AgentEvent, command: HostCommand) -> None:
@@ -185,9 +202,6 @@ def _destroyed(instance: Instance, command: HostCommand) -> None:
 
     An allocation of the command's attempt, or of a newer one, is kept.
     """
-    second = second_of(instance.id) if instance.host_id != command.host_id else None
-    if second is not None and second.host_id == command.host_id and second.attempt < command.generation:
-        give_back_second(instance.id)
     allocation = _ALLOCATION.first(instance_id=instance.id)
     held_there = (
         allocation is not None and allocation.host_id == command.host_id and allocation.attempt < command.generation
@@ -202,6 +216,18 @@ def _destroyed(instance: Instance, command: HostCommand) -> None:
         _left(instance)
     if instance.host_id is not None and instance.host_id != command.host_id:
         source_is_clean(instance.id, command.host_id)
+    if instance.host_id != command.host_id:
+        _left_second(instance, command)
+
+
+def _left_second(instance: Instance, command: HostCommand) -> None:
+    """Release the allocation on the second host of a move; a server that returns from it continues."""
+    second = second_of(instance.id)
+    if second is None or second.host_id != command.host_id or second.attempt >= command.generation:
+        return
+    give_back_second(instance.id)
+    if instance.task_state == TaskState.RESIZE_REVERTING:
+        cold.cast_move(instance)
 
 
 def _left(instance: Instance) -> None:
@@ -261,7 +287,7 @@ def _action_of(instance: Instance, command: HostCommand) -> InstanceAction | Non
         kind = build_kind_of(instance)
         return instance_actions.current(instance.id, kind.action) if kind else None
     action = awaiting(instance, decode_command_body(command.body))
-    return instance_actions.current(instance.id, action.record) if action else None
+    return instance_actions.current(instance.id, action.recorded_as(instance)) if action else None
 
 
 def _row(action: InstanceAction, event: AgentEvent, host: str) -> InstanceActionEvent:

@@ -23,6 +23,7 @@ from provisioning.compute.inbound import volume_progress
 from provisioning.compute.launch.build_kinds import build_kind_of, is_waiting
 from provisioning.compute.launch.retry import cast_schedule, fail
 from provisioning.compute.models import BlockDevice, Instance
+from provisioning.compute.moves import cold
 from provisioning.compute.records import host_commands, instance_actions
 from provisioning.compute.state_machine import state
 from provisioning.compute.states import TaskState
@@ -87,7 +88,9 @@ class Servers(uses.VolumeUser):
 
     def is_building(self, attachment: Attachment) -> bool:
         device = BlockDevice.objects.select_related("instance").filter(_of(attachment.id)).first()
-        return device is not None and build_kind_of(device.instance) is not None
+        if device is None:
+            return False
+        return build_kind_of(device.instance) is not None or cold.waits_for_volumes(device.instance)
 
     def swap(self, old: Attachment, new: Attachment) -> None:
         cast(TOPIC, MOVED, attachment_id=str(old.id), new_attachment_id=str(new.id))
@@ -112,6 +115,8 @@ def connected(attachment_id: str, *, again: bool = False) -> None:
             return
         if is_waiting(instance):
             cast_schedule(instance)
+        elif cold.waits_for_volumes(instance):
+            cold.cast_move(instance)
         elif attachment is not None and block_devices.is_connected(attachment, instance):
             (AttachVolume() if attachment.id == device.attachment_id else SwapVolume()).go_on(instance, device)
 
@@ -131,6 +136,8 @@ def refused(attachment_id: str, message: str) -> None:
         said = NOT_CONNECTED.format(volume=attachment.volume_id, reason=message)
         if is_waiting(instance):
             fail(instance, said, clean=True)
+        elif cold.waits_for_volumes(instance):
+            cold.volume_refused(instance, said)
         elif attachment.id == device.swap_attachment_id:
             SwapVolume().give_up(instance, device, said)
         elif not device.plugged:

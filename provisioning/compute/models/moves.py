@@ -21,6 +21,7 @@ class MoveAllocation(models.Model):
     vcpus = models.PositiveIntegerField()
     memory_mb = models.PositiveIntegerField()
     disk_gb = models.PositiveIntegerField()
+    origin = models.JSONField(default=dict)  # of a cold move: fields of contract.moves.GuestOrigin
     created_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:

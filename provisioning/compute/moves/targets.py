@@ -1,15 +1,15 @@
 """Hosts to which a server can move, chosen by the scheduler, and why it cannot move to the others."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from provisioning.compute.launch.decisions import SchedulingAttempt, options_now, rank_hosts
 from provisioning.compute.models import Instance
-from provisioning.compute.selectors.host_rows import hosts_for
+from provisioning.compute.selectors.host_rows import host_states, hosts_for
 from provisioning.compute.selectors.request_specs import spec_of
-from provisioning.scheduler import Decision, RequestSpec, decide, explain
+from provisioning.scheduler import Decision, RequestSpec, decide, explain, facts_needed
 from provisioning.scheduler.explain import why
 
 CURRENT = "The server is on this host."
@@ -71,6 +71,16 @@ def target_choices(wanted: MoveRequest) -> list[TargetChoice]:
         own = CURRENT if host.name == wanted.instance.host_name else wanted.unfit.get(host.name, "")
         choices.append(TargetChoice(host.id, host.name, own or _reason(decide([host], spec, options))))
     return choices
+
+
+def have_targets(requests: Sequence[MoveRequest]) -> list[bool]:
+    """Return for each of several requests for one server whether a host could take it now. Reads the hosts once."""
+    specs, options = [_spec(each) for each in requests], options_now()
+    if not specs:
+        return []
+    facts = frozenset().union(*(facts_needed(spec, options) for spec in specs))
+    hosts = [host for host in host_states(facts, image_id=specs[0].image_id) if host.name not in requests[0].without]
+    return [bool(decide(hosts, spec, options).ranked) for spec in specs]
 
 
 def why_none(found: SchedulingAttempt, wanted: MoveRequest) -> str:

@@ -46,6 +46,9 @@ class ServerHandler(SubjectHandler[Instance]):
     def take_life_beside(self, subject: Instance, command: HostCommand, until: datetime) -> None:
         volume_commands.goes_on(command, until)
 
+    def take_progress(self, subject: Instance, event: AgentEvent, command: HostCommand) -> None:
+        reports.take_progress(subject, event, command)
+
     def take_end(self, subject: Instance, event: AgentEvent, command: HostCommand) -> None:
         reports.take_end(subject, event, command)
 

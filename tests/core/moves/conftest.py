@@ -13,7 +13,7 @@ from tests.support.standing import standing
 @pytest.fixture
 @standing
 def running(cloud: Cloud, alice: RequestContext) -> Instance:
-    cloud.add_host("h1")
+    cloud.add_host("h1", documents=True)
     instance = cloud.running(alice)
-    cloud.add_host("h2")
+    cloud.add_host("h2", documents=True)
     return instance

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from portal.api.common.microversions import Version
 from portal.api.common.validation import Schema
 from portal.api.compute.schemas import BOOLEAN, HOST, boolean
-from portal.api.compute.server_actions.registry import NOTHING, Action
+from portal.api.compute.server_actions.registry import NOTHING, Action, accepted
 from portal.api.compute.server_actions.rescue import guest_password
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.actions import migrate as migrations
@@ -69,6 +69,7 @@ def _migrate(view: ServerView, server_id: str, body: Any) -> Response:
     if host is not None:
         policy.enforce(view.context, "os_compute_api:os-migrate-server:migrate:host")
     migrations.migrate(view.context, server_id, host)
+    return accepted()
 
 
 def _migrate_live(view: ServerView, server_id: str, body: Any) -> Response:

@@ -1,0 +1,429 @@
+"""A cold move, step by step: a server is stopped on its host, and started again on another one with its data.
+
+1. The action claims the target, and the host stops the guest and exports its disks (``send``).
+2. When it has reported, the record changes to the target: host, flavor, ports, and the allocations are exchanged. The
+   volumes are disconnected from the old host, and connected to the new one (``sent``, ``go_on``).
+3. The target copies the disks and starts the guest (``received``). The old host keeps its disks and its allocation
+   until the resize is confirmed or reverted.
+
+A failure at any step ends with the guest on its old host: the record changes back, the target removes what it has, the
+volumes are connected again, and then the old host starts the guest (``go_back``, ``returned``). Before that, the target
+has confirmed the removal, or is down and cannot write to any volume of the server.
+"""
+
+import logging
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+from django.db import transaction
+from django.utils import timezone
+
+from compute_agent.contract.commands import MOVES, ReceiveGuestRequest, ReturnGuestRequest, SendGuestRequest
+from compute_agent.contract.moves import GuestOrigin
+from compute_agent.contract.power import PowerState
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError, NovellaError
+from provisioning.compute.disks import block_devices
+from provisioning.compute.flavors.sizes import quota_held
+from provisioning.compute.host_link import firmware_states, newer_guests
+from provisioning.compute.host_link.allocations import exchange, give_back_second, raise_attempt, second_of
+from provisioning.compute.host_link.graceful_stop import seconds_of
+from provisioning.compute.host_link.guest_spec import guest_spec
+from provisioning.compute.host_link.outcome import Outcome
+from provisioning.compute.host_link.release import send_destroy
+from provisioning.compute.launch.map_block_devices import map_block_devices
+from provisioning.compute.models import Instance, InstanceAction, Migration, MoveAllocation
+from provisioning.compute.moves.hosts import leave_second
+from provisioning.compute.moves.origins import origin_of
+from provisioning.compute.moves.targets import MoveRequest
+from provisioning.compute.notifications import Note
+from provisioning.compute.records import host_commands, instance_actions
+from provisioning.compute.records.faults import record_fault
+from provisioning.compute.records.migration_records import MIGRATION, set_migration
+from provisioning.compute.selectors.hosts import state_of
+from provisioning.compute.state_machine import state
+from provisioning.compute.state_machine.deadlines import deadline_of
+from provisioning.compute.states import TaskState, VmState
+from provisioning.hosts.models import Host
+from provisioning.hosts.selectors import is_alive
+from provisioning.jobs.cast import cast
+from provisioning.jobs.registry import job
+from provisioning.network import services as network
+from provisioning.quotas.services.sizes import shrink
+
+log = logging.getLogger(__name__)
+
+TOPIC, JOB = "scheduler", "compute.move"
+MOVING = (TaskState.RESIZE_MIGRATING, TaskState.RESIZE_MIGRATED, TaskState.RESIZE_FINISH)
+SETTLED: Mapping[str, Any] = {"old_flavor": None, "resized_at": None, "previous_vm_state": ""}
+COULD_NOT = "The server could not be moved."
+NO_EXPORTS = "The server's host did not report how its disks can be copied."
+OLDER = "Its agent is too old to receive servers."
+EARLIER = "Host {host} has not confirmed yet that it has removed what an earlier move left there. Try again later."
+NOT_RETURNED = "The server could not be moved, and its host could not start it again."
+
+
+def record_of(instance: Instance) -> str:
+    """Return Nova's name of the action that moves the server: ``migrate`` or ``resize``."""
+    second = second_of(instance.id)
+    kind = second.migration.migration_type if second is not None else _newest_kind(instance)
+    return "migrate" if kind == MIGRATION else "resize"
+
+
+def _newest_kind(instance: Instance) -> str:
+    rows = Migration.objects.filter(instance=instance).order_by("-id")
+    return rows.values_list("migration_type", flat=True).first() or ""
+
+
+def is_returning(instance: Instance) -> bool:
+    """Whether a server returns to its old host, which still has its disks: the guest is defined there again."""
+    if instance.task_state != TaskState.RESIZE_REVERTING:
+        return False
+    second = second_of(instance.id)
+    waits = second is not None and second.host_id != instance.host_id
+    return waits or instance.vm_state != VmState.RESIZED or not host_commands.has_unfinished(instance.id)
+
+
+def is_moving(instance: Instance) -> bool:
+    """Whether a cold move of the server, its return after a failure, or its revert is in progress."""
+    return instance.task_state in (*MOVING, TaskState.RESIZE_REVERTING) and second_of(instance.id) is not None
+
+
+def waits_for_volumes(instance: Instance) -> bool:
+    """Whether the server waits for its volumes on the host that it moves to."""
+    waiting = instance.task_state in (TaskState.RESIZE_MIGRATED, TaskState.RESIZE_REVERTING)
+    return waiting and not host_commands.is_busy_with(instance.id)
+
+
+def cast_move(instance: Instance) -> None:
+    """Cast the job that continues the move or the return of a server."""
+    cast(TOPIC, JOB, instance_id=str(instance.id), attempt=instance.attempt)
+
+
+# ----- before the move ------------------------------------------------------------------------------------------------
+
+
+def check_may_move(instance: Instance, source: Host) -> None:
+    """Raise ConflictError for a server that cannot leave its host now."""
+    if newer_guests.open_of(instance.id):
+        raise ConflictError(f"An operator has to decide about a newer guest of server {instance.id} first.")
+    if source.contract_version < MOVES:
+        raise ConflictError("The agent of the server's host is too old to move servers. Upgrade it first.")
+    second = second_of(instance.id)
+    if second is not None:
+        leave_second(instance)
+        raise ConflictError(EARLIER.format(host=second.host.name))
+
+
+def may_move(instance: Instance) -> bool:
+    """Whether the server could leave its host now, as ``check_may_move``; changes nothing."""
+    source = instance.host
+    return source is not None and source.contract_version >= MOVES and second_of(instance.id) is None
+
+
+def move_request(instance: Instance, *, flavor: Mapping[str, Any] | None = None, host: str = "") -> MoveRequest:
+    """Return the request of a cold move, with the hosts that cannot receive servers."""
+    return MoveRequest(instance, flavor, host, _older())
+
+
+def move_requests(instance: Instance, flavors: Iterable[Mapping[str, Any]]) -> list[MoveRequest]:
+    """Return the request of a cold move for each of these flavors."""
+    older = _older()
+    return [MoveRequest(instance, flavor, "", older) for flavor in flavors]
+
+
+def _older() -> Mapping[str, str]:
+    """Return the hosts whose agents are too old, each with the reason."""
+    older = Host.objects.filter(contract_version__lt=MOVES).values_list("name", flat=True)
+    return dict.fromkeys(older, OLDER)
+
+
+# ----- to the target --------------------------------------------------------------------------------------------------
+
+
+def send(instance: Instance, source: Host, target_id: uuid.UUID) -> None:
+    """Order the server's host to stop the guest, and to export its disks to the target."""
+    firmware = firmware_states.has_state(instance)
+    if firmware:
+        firmware_states.discard(instance)
+    body = SendGuestRequest(target=str(target_id), timeout=seconds_of(instance), firmware_state=firmware)
+    host_commands.send(source.id, instance.id, instance.attempt, body, instance.task_deadline)
+
+
+def sent(instance: Instance, body: SendGuestRequest, outcome: Outcome) -> Instance | None:
+    """Process the end of ``SendGuestRequest``: the record changes to the target. After a failure, the host gets its
+    guest back.
+    """
+    second, source = second_of(instance.id), instance.host
+    if second is None or source is None:
+        return None
+    origin = origin_of(outcome, source, second.host) if outcome.well else None
+    if origin is None or (body.firmware_state and not firmware_states.is_stored(instance)):
+        return go_back(instance, outcome.message or NO_EXPORTS, outcome.code)
+    _write_step(instance, "compute_send", outcome)
+    moved = _change_host(instance, second, "disk_migrated", {"power_state": int(PowerState.SHUTDOWN)})
+    if moved is None:
+        return None
+    MoveAllocation.objects.filter(instance=moved).update(origin=msgspec.to_builtins(origin))
+    block_devices.disconnect(moved.id)
+    set_migration(moved.id, "post-migrating")
+    cast_move(moved)
+    return moved
+
+
+def received(instance: Instance, outcome: Outcome) -> Instance | None:
+    """Process the end of ``ReceiveGuestRequest``: the server runs on the target, and waits for the confirmation."""
+    if not outcome.well:
+        return go_back(instance, outcome.message, outcome.code)
+    _write_step(instance, "compute_receive", outcome)
+    power = outcome.power or (PowerState.RUNNING if instance.vm_state == VmState.ACTIVE else PowerState.SHUTDOWN)
+    columns = {"resized_at": timezone.now(), "power_state": int(power), "guest_attempt": None}
+    record = record_of(instance)
+    moved = state.advance(instance, "moved", attempt=instance.attempt, changes=columns)
+    if moved is None:
+        return None
+    is_there(moved)
+    set_migration(moved.id, "finished")
+    instance_actions.finish(moved.id, record)
+    firmware_states.discard(moved)
+    return moved
+
+
+def _change_host(
+    instance: Instance, second: MoveAllocation, transition: str, more: Mapping[str, Any], note: Note | None = None
+) -> Instance | None:
+    """Exchange the hosts, the flavors and the allocations in the records, with a new attempt, and bind the ports to the
+    other host. Reports about earlier attempts are then ignored.
+    """
+    changes = {
+        "attempt": instance.attempt + 1,
+        "host": second.host,
+        "flavor": instance.old_flavor or instance.flavor,
+        "old_flavor": instance.flavor,
+        **more,
+    }
+    moved = state.advance(instance, transition, attempt=instance.attempt, changes=changes, note=note)
+    if moved is None:
+        return None
+    exchange(moved)
+    host_commands.withdraw(moved.id, moved.attempt)
+    network.bind_ports(moved.id, second.host.name)
+    network.set_ports_status(moved.id, "DOWN")
+    return moved
+
+
+# ----- volumes, then the command to the host --------------------------------------------------------------------------
+
+
+@job(JOB, topic=TOPIC)
+def go_on(instance_id: str, attempt: int) -> None:
+    """Connect the volumes to the server's host, then send it the command. No effect for other attempts or tasks.
+
+    Each change of a volume casts this job again; so does the other host when it has removed the guest.
+    """
+    with transaction.atomic():
+        state.lock([uuid.UUID(instance_id)])
+        rows = Instance.objects.select_related("host").filter(id=instance_id, attempt=attempt)
+        instance = rows.first()
+        if instance is None or not waits_for_volumes(instance) or instance.host is None:
+            return
+        if instance.task_state == TaskState.RESIZE_REVERTING and not _other_is_gone(instance):
+            return
+        try:
+            with transaction.atomic():
+                _hand_over(instance, instance.host)
+        except NovellaError as error:
+            log.warning("Server %s cannot be started on host %s: %s", instance.id, instance.host.name, error.message)
+            volume_refused(instance, error.message)
+
+
+def volume_refused(instance: Instance, message: str) -> None:
+    """Process that a volume cannot be connected to the host, inside the caller's transaction."""
+    if instance.task_state == TaskState.RESIZE_MIGRATED:
+        go_back(instance, message, "volumes")
+    else:
+        _broke(instance, message)
+
+
+def _hand_over(instance: Instance, host: Host) -> None:
+    """Connect the volumes as far as possible now; if all are connected, send the command. Raises NovellaError."""
+    action = current_action(instance)
+    if action is None:
+        return
+    _leave_other_host(instance)
+    devices = block_devices.volumes_of(instance.id)
+    mapped, steps = map_block_devices(instance, devices, state_of(host, timezone.now()), action)
+    instance_actions.write(steps)
+    if not mapped:
+        state.announce_all(instance, [{"step": instance_actions.shown(step)} for step in steps])
+        return
+    if instance.task_state == TaskState.RESIZE_REVERTING:
+        start = (instance.previous_vm_state or instance.vm_state) != VmState.STOPPED
+        _command(host, instance, ReturnGuestRequest(instance=guest_spec(instance), start=start))
+        return
+    second = second_of(instance.id)
+    origin = msgspec.convert(second.origin if second is not None else {}, GuestOrigin)
+    moved = state.advance(instance, "finish_resize", attempt=instance.attempt)
+    if moved is not None:
+        request = ReceiveGuestRequest(
+            instance=guest_spec(moved),
+            origin=origin,
+            firmware_state=firmware_states.digest_of(moved),
+            start=moved.vm_state != VmState.STOPPED,
+        )
+        _command(host, moved, request)
+
+
+def _command(host: Host, instance: Instance, body: ReceiveGuestRequest | ReturnGuestRequest) -> None:
+    until = deadline_of(instance.task_state, timezone.now())
+    state.extend_deadline(instance, until)
+    host_commands.send(host.id, instance.id, instance.attempt, body, until)
+
+
+def current_action(instance: Instance) -> InstanceAction | None:
+    """Return the action record of the move, or of its revert."""
+    record = "revertResize" if instance.vm_state == VmState.RESIZED else record_of(instance)
+    return instance_actions.current(instance.id, record)
+
+
+def _leave_other_host(instance: Instance) -> None:
+    """Disconnect the volumes from another host, which has no guest of the server any more."""
+    if block_devices.are_connected_elsewhere(instance):
+        block_devices.disconnect(instance.id)
+
+
+def _other_is_gone(instance: Instance) -> bool:
+    """Whether the host that the server returns from has nothing of it, or is down and cannot write to its volumes: it
+    is forced down, or the server has none.
+    """
+    second = second_of(instance.id)
+    if second is None or second.host_id == instance.host_id:
+        return True
+    if is_alive(second.host, timezone.now()):
+        return False
+    return second.host.forced_down or not block_devices.volumes_of(instance.id)
+
+
+# ----- back to the old host -------------------------------------------------------------------------------------------
+
+
+def go_back(instance: Instance, message: str, code: str = "") -> Instance | None:
+    """Return a server whose move has failed to its old host, inside the caller's transaction.
+
+    ``message`` is for the owner. Before the record has changed, the target knows nothing of the server.
+    """
+    said, second = message or COULD_NOT, second_of(instance.id)
+    if second is None:
+        return _broke(instance, said)
+    record_fault(instance, said, details=f"{record_of(instance)}: {code}", host_name=instance.host_name)
+    note = Note(fault=said, cause=code)
+    if instance.task_state == TaskState.RESIZE_MIGRATING:
+        before = instance.attempt
+        changes = {"attempt": before + 1, "guest_attempt": instance.guest_attempt or before}
+        back = state.advance(instance, "move_back", attempt=before, changes=changes, note=note)
+        if back is None:
+            return None
+        host_commands.withdraw(back.id, back.attempt)
+        raise_attempt(back.id, before, back.attempt)
+        set_migration(back.id, "error")
+        give_back_second(back.id)
+    else:
+        left = instance.host
+        back = _change_host(instance, second, "move_back", {"guest_attempt": second.attempt}, note)
+        if back is None or left is None:
+            return None
+        block_devices.disconnect(back.id)
+        set_migration(back.id, "error")
+        send_destroy(back.id, left.id, back.attempt)
+    cast_move(back)
+    return back
+
+
+def take_back(context: RequestContext, instance: Instance, second: MoveAllocation, transition: str) -> Instance | None:
+    """Return the record of a moved server to its old host, to revert the move; the caller orders the other host to
+    remove its guest. Returns None if the server has changed.
+    """
+    return _change_host(instance, second, transition, {"guest_attempt": second.attempt}, Note(context))
+
+
+def returned(instance: Instance, outcome: Outcome) -> Instance | None:
+    """Process the end of ``ReturnGuestRequest`` after a failed move: the server is as it was before."""
+    if not outcome.well:
+        return _broke(instance, outcome.message or NOT_RETURNED)
+    power = {} if outcome.power is None else {"power_state": int(outcome.power)}
+    record, why = record_of(instance), last_fault(instance)
+    back = state.advance(instance, "move_failed", attempt=instance.attempt, changes={**SETTLED, **power})
+    if back is None:
+        return None
+    is_there(back)
+    firmware_states.discard(back)
+    shrink(back.id, quota_held(back.flavor))
+    instance_actions.finish(back.id, record, message=why)
+    return back
+
+
+def last_fault(instance: Instance) -> str:
+    """Return the newest fault of a server."""
+    return instance.faults.order_by("-id").values_list("message", flat=True).first() or COULD_NOT
+
+
+def _broke(instance: Instance, message: str) -> Instance | None:
+    """Set a server to ERROR on its host, whose guest could not be started again."""
+    record = record_of(instance)
+    note = Note(fault=message, cause="move")
+    broken = state.advance(instance, "action_broke", attempt=instance.attempt, changes=dict(SETTLED), note=note)
+    if broken is None:
+        return None
+    record_fault(broken, message, details=NOT_RETURNED, host_name=broken.host_name)
+    set_migration(broken.id, "error")
+    shrink(broken.id, quota_held(broken.flavor))
+    instance_actions.finish_all(broken.id, record, "revertResize", message=message)
+    host_commands.withdraw_of_tasks(broken.id)
+    return broken
+
+
+def is_there(instance: Instance) -> None:
+    """Record that the guest has its ports and volumes on the server's host."""
+    network.set_ports_status(instance.id, "ACTIVE")
+    block_devices.plugged(block_devices.volumes_of(instance.id))
+
+
+# ----- timeouts -------------------------------------------------------------------------------------------------------
+
+
+def overdue(instance: Instance, silent: Outcome) -> None:
+    """Process a timeout of a step of the move, or of a return."""
+    if instance.task_state == TaskState.RESIZE_REVERTING:
+        if host_commands.of_kind(instance, ReturnGuestRequest).exists():
+            _broke(instance, silent.message)
+        elif _other_is_gone(instance) and block_devices.volumes_of(instance.id):
+            _broke(instance, COULD_NOT)
+        else:
+            ask_again(instance)
+    elif instance.task_state == TaskState.RESIZE_MIGRATED:
+        go_back(instance, COULD_NOT, silent.code)
+    else:
+        go_back(instance, silent.message, silent.code)
+
+
+def ask_again(instance: Instance) -> None:
+    """Wait on for the other host: order it again to remove the guest, and continue if it is down."""
+    second = second_of(instance.id)
+    state.extend_deadline(instance)
+    if second is not None and second.host_id != instance.host_id:
+        awaited = host_commands.destroys_awaited().filter(host_id=second.host_id, subject_id=instance.id)
+        if not awaited.exists():
+            send_destroy(instance.id, second.host_id, instance.attempt)
+    cast_move(instance)
+
+
+def _write_step(instance: Instance, name: str, outcome: Outcome) -> None:
+    action = current_action(instance)
+    if action is None:
+        return
+    span = instance_actions.Span(max(outcome.begun_at, action.started_at), outcome.ended_at)
+    step = instance_actions.step(action, name, span, attempt=instance.attempt, host=instance.host_name)
+    instance_actions.write([step])
+    state.announce_all(instance, [{"step": instance_actions.shown(step)}])

@@ -1,0 +1,378 @@
+"""Cold moves along the line: where the guest, its resources and its volumes are, whatever happens between."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from compute_agent.contract.commands import (
+    DestroyRequest,
+    ReceiveGuestRequest,
+    ReturnGuestRequest,
+    SendGuestRequest,
+)
+from compute_agent.contract.messages import Command
+from compute_agent.contract.power import PowerState
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError, InvalidInputError
+from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.migrate import migrate
+from provisioning.compute.actions.power import Stop
+from provisioning.compute.actions.resize import ConfirmResize, RevertResize, resize
+from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceFault, Migration, MoveAllocation
+from provisioning.compute.upkeep.reaper import reap
+from provisioning.hosts.models import Host
+from provisioning.network.models import Port
+from tests.core.moves.test_hosts import NOTHING, SMALL, taken
+from tests.support.clouds import Cloud, next_request, state_of
+from tests.support.jobs import drain
+from tests.support.scripted_agent import ScriptedAgent
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def addresses(running: Instance) -> None:
+    for number, host in enumerate(Host.objects.order_by("name"), 1):
+        Host.objects.filter(id=host.id).update(host_ip=f"198.51.100.{number}")
+
+
+def home(cloud: Cloud, instance: Instance) -> str:
+    return cloud.fresh(instance).host_name
+
+
+def there(cloud: Cloud) -> dict[str, PowerState | int]:
+    """The hosts that have a guest, with its power state."""
+    return {name: power for name, agent in cloud.agents.items() for _, power in agent.guests.values()}
+
+
+def command(agent: ScriptedAgent, body: type) -> Command:
+    """The command that the host gets; it carries out others, of networks."""
+    drain()
+    [found, *others] = sorted(agent.take(), key=lambda each: not isinstance(each.body, body))
+    assert isinstance(found.body, body)
+    for each in others:
+        agent.carry_out(each)
+    return found
+
+
+def migration_of(instance: Instance) -> tuple[str, str]:
+    row = Migration.objects.get(instance=instance)
+    return row.migration_type, row.status
+
+
+def moved(cloud: Cloud, operator: RequestContext, instance: Instance) -> None:
+    migrate(next_request(operator), instance.id)
+    cloud.run()
+    assert state_of(instance) == ("resized", None)
+
+
+def as_before(cloud: Cloud, instance: Instance) -> None:
+    """The server is where it was, and nothing is on the other host."""
+    cloud.run()
+    assert state_of(instance) == ("active", None)
+    assert home(cloud, instance) == "h1"
+    assert there(cloud) == {"h1": PowerState.RUNNING}
+    assert (taken("h1"), taken("h2")) == (SMALL, NOTHING)
+    assert not MoveAllocation.objects.exists()
+    assert {port.host for port in Port.objects.filter(device_id=instance.id)} == {"h1"}
+    fresh = cloud.fresh(instance)
+    assert (fresh.old_flavor, fresh.flavor["name"]) == (None, "m1.small")
+
+
+def failed(instance: Instance) -> str:
+    assert migration_of(instance)[1] == "error"
+    action = InstanceAction.objects.filter(instance=instance, action="migrate").get()
+    assert action.finished_at is not None
+    fault = InstanceFault.objects.filter(instance=instance).latest("id")
+    assert action.message == fault.message
+    return fault.message
+
+
+# ----- the way there --------------------------------------------------------------------------------------------------
+
+
+def test_a_server_moves_with_its_disks_and_waits_for_its_confirmation(
+    cloud: Cloud, operator: RequestContext, running: Instance
+) -> None:
+    migrate(operator, running.id)
+    assert state_of(running) == ("active", "resize_migrating")
+    h1, h2 = cloud.agents["h1"], cloud.agents["h2"]
+    sent = command(h1, SendGuestRequest)
+    assert isinstance(sent.body, SendGuestRequest)
+    assert sent.body.target == str(h2.host.id)
+    h1.carry_out(sent)
+    received = command(h2, ReceiveGuestRequest)
+    assert state_of(running) == ("active", "resize_finish")
+    assert isinstance(received.body, ReceiveGuestRequest)
+    origin = received.body.origin
+    assert (origin.address, origin.port, origin.tls_hostname) == (
+        "198.51.100.1", 10_900, f"{h1.host.id}.hosts.novella.internal",
+    ) or origin.tls_hostname.startswith(str(h1.host.id))  # fmt: skip
+    assert origin.base == "sha512-ab"
+    h2.carry_out(received)
+    cloud.run()
+    assert state_of(running) == ("resized", None)
+    assert home(cloud, running) == "h2"
+    assert there(cloud) == {"h1": PowerState.SHUTDOWN, "h2": PowerState.RUNNING}
+    assert (taken("h1"), taken("h2")) == (SMALL, SMALL)
+    assert migration_of(running) == ("migration", "finished")
+    assert {port.host for port in Port.objects.filter(device_id=running.id)} == {"h2"}
+    names = set(InstanceAction.objects.get(action="migrate").events.values_list("name", flat=True))
+    assert {"api_migrate", "compute_send", "compute_receive"} <= names
+
+
+def test_a_confirmed_move_leaves_the_old_host(cloud: Cloud, operator: RequestContext, running: Instance) -> None:
+    moved(cloud, operator, running)
+    ConfirmResize.begin(operator, running.id)
+    assert state_of(running) == ("active", None)
+    cloud.run()
+    assert there(cloud) == {"h2": PowerState.RUNNING}
+    assert (taken("h1"), taken("h2")) == (NOTHING, SMALL)
+    assert migration_of(running) == ("migration", "confirmed")
+
+
+def test_a_move_is_confirmed_while_the_old_host_is_down(
+    cloud: Cloud, operator: RequestContext, running: Instance
+) -> None:
+    moved(cloud, operator, running)
+    Host.objects.filter(name="h1").update(last_seen_at=timezone.now() - timedelta(hours=1))
+    ConfirmResize.begin(operator, running.id)
+    assert state_of(running) == ("active", None)
+    assert taken("h1") == SMALL, "until it confirms"
+    with pytest.raises(ConflictError):
+        migrate(operator, running.id)
+    Host.objects.update(last_seen_at=timezone.now())
+    cloud.run()
+    assert taken("h1") == NOTHING
+
+
+def test_a_reverted_move_returns_to_the_old_host(cloud: Cloud, operator: RequestContext, running: Instance) -> None:
+    moved(cloud, operator, running)
+    RevertResize.begin(operator, running.id)
+    h1, h2 = cloud.agents["h1"], cloud.agents["h2"]
+    drain()
+    assert not [each for each in h1.take() if isinstance(each.body, ReturnGuestRequest)], "while the other has it"
+    h2.carry_out(command(h2, DestroyRequest))
+    assert state_of(running) == ("resized", "resize_reverting")
+    as_before(cloud, running)
+    assert migration_of(running) == ("migration", "reverted")
+
+
+def test_a_stopped_server_stays_stopped(cloud: Cloud, operator: RequestContext, running: Instance) -> None:
+    Stop.begin(operator, running.id)
+    cloud.run()
+    moved(cloud, operator, running)
+    assert there(cloud)["h2"] == PowerState.SHUTDOWN
+    RevertResize.begin(operator, running.id)
+    cloud.run()
+    assert state_of(running) == ("stopped", None)
+    assert there(cloud) == {"h1": PowerState.SHUTDOWN}
+
+
+def test_it_moves_back_and_forth(cloud: Cloud, operator: RequestContext, running: Instance) -> None:
+    for target in ("h2", "h1", "h2"):
+        moved(cloud, operator, running)
+        ConfirmResize.begin(next_request(operator), running.id)
+        cloud.run()
+        assert home(cloud, running) == target
+        assert there(cloud) == {target: PowerState.RUNNING}
+
+
+def test_a_moved_server_is_deleted_on_both_hosts(cloud: Cloud, operator: RequestContext, running: Instance) -> None:
+    moved(cloud, operator, running)
+    delete(operator, running.id)
+    cloud.run()
+    assert there(cloud) == {}
+    assert (taken("h1"), taken("h2")) == (NOTHING, NOTHING)
+
+
+def test_the_bytes_that_are_copied_are_recorded(cloud: Cloud, operator: RequestContext, running: Instance) -> None:
+    migrate(operator, running.id)
+    h1, h2 = cloud.agents["h1"], cloud.agents["h2"]
+    h1.carry_out(command(h1, SendGuestRequest))
+    received = command(h2, ReceiveGuestRequest)
+    h2.report(received, "progress", detail={"done": "300", "total": "1000"})
+    row = Migration.objects.get()
+    assert (row.disk_total_bytes, row.disk_processed_bytes, row.disk_remaining_bytes) == (1000, 300, 700)
+    h2.report(received, "progress", detail={"done": "-5", "total": "x"})
+    h2.carry_out(received)
+
+
+# ----- resize ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_resize_goes_elsewhere_when_its_own_host_is_full(
+    cloud: Cloud, alice: RequestContext, operator: RequestContext, running: Instance
+) -> None:
+    Host.objects.filter(name="h1").update(memory_mb_total=2048, reserved_memory_mb=0)
+    resize(alice, running.id, "2")
+    cloud.run()
+    assert state_of(running) == ("resized", None)
+    assert home(cloud, running) == "h2"
+    fresh = cloud.fresh(running)
+    assert (fresh.flavor["name"], (fresh.old_flavor or {})["name"]) == ("m1.big", "m1.small")
+    assert (taken("h1"), taken("h2")) == (SMALL, (4, 4096, 20, 1))
+    assert migration_of(running) == ("resize", "finished")
+    RevertResize.begin(alice, running.id)
+    as_before(cloud, running)
+
+
+def test_a_resize_stays_at_home_when_there_is_room(cloud: Cloud, alice: RequestContext, running: Instance) -> None:
+    resize(alice, running.id, "2")
+    cloud.run()
+    assert home(cloud, running) == "h1"
+    assert not MoveAllocation.objects.exists()
+
+
+def test_a_resize_that_no_host_can_take_leaves_the_server_as_it_is(
+    cloud: Cloud, alice: RequestContext, running: Instance
+) -> None:
+    Host.objects.update(memory_mb_total=2048, reserved_memory_mb=0)
+    resize(alice, running.id, "2")
+    as_before(cloud, running)
+    assert "No other host" in InstanceFault.objects.get().message
+
+
+# ----- refusals -------------------------------------------------------------------------------------------------------
+
+
+def test_a_host_that_cannot_take_it_is_refused_with_the_reason(
+    cloud: Cloud, operator: RequestContext, running: Instance
+) -> None:
+    def why(host: str | None = None) -> str:
+        with pytest.raises(InvalidInputError) as caught:
+            migrate(operator, running.id, host)
+        return caught.value.message
+
+    Host.objects.filter(name="h2").update(memory_mb_total=512, reserved_memory_mb=0)
+    assert "memory" in why()
+    assert "memory" in why("h2")
+    Host.objects.filter(name="h2").update(memory_mb_total=65_536, contract_version=4)
+    assert "too old" in why("h2")
+    assert why("h1").startswith("Cannot migrate to the host")
+    Host.objects.filter(name="h1").update(contract_version=4)
+    with pytest.raises(ConflictError):
+        migrate(operator, running.id)
+    assert not Migration.objects.exists()
+    assert state_of(running) == ("active", None)
+
+
+# ----- faults ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_source_that_cannot_send_gets_its_guest_back(
+    cloud: Cloud, operator: RequestContext, running: Instance
+) -> None:
+    migrate(operator, running.id)
+    h1 = cloud.agents["h1"]
+    h1.report(command(h1, SendGuestRequest), "failed", error_code="unsupported", message="It is in a pool.")
+    as_before(cloud, running)
+    assert failed(running) == "It is in a pool."
+
+
+def test_a_source_that_reports_nonsense_is_not_believed(
+    cloud: Cloud, operator: RequestContext, running: Instance
+) -> None:
+    migrate(operator, running.id)
+    h1 = cloud.agents["h1"]
+    detail = {"origin": '{"disks": [{"name": "../etc", "size": 1}], "port": 22}'}
+    h1.report(command(h1, SendGuestRequest), "finished", detail=detail)
+    as_before(cloud, running)
+    failed(running)
+
+
+def test_a_target_that_fails_leaves_the_guest_where_it_was(
+    cloud: Cloud, operator: RequestContext, running: Instance
+) -> None:
+    migrate(operator, running.id)
+    h1, h2 = cloud.agents["h1"], cloud.agents["h2"]
+    h1.carry_out(command(h1, SendGuestRequest))
+    h2.report(command(h2, ReceiveGuestRequest), "failed", error_code="host_failed", message="The disk is full.")
+    assert state_of(running) == ("active", "resize_reverting")
+    as_before(cloud, running)
+    assert failed(running) == "The disk is full."
+
+
+@pytest.mark.parametrize("with_guest", [False, True])
+def test_a_silent_target_has_nothing_left_before_the_guest_starts_again(
+    cloud: Cloud, operator: RequestContext, running: Instance, *, with_guest: bool
+) -> None:
+    migrate(operator, running.id)
+    h1, h2 = cloud.agents["h1"], cloud.agents["h2"]
+    h1.carry_out(command(h1, SendGuestRequest))
+    late = command(h2, ReceiveGuestRequest)
+    if with_guest:
+        h2.guests[str(running.id)] = (late.generation, PowerState.RUNNING)
+    Instance.objects.update(task_deadline=timezone.now() - timedelta(seconds=1))
+    reap()
+    drain()
+    assert not [each for each in h1.take() if isinstance(each.body, ReturnGuestRequest)]
+    as_before(cloud, running)
+    h2.report(late, "finished", power_state=PowerState.RUNNING)
+    as_before(cloud, running)
+    failed(running)
+
+
+def test_a_server_returns_from_a_target_that_is_down(cloud: Cloud, operator: RequestContext, running: Instance) -> None:
+    migrate(operator, running.id)
+    h1, h2 = cloud.agents["h1"], cloud.agents["h2"]
+    h1.carry_out(command(h1, SendGuestRequest))
+    command(h2, ReceiveGuestRequest)
+    Host.objects.filter(name="h2").update(last_seen_at=timezone.now() - timedelta(hours=1))
+    Instance.objects.update(task_deadline=timezone.now() - timedelta(seconds=1))
+    reap()
+    drain()
+    h1.work()
+    assert state_of(running) == ("active", None)
+    assert there(cloud) == {"h1": PowerState.RUNNING}
+    assert taken("h2") == SMALL, "until it confirms"
+    Host.objects.update(last_seen_at=timezone.now())
+    as_before(cloud, running)
+
+
+def test_a_silent_source_gets_its_guest_back(cloud: Cloud, operator: RequestContext, running: Instance) -> None:
+    migrate(operator, running.id)
+    h1 = cloud.agents["h1"]
+    late = command(h1, SendGuestRequest)
+    h1.guests[str(running.id)] = (running.attempt, PowerState.SHUTDOWN)
+    Instance.objects.update(task_deadline=timezone.now() - timedelta(seconds=1))
+    reap()
+    as_before(cloud, running)
+    h1.carry_out(late)
+    cloud.run()
+    assert state_of(running) == ("active", None)
+
+
+def test_a_server_is_deleted_at_each_step(cloud: Cloud, operator: RequestContext, running: Instance) -> None:
+    migrate(operator, running.id)
+    h1 = cloud.agents["h1"]
+    h1.carry_out(command(h1, SendGuestRequest))
+    drain()
+    delete(operator, running.id)
+    cloud.run()
+    assert state_of(running) == ("deleted", None)
+    assert there(cloud) == {}
+    assert (taken("h1"), taken("h2")) == (NOTHING, NOTHING)
+    assert not Allocation.objects.exists()
+
+
+def test_hosts_that_report_their_guests_in_the_middle_keep_them(
+    cloud: Cloud, operator: RequestContext, running: Instance
+) -> None:
+    moved(cloud, operator, running)
+    for agent in cloud.agents.values():
+        agent.hello()
+    cloud.run()
+    assert there(cloud) == {"h1": PowerState.SHUTDOWN, "h2": PowerState.RUNNING}
+    assert state_of(running) == ("resized", None)
+
+
+def test_a_second_move_waits_for_the_first(cloud: Cloud, operator: RequestContext, running: Instance) -> None:
+    migrate(operator, running.id)
+    with pytest.raises(ConflictError):
+        migrate(operator, running.id)
+    cloud.run()
+    assert MoveAllocation.objects.count() == 1
