@@ -55,6 +55,7 @@ INVALID: Mapping[str, Typed] = {
     "instance_change_password": {"password": "x", "again": "y"},
     "instance_lock": {"reason": "x" * 256},
     "instance_metadata": {"metadata": "no sign"},
+    "instance_migrate": {"host": "nowhere"},
     "instance_rebuild": {},
     "instance_rename": {},
     "instance_rescue": {"image": "nowhere"},

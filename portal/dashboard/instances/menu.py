@@ -18,7 +18,10 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
         "Power",
         (("power_on", "power_off"), ("reboot",), ("reboot_hard",), ("pause", "unpause"), ("suspend", "resume")),
     ),
-    ("Size and image", (("resize", "confirm_resize", "revert_resize"), ("rebuild",), ("snapshot",), ("backup",))),
+    (
+        "Size and image",
+        (("resize", "confirm_resize", "revert_resize"), ("migrate",), ("rebuild",), ("snapshot",), ("backup",)),
+    ),
     ("Disks and network", (("attach_volume",), ("trim",), ("attach_interface",), ("security_groups",))),
     (
         "Repair",
@@ -55,7 +58,6 @@ ABSENT: Mapping[str, str] = {
     "refresh_volume": "The system starts it when a disk of a volume changes.",
     "soft_delete": "Delete begins it when RECLAIM_INSTANCE_INTERVAL is set.",
     "swap_volume": "The Block Storage API starts it when it moves a volume; there is no request for users.",
-    "migrate": MOVES,
     "os-migrateLive": MOVES,
     "evacuate": MOVES,
     "addFixedIp": "Deprecated since microversion 2.44: the addresses of a port are edited on the page of the port.",

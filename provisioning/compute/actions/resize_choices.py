@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
+
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute import selectors
@@ -12,6 +14,8 @@ from provisioning.compute.disks.block_devices import boots_from_volume
 from provisioning.compute.flavors.sizes import quota_held
 from provisioning.compute.launch.decisions import rank_on_host
 from provisioning.compute.models import Flavor, Instance
+from provisioning.compute.moves import cold
+from provisioning.compute.moves.targets import have_targets
 from provisioning.compute.selectors.request_specs import spec_of
 from provisioning.images.models import Image
 from provisioning.scheduler.decision import Decision
@@ -28,6 +32,8 @@ class SizeChoice:
 
     flavor: Flavor
     reason: str = ""
+    moves: bool = False
+    """Whether the server moves to another host for it, because its own one lacks the resources."""
 
 
 def size_choices(context: RequestContext, instance: Instance) -> list[SizeChoice]:
@@ -42,8 +48,21 @@ def size_choices(context: RequestContext, instance: Instance) -> list[SizeChoice
             copies[flavor.flavorid] = size_of(instance, flavor, image, local_root=local_root)
         except InvalidInputError as error:
             reasons[flavor.flavorid] = error.message
-    reasons |= _unfit_on_host(instance, copies) | _over_quota(context, instance, copies)
-    return [SizeChoice(flavor, reasons.get(flavor.flavorid, "")) for flavor in flavors]
+    unfit = _unfit_on_host(instance, copies)
+    elsewhere = _fit_elsewhere(instance, {key: copies[key] for key in unfit})
+    reasons |= {key: why for key, why in unfit.items() if key not in elsewhere} | _over_quota(context, instance, copies)
+    return [SizeChoice(flavor, reasons.get(flavor.flavorid, ""), flavor.flavorid in elsewhere) for flavor in flavors]
+
+
+def _fit_elsewhere(instance: Instance, copies: Mapping[str, dict[str, Any]]) -> set[str]:
+    """Return the flavors for which another host has the resources."""
+    if not copies or not settings.RESIZE_ON_OTHER_HOSTS or not cold.may_move(instance):
+        return set()
+    return {
+        key
+        for key, found in zip(copies, have_targets(cold.move_requests(instance, copies.values())), strict=True)
+        if found
+    }
 
 
 def _unfit_on_host(instance: Instance, copies: Mapping[str, dict[str, Any]]) -> dict[str, str]:

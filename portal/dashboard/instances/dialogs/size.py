@@ -23,7 +23,7 @@ class ResizeForm(Form):
 
 
 class Resize(InstanceSheet):
-    """Gives the instance another size on its own host."""
+    """Gives the instance another size, on its own host if that has the resources."""
 
     path, label, icon, action = "resize", "Resize", "arrows-angle-expand", "resize"
     heading, submit = "Resize {name}", "Resize"
@@ -40,10 +40,8 @@ class Resize(InstanceSheet):
 
     def save(self, form: Form) -> HttpResponse:
         moved = resize(self.context, self.instance.id, form.cleaned_data["flavor"])
-        if moved.task_state is None:  # the host refused it: the fault of the instance has the reason
-            return self.go(
-                self.back(), message="The new size does not fit on the host of the instance.", level=messages.ERROR
-            )
+        if moved.task_state is None:  # no host can take it: the fault of the instance has the reason
+            return self.go(self.back(), message="No host has room for the new size now.", level=messages.ERROR)
         return self.done()
 
     def calls(self, form: Form) -> Sequence[Call]:

@@ -1,0 +1,56 @@
+"""Migration of an instance to another host, for operators."""
+
+from django import forms
+from django.http import HttpResponse, QueryDict
+
+from portal.dashboard.forms import ChoiceLabel, Form, OfferedField
+from portal.dashboard.instances.page import InstanceSheet
+from provisioning.compute.actions import migrate as migrations
+from provisioning.compute.moves import cold
+from provisioning.compute.moves.targets import TargetChoice, target_choices
+from provisioning.compute.states import VmState
+
+ANY = ""
+TO_HOST = "os_compute_api:os-migrate-server:migrate:host"
+
+
+class MigrateForm(Form):
+    """The host, for those who may choose one."""
+
+    service_fields = {"host": "host"}
+
+    host = OfferedField(label="Host", required=False, widget=forms.RadioSelect)
+
+
+class Migrate(InstanceSheet):
+    """Moves the instance to another host; it is stopped meanwhile."""
+
+    path, label, icon, action = "migrate", "Migrate", "truck", "migrate"
+    heading, submit = "Migrate {name} to another host?", "Migrate"
+    message = "{name} moves to another host. Confirm or revert the migration afterwards."
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        form = MigrateForm(data, initial={"host": ANY})
+        if not self.allows(TO_HOST):
+            del form.fields["host"]
+            return form
+        hosts = target_choices(cold.move_request(self.instance))
+        form.offer("host", [(ANY, "The scheduler chooses"), *((host.name, _label(host)) for host in hosts)])
+        return form
+
+    def save(self, form: Form) -> HttpResponse:
+        migrations.migrate(self.context, self.instance.id, form.cleaned_data.get("host") or None)
+        return self.done()
+
+    def about(self) -> str:
+        down = (
+            "The guest is shut down, its disk is copied, and it is started again with its addresses and volumes."
+            if self.instance.vm_state == VmState.ACTIVE
+            else "Its disk is copied. It stays stopped."
+        )
+        return f"{super().about()} {down} The old host keeps everything until you confirm.".strip()
+
+
+def _label(choice: TargetChoice) -> ChoiceLabel:
+    css_class = "unfit" if choice.reason else ""
+    return ChoiceLabel(choice.name, css_class=css_class, template="dashboard/instances/_target.html", subject=choice)
