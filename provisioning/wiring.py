@@ -33,6 +33,8 @@ import provisioning.compute.wiring.server_subjects
 import provisioning.cpus.services
 import provisioning.doctor.checks
 import provisioning.doctor.jobs
+import provisioning.drains.jobs
+import provisioning.drains.retention
 import provisioning.ec2.given
 import provisioning.ec2.kinds
 import provisioning.ec2.retention
@@ -116,6 +118,7 @@ WORKING = (
     provisioning.jobs.jobs,
     provisioning.notifications.jobs,
     provisioning.batches.jobs,
+    provisioning.drains.jobs,
     provisioning.measures.jobs,
     provisioning.doctor.checks,
     provisioning.doctor.jobs,
@@ -179,6 +182,7 @@ def _limits() -> None:
         provisioning.volumes.wiring.holdings.UNLIMITED,
         provisioning.compute.wiring.holdings.UNLIMITED,
         provisioning.batches.retention.UNLIMITED,
+        provisioning.drains.retention.UNLIMITED,
         provisioning.launches.ownership.UNLIMITED,
         provisioning.starred.services.UNLIMITED,
         provisioning.cpus.services.UNLIMITED,
@@ -193,6 +197,7 @@ def _retention() -> None:
         *provisioning.images.retention.PURGED,
         *provisioning.compute.wiring.retention.PURGED,
         *provisioning.batches.retention.PURGED,
+        *provisioning.drains.retention.PURGED,
     )
     provisioning.jobs.retention.KEPT.connect(
         provisioning.jobs.jobs.KEPT,

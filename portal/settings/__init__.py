@@ -17,6 +17,7 @@ from provisioning.common.settings import *
 from provisioning.compute.settings import *
 from provisioning.cpus.settings import *
 from provisioning.doctor.settings import *
+from provisioning.drains.settings import *
 from provisioning.hosts.settings import *
 from provisioning.identity.settings import *
 from provisioning.images.settings import *
@@ -72,6 +73,7 @@ INSTALLED_APPS = [
     "provisioning.volumes",
     "provisioning.compute",
     "provisioning.batches",
+    "provisioning.drains",
     "provisioning.launches",
     "provisioning.starred",
     "provisioning.measures",

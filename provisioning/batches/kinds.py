@@ -14,7 +14,8 @@ from provisioning.common.ids import read_id
 from provisioning.compute import selectors as compute
 from provisioning.compute.actions.base import Button, ServerAction
 from provisioning.compute.actions.delete import Delete, delete_once
-from provisioning.compute.actions.evacuate import Evacuate, may_be_evacuated
+from provisioning.compute.actions.evacuate import Evacuate
+from provisioning.compute.actions.evacuation_checks import may_be_evacuated
 from provisioning.compute.actions.lock import Lock, Unlock
 from provisioning.compute.actions.power import HardReboot, Reboot, Start, Stop
 from provisioning.compute.actions.registry import actions

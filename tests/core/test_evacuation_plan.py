@@ -6,7 +6,7 @@ import pytest
 
 from provisioning.common.context import RequestContext
 from provisioning.compute.models import Instance
-from provisioning.compute.plans.evacuation_plan import EvacuationPlan, plan_evacuation
+from provisioning.compute.plans.moves import Plan, plan_host
 from provisioning.compute.services.server_groups import create_server_group
 from provisioning.hosts.models import Host
 from provisioning.images.models import Image
@@ -22,8 +22,8 @@ def servers(cloud: Cloud, alice: RequestContext) -> list[Instance]:
     return [cloud.running(alice, name=f"web-{number}") for number in range(3)]
 
 
-def plan() -> EvacuationPlan:
-    return plan_evacuation(Host.objects.get(name="one"))
+def plan() -> Plan:
+    return plan_host(Host.objects.get(name="one"), ["evacuate"], host_up=False)
 
 
 def targets() -> list[str]:

@@ -22,6 +22,7 @@ from provisioning.batches.models import Batch, BatchItem
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
 from provisioning.doctor import runs
+from provisioning.drains import services
 from provisioning.hosts import refused
 from provisioning.hosts.models import Host, RefusedAgent
 from provisioning.jobs.models import WorkerBeat
@@ -453,3 +454,69 @@ def test_a_plan_that_is_out_of_date_evacuates_nothing(at_operator: Client, well:
 def test_a_member_sees_no_plan(signed_in: SignedIn, alice: Person, well: Cloud) -> None:
     server = well.running(alice.context)
     assert signed_in(alice).get(reverse("dashboard:host_evacuation", args=[server.host_id])).status_code in {403, 404}
+
+
+# ----- drains ---------------------------------------------------------------------------------------------------------
+
+
+def drain_page(client: Client, host_id: object) -> str:
+    return client.get(reverse("dashboard:host_drain", args=[host_id])).content.decode()
+
+
+def change_drain(client: Client, host_id: object, verb: str) -> str:
+    """Confirm a change of a drain, and return the page that follows."""
+    address = reverse("dashboard:host_drain_change", args=[host_id, verb])
+    assert client.get(address).status_code == 200
+    return client.post(address, follow=True).content.decode()
+
+
+def test_a_host_is_drained_by_its_plan(at_operator: Client, well: Cloud, people: People) -> None:
+    server = well.running(people.alice.context, name="<b>web</b>")
+    address = reverse("dashboard:host_drain", args=[server.host_id])
+    page = drain_page(at_operator, server.host_id)
+    assert "&lt;b&gt;web&lt;/b&gt;" in page
+    assert "cannot be moved" in page
+    page = at_operator.get(f"{address}?ways=stop").content.decode()
+    assert "would be stopped" in page
+    start = reverse("dashboard:host_drain_start", args=[server.host_id])
+    assert 'value="stop"' in at_operator.get(f"{start}?ways=stop").content.decode()
+    assert "Choose at least one." in at_operator.post(start, {"reason": "disk"}).content.decode()
+    assert at_operator.post(start, {"ways": ["stop"], "reason": "disk"}).status_code == 303
+    page = drain_page(at_operator, server.host_id)
+    assert "Progress of the drain" in page
+    assert "1</span> waiting" in page
+    change_drain(at_operator, server.host_id, "pause")
+    assert "Paused." in drain_page(at_operator, server.host_id)
+    change_drain(at_operator, server.host_id, "resume")
+    well.run()
+    services.run_all()
+    page = drain_page(at_operator, server.host_id)
+    assert "Last drain" in page
+    assert well.fresh(server).vm_state == VmState.STOPPED
+    assert "Bring instances back" not in page, "the host is in maintenance"
+    at_operator.post(reverse("dashboard:host_maintenance_end", args=[server.host_id]))
+    assert "Bring instances back" in drain_page(at_operator, server.host_id)
+    change_drain(at_operator, server.host_id, "return")
+    well.run()
+    assert well.fresh(server).vm_state == VmState.ACTIVE
+
+
+def test_a_cancelled_drain_leaves_the_rest(at_operator: Client, well: Cloud, people: People) -> None:
+    server = well.running(people.alice.context)
+    at_operator.post(reverse("dashboard:host_drain_start", args=[server.host_id]), {"ways": ["stop"]})
+    change_drain(at_operator, server.host_id, "cancel")
+    well.run()
+    services.run_all()
+    page = drain_page(at_operator, server.host_id)
+    assert "Cancelled." in page
+    assert "Not begun" in page
+    assert well.fresh(server).vm_state == VmState.ACTIVE
+    assert at_operator.get(reverse("dashboard:host_drain_change", args=[server.host_id, "explode"])).status_code == 404
+    host_page = at_operator.get(reverse("dashboard:host", args=[server.host_id])).content.decode()
+    assert reverse("dashboard:host_drain", args=[server.host_id]) in host_page
+
+
+def test_a_member_sees_no_drain(signed_in: SignedIn, alice: Person, well: Cloud) -> None:
+    server = well.running(alice.context)
+    for name in ("host_drain", "host_drain_start"):
+        assert signed_in(alice).get(reverse(f"dashboard:{name}", args=[server.host_id])).status_code in {403, 404}

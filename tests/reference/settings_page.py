@@ -12,7 +12,7 @@ from provisioning.common.environment import DECLARED
 CHECKOUT = Path(__file__).resolve().parents[2]
 PARTS = (
     "provisioning/common", "portal/settings/web", "portal/settings", "provisioning/identity", "provisioning/compute",
-    "provisioning/cpus", "provisioning/launches", "provisioning/scheduler", "provisioning/hosts",
+    "provisioning/cpus", "provisioning/drains", "provisioning/launches", "provisioning/scheduler", "provisioning/hosts",
     "provisioning/network", "provisioning/images", "provisioning/catalogue", "provisioning/volumes",
     "provisioning/jobs", "provisioning/measures", "provisioning/notifications", "provisioning/doctor",
 )  # fmt: skip

@@ -22,6 +22,7 @@ from provisioning.compute.services.aggregates import create_aggregate
 from provisioning.compute.services.key_pairs import create_key_pair
 from provisioning.compute.services.server_groups import create_server_group
 from provisioning.doctor.runs import run
+from provisioning.drains.models import Drain, DrainItem
 from provisioning.hosts import calls
 from provisioning.hosts.models import Host, RejectedReport
 from provisioning.identity.models import AccessRule, Role, RoleAssignment
@@ -334,6 +335,8 @@ def make_world(people: People, cloud: Cloud) -> World:
         "os-services/service": str(number_of(host.id)),
         "aggregate": str(aggregate.pk),
         "aggregate/object": str(aggregate.pk),
+        "drain": str(_drain(host, people.operator)),
+        "change": "pause",
         "schedulingdecision/object": str(server.decisions.get().pk),
         "newerguest/object": str(_newer_guest(server, host)),
         "interfacedifference/object": str(_interface_difference(server, host)),
@@ -534,6 +537,14 @@ def _launch_template(alice: Person, cloud: Cloud, server: Instance) -> tuple[Lau
     templates.add_version(context, template.id, plan, templates.Modes(), default=False)
     leases.set_lease(context, server.id, 7)
     return template, snippets.create_snippet(context, SECRET, "#cloud-config\npackages: [vim]\n")
+
+
+def _drain(host: Host, operator: Person) -> uuid.UUID:
+    """A drain of a host that is not finished."""
+    by = {"user_id": operator.user_id, "project_id": operator.project_id}
+    drain = Drain.objects.create(host=host, **by)
+    DrainItem.objects.create(drain=drain, position=0, instance_id=uuid.uuid4(), name=SECRET, way="stop")
+    return drain.pk
 
 
 def _lease() -> str:

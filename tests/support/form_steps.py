@@ -206,6 +206,7 @@ ELSEWHERE = {
         for action in kind.actions
         if (kind.name, action.name) != ("instances", "delete")
     },
+    "dashboard:host_drain_change": "tests/dashboard/test_cloud.py: it needs a drain",
     "dashboard:host_evacuation": "tests/dashboard/test_cloud.py: it needs a host that is down, and another one",
     "dashboard:star": "tests/dashboard/test_search.py: it needs a page of a resource",
     "dashboard:batch_dismiss": "tests/dashboard/test_bulk.py: it needs a refusal",

@@ -6,6 +6,7 @@ from portal.api.compute import legacy, versions
 from portal.api.compute.aggregates import AGGREGATE, AggregateActionView, AggregateImagesView
 from portal.api.compute.availability_zones import ZonesDetailView, ZonesView
 from portal.api.compute.dialect import routes
+from portal.api.compute.drains.urls import urlpatterns as drains
 from portal.api.compute.flavors.access import FlavorAccessView, FlavorActionView
 from portal.api.compute.flavors.extra_specs import ExtraSpecsView, ExtraSpecView
 from portal.api.compute.flavors.resource import FLAVOR, FLAVORS
@@ -56,6 +57,7 @@ ROUTES = by_prefix(
             },
             FLAVORS,
         ),
+        *drains,
         *routes(KEYPAIR),
         *quotas,
         *usage,

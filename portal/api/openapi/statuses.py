@@ -31,6 +31,7 @@ OTHER: tuple[tuple[str, tuple[int, ...]], ...] = (
     (r"POST /compute/v2\.1/os-server-external-events", (200, 207)),
     (r"POST /image/v2/catalogue/\{entry_id\}/add", (202,)),
     (r"POST /(compute/v2\.1|volume/v3)/novella-would-fit", (200,)),
+    (r"POST /compute/v2\.1/novella-drains(/\{drain_id\}/action)?", (202,)),
     (rf"(GET|PUT) {_SERVER}/tags/\{{tag\}}", (204, 201)),
     (r"POST /compute/v2\.1/(servers|os-volumes_boot)", (202,)),
     (r"POST /compute/v2\.1/os-volumes_boot/\{server_id\}/action", (202, 200)),

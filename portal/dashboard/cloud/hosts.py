@@ -24,11 +24,12 @@ from provisioning.batches.kinds import SERVERS
 from provisioning.batches.services import BatchRequest
 from provisioning.compute.actions.evacuate import Evacuate
 from provisioning.compute.models import Instance
-from provisioning.compute.plans.evacuation_plan import PlannedMove, plan_evacuation
+from provisioning.compute.plans.moves import PlannedMove, plan_host
 from provisioning.compute.selectors.hosts import MOST_GUESTS, guests_on
 from provisioning.compute.services.hosts import change_host, disable_host, enable_host
 from provisioning.doctor.cloud import RULE as CLOUD
 from provisioning.doctor.cloud import faults_of_host
+from provisioning.drains.selectors import SHOW as DRAINS
 from provisioning.hosts.models import Host, HostCertificate
 from provisioning.hosts.selectors import host_for, is_alive
 from provisioning.identity.selectors.lookups import projects_by_id, users_by_id
@@ -86,6 +87,7 @@ class HostDetail(WatchedPage, HostPage):
                 "change": self.allows(CHANGE),
                 "admin": self.allows("novella:admin"),
                 "evacuate": self.allows(Evacuate.rule),
+                "drains": self.allows(DRAINS),
                 "graphs": self.allows(OF_HOSTS),
             },
         }
@@ -115,7 +117,7 @@ class HostEvacuation(HostPage):
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
         """Show the plan; for the panel of the host's page only its summary."""
-        plan = plan_evacuation(self.record)
+        plan = plan_host(self.record, [Evacuate.key], host_up=False)
         down = not is_alive(self.record, timezone.now())
         projects = projects_by_id({move.instance.project_id for move in plan.moves})
         context = {
@@ -136,7 +138,7 @@ class HostEvacuation(HostPage):
         name = bdi(self.record.name)
         if is_alive(self.record, timezone.now()):
             return self.go(self.back(), message=f"{name} is up, so nothing is evacuated.", level=messages.WARNING)
-        ids = [str(move.instance.id) for move in plan_evacuation(self.record).going]
+        ids = [str(move.instance.id) for move in plan_host(self.record, [Evacuate.key], host_up=False).going]
         if not ids:
             message = f"No instance of {name} can be evacuated now."
             return self.go(self.back(), message=message, level=messages.WARNING)

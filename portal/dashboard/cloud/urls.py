@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from portal.dashboard.cloud import hosts
+from portal.dashboard.cloud import drains, hosts
 from portal.dashboard.cloud.listing import HostList
 from portal.dashboard.cloud.usage import UsageList
 from portal.dashboard.cloud.views import CloudPage
@@ -14,6 +14,9 @@ urlpatterns = [
     path("hosts/<uuid:host_id>/maintenance/", hosts.HostMaintenance.as_view(), name="host_maintenance"),
     path("hosts/<uuid:host_id>/maintenance/end/", hosts.HostMaintenanceEnd.as_view(), name="host_maintenance_end"),
     path("hosts/<uuid:host_id>/evacuation/", hosts.HostEvacuation.as_view(), name="host_evacuation"),
+    path("hosts/<uuid:host_id>/drain/", drains.HostDrain.as_view(), name="host_drain"),
+    path("hosts/<uuid:host_id>/drain/start/", drains.HostDrainStart.as_view(), name="host_drain_start"),
+    path("hosts/<uuid:host_id>/drain/<slug:change>/", drains.HostDrainChange.as_view(), name="host_drain_change"),
     path("hosts/<uuid:host_id>/force-down/", hosts.HostForceDown.as_view(), name="host_force_down"),
     path("hosts/<uuid:host_id>/force-down/undo/", hosts.HostForceDownEnd.as_view(), name="host_force_down_end"),
     path("usage/", UsageList.as_view(), name="usage"),

@@ -19,6 +19,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, UnavailableError
 from provisioning.common.retry import when_broken_off
 from provisioning.compute import selectors
+from provisioning.compute.actions.ways import Way
 from provisioning.compute.errors import InstanceBusyError, InstanceLockedError
 from provisioning.compute.host_link.allocations import raise_attempt
 from provisioning.compute.host_link.guest_agent import check_guest_agent, has_guest_agent
@@ -115,6 +116,8 @@ class ServerAction(ABC, Generic[R]):
     notification: ClassVar[str] = ""
     """Nova's name of the action's notifications, without ``instance.`` and phase; empty: none are sent."""
     button: ClassVar[Button | None] = None
+    way: ClassVar[Way | None] = None
+    """How the action frees the server's host; None: it does not."""
     takes_request: ClassVar[bool] = False
     """Whether a request has parameters besides the server."""
     heeds_lock: ClassVar[bool] = True

@@ -13,11 +13,11 @@ from provisioning.common.errors import ConflictError, InvalidInputError, NotFoun
 from provisioning.common.retry import when_broken_off
 from provisioning.compute import selectors
 from provisioning.compute.actions.base import ServerAction
+from provisioning.compute.actions.evacuation_checks import EVACUATED_FROM, may_be_evacuated, missing_parts, obstacles
 from provisioning.compute.actions.registry import action
-from provisioning.compute.actions.rescue import own_image
+from provisioning.compute.actions.ways import Way
 from provisioning.compute.disks import block_devices
 from provisioning.compute.errors import InstanceBusyError
-from provisioning.compute.host_link import newer_guests
 from provisioning.compute.host_link.release import leave_host
 from provisioning.compute.launch.claim import NO_VALID_HOST
 from provisioning.compute.launch.decisions import rank_hosts
@@ -34,13 +34,13 @@ from provisioning.compute.states import TaskState, Transition, VmState
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import is_alive
 from provisioning.scheduler import explain
-from provisioning.volumes.models import StoragePool
 
 FENCE_FIRST = (
     "Server {id} has volumes, which host {host} may still have open. Make sure that the host is powered off or cut off,"
     " force it down, and try again."
 )
-_FROM = (VmState.ACTIVE, VmState.STOPPED, VmState.ERROR)
+BUILD_SECONDS = 30.0
+"""Estimated duration of a build on another host."""
 _TO = (VmState.ACTIVE, VmState.STOPPED)
 
 
@@ -69,10 +69,21 @@ class Evacuate(ServerAction[Evacuation]):
     notification = "evacuate"
     rule = "os_compute_api:os-evacuate"
     takes_request = True
+    way = Way(
+        "evacuate",
+        30,
+        "Evacuation",
+        "The server is built again on another host; its disks on this host are created again from its image.",
+        host_up=False,
+        obstacles=obstacles,
+        request=lambda target: Evacuation(target),
+        seconds=lambda _: BUILD_SECONDS,
+        new_disks=lambda server: not block_devices.boots_from_volume(server),
+    )
 
     def transitions(self) -> Iterable[Transition]:
         """Return the transitions of a build of a server that has run before; its state is the one afterwards."""
-        for vm in _FROM:
+        for vm in EVACUATED_FROM:
             yield Transition("evacuate", (vm, None), (VmState.ACTIVE, TaskState.EVACUATING))
             yield Transition("evacuate_stopped", (vm, None), (VmState.STOPPED, TaskState.EVACUATING))
         for vm in _TO:
@@ -151,28 +162,12 @@ def _source(instance: Instance, wanted: Evacuation) -> Host:
     return instance.host
 
 
-def may_be_evacuated(instance: Instance) -> bool:
-    """Whether the state of a server allows an evacuation."""
-    return instance.vm_state in _FROM and instance.task_state is None and instance.launched_at is not None
-
-
-def check_parts(instance: Instance, source: Host) -> None:
-    """Raise ConflictError or InvalidInputError for a server whose parts another host could not get."""
-    if newer_guests.open_of(instance.id):
-        raise ConflictError(f"An operator has to decide about a newer guest of server {instance.id} first.")
-    mine = [device.volume_id for device in block_devices.volumes_of(instance.id) if device.volume_id]
-    kept_there = StoragePool.objects.filter(shared=False, hosts=source, volumes__in=mine)
-    if mine and (lost := kept_there.values_list("volumes__id", flat=True).filter(volumes__in=mine).first()):
-        raise InvalidInputError(f"Volume {lost} is stored on host {source.name} only.")
-    if not block_devices.boots_from_volume(instance):
-        own_image(instance)
-
-
 def _check(instance: Instance, source: Host, wanted: Evacuation) -> None:
     """Raise the errors of ``perform`` for whatever would let the build fail, before anything changes."""
     if not source.forced_down and block_devices.volumes_of(instance.id):
         raise ConflictError(FENCE_FIRST.format(id=instance.id, host=source.name))
-    check_parts(instance, source)
+    for error in missing_parts([instance]).values():
+        raise error
     spec = replace(spec_of(instance, excluded=[source.id]), requested_host=wanted.host)
     decision = rank_hosts(spec).decision
     if not decision.ranked:

@@ -7,10 +7,12 @@ from compute_agent.contract.commands import CommandBody, CrashDumpRequest, Passw
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.base import Button, HostAction, Prepared, TasklessAction
 from provisioning.compute.actions.registry import action
+from provisioning.compute.actions.ways import Way, each
 from provisioning.compute.host_link.graceful_stop import seconds_of
 from provisioning.compute.models import Instance
 from provisioning.compute.states import AT_REST, TaskState, VmState
 
+NOT_RUNNING = "It does not run."
 Power = Literal["start", "stop", "reboot_soft", "reboot_hard", "pause", "unpause", "suspend", "resume"]
 
 
@@ -62,6 +64,17 @@ class Stop(PowerAction):
     rule_description = "Stop a server."
     from_states, task = (VmState.ACTIVE, VmState.ERROR), TaskState.POWERING_OFF
     ends = {"powered_off": VmState.STOPPED}
+    way = Way(
+        "stop",
+        40,
+        "Stop",
+        "The server stays on this host and is stopped.",
+        host_up=True,
+        obstacles=each(lambda server: "" if server.vm_state == VmState.ACTIVE else NOT_RUNNING),
+        request=lambda _: None,
+        seconds=seconds_of,
+        moves=False,
+    )
     notification = "power_off"
     button = Button(
         20,

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 from compute_agent.contract.commands import CommandBody, DestroyRequest
 from provisioning.compute import states
 from provisioning.compute.actions.base import HostAction, ServerAction, TasklessAction
+from provisioning.compute.actions.ways import Way
 from provisioning.compute.models import Instance
 from provisioning.compute.notifications import table
 from provisioning.compute.state_machine import deadlines
@@ -93,6 +94,12 @@ def commanded_tasks() -> list[TaskState]:
     """Return the tasks that wait for one command to a host; not deletions, whose command is sent repeatedly."""
     of_volumes = {stage.task for action in of_task.values() for stage in action.stages if stage.of_volume}
     return [task for task, action in of_task.items() if action.body is not DestroyRequest and task not in of_volumes]
+
+
+def ways() -> dict[str, tuple[ServerAction[Any], Way]]:
+    """Return name → action and way, of actions that free a server's host; the most careful one first."""
+    found = [(each, each.way) for each in actions.values() if each.way is not None]
+    return {way.name: (each, way) for each, way in sorted(found, key=lambda pair: pair[1].position)}
 
 
 def with_buttons() -> list[ServerAction[Any]]:

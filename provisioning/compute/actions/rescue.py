@@ -1,6 +1,7 @@
 """Rescue: a server boots from a rescue disk, with its own disk as the second one, until it is unrescued."""
 
 import uuid
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from compute_agent.contract.commands import RescueRequest, UnrescueRequest
@@ -22,6 +23,7 @@ from provisioning.images.models import Image
 from provisioning.images.selectors.companions import companions
 
 FIELD = "rescue_image_ref"
+UNUSABLE_IMAGE = "The server's own image can no longer be used."
 DEVICES = frozenset({"disk", "cdrom"})
 BUSES = frozenset({"scsi", "virtio", "ide", "usb"})
 """Allowed values of ``hw_rescue_bus``, as ``DEVICES`` of ``hw_rescue_device``. With one of these properties on the
@@ -124,13 +126,20 @@ def rescue(
     return Rescue.begin(context, instance_id, RescueWith(image_id, password, boots_from_volume))
 
 
+def usable_images(ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
+    """Return those of these images that exist and are active."""
+    return (
+        set(Image.objects.filter(id__in=ids, status=Image.Status.ACTIVE).values_list("id", flat=True)) if ids else set()
+    )
+
+
 def own_image(instance: Instance) -> Image:
     """Return the image that a server was created from, even if its project can no longer see it. Raises
     InvalidInputError when the image cannot be used.
     """
     image = Image.objects.filter(id=instance.image_id).first() if instance.image_id else None
     if image is None or image.status != Image.Status.ACTIVE:
-        raise InvalidInputError("The server's own image can no longer be used.", field="imageRef")
+        raise InvalidInputError(UNUSABLE_IMAGE, field="imageRef")
     return image
 
 

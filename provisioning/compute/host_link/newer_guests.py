@@ -11,6 +11,7 @@ is undecided (``OPEN``) until an operator adopts or destroys it, or its server i
 """
 
 import uuid
+from collections.abc import Collection
 from datetime import datetime, timedelta
 
 from django.db.models import UUIDField
@@ -114,6 +115,11 @@ def note(
 def open_of(instance_id: uuid.UUID) -> list[NewerGuest]:
     """Return the newer guests of an instance that are still undecided."""
     return _OPEN_OF(instance_id=instance_id)
+
+
+def undecided_among(ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
+    """Return those of these instances with an undecided newer guest."""
+    return set(NewerGuest.objects.filter(instance_id__in=ids, outcome=OPEN).values_list("instance_id", flat=True))
 
 
 _OPEN_OF = Prepared(

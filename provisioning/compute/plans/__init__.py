@@ -1,1 +1,1 @@
-"""Plans of moves of servers between hosts, made by the checks of the actions."""
+"""Plans of moves of servers between hosts, with the checks of the actions."""

@@ -3,23 +3,32 @@
 import json
 import uuid
 from collections.abc import Iterable, Mapping
-from typing import Any
+from enum import Enum
+from typing import Any, Literal
 
 from provisioning.compute.flavors.extra_specs import aggregate_specs, capabilities
 from provisioning.compute.flavors.guest_hardware import host_needs
 from provisioning.compute.flavors.sizes import room_of
 from provisioning.compute.models import Instance
 from provisioning.compute.selectors.server_groups import group_of, hosts_of_servers
-from provisioning.scheduler import RequestSpec
+from provisioning.scheduler import GroupSpec, RequestSpec
+
+
+class _Unread(Enum):
+    GROUP = "group"
 
 
 def spec_of(
-    instance: Instance, *, flavor: Mapping[str, Any] | None = None, excluded: Iterable[uuid.UUID] = ()
+    instance: Instance,
+    *,
+    flavor: Mapping[str, Any] | None = None,
+    excluded: Iterable[uuid.UUID] = (),
+    group: GroupSpec | Literal[_Unread.GROUP] | None = _Unread.GROUP,
 ) -> RequestSpec:
     """Return the scheduler's request for a server in its current state, which may be unsaved.
 
     ``flavor`` replaces the server's own; ``excluded`` are hosts to exclude in addition to those on which a build of the
-    server has failed.
+    server has failed. ``group`` is the server's group if the caller has read it.
     """
     wanted = instance.flavor if flavor is None else flavor
     room, hints, specs = room_of(wanted), instance.scheduler_hints, wanted.get("extra_specs", {})
@@ -33,7 +42,7 @@ def spec_of(
         requested_host=instance.requested_host,
         same_hosts=_hosts_of(instance, hints["same_host"]) if "same_host" in hints else None,
         different_hosts=_hosts_of(instance, hints.get("different_host")),
-        group=group_of(instance),
+        group=group_of(instance) if group is _Unread.GROUP else group,
         architecture=_said(properties, "hw_architecture", "architecture"),
         aggregate_specs=aggregate_specs(specs),
         ignored_hosts=frozenset(str(name) for name in hints.get("ignore_hosts", ())),

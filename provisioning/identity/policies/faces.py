@@ -36,6 +36,12 @@ RULES = (
     ),
     rule("novella:admin", ADMIN, "Use the operators' pages.", "GET /admin/"),
     rule("novella:cloud", ADMIN, "Show the state of the whole cloud and its present faults.", "GET /cloud/"),
+    rule("novella:drains:show", ADMIN, "Show drains of hosts and their plans."),
+    rule(
+        "novella:drains:create",
+        ADMIN,
+        "Drain hosts, and pause, cancel and reverse drains.",
+    ),
     rule("novella:metrics", ADMIN, "Read the metrics with a token or a session.", "GET /metrics"),
     rule("novella:periodic", ADMIN, "Show when periodic work last ran.", "GET /admin/jobs/lease/"),
     rule("novella:doctor", ADMIN, "Show the doctor's reports.", "GET /admin/doctor/doctorrun/"),

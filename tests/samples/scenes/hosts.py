@@ -104,4 +104,15 @@ def hosts(scene: Scene, patch: pytest.MonkeyPatch) -> None:
         play(what, "GET", f"{path}/{{host_name}}/{what}", **who)
 
 
-SCENES = {"aggregates": aggregates, "hypervisors": hypervisors, "services": services, "hosts": hosts}
+def drains(scene: Scene, patch: pytest.MonkeyPatch) -> None:
+    server(scene)
+    play, path, one, who = scene.play, "/novella-drains", "/novella-drains/{drain_id}", {"who": "operator"}
+    play("plan", "GET", f"{path}/plan?host=h1&ways=stop", **who)
+    made = play("create", "POST", path, {"drain": {"host": "h1", "ways": ["stop"], "reason": "disk"}}, **who)
+    scene.let("drain_id", made["drain"]["id"])
+    play("show", "GET", one, **who)
+    play("list", "GET", path, **who)
+    play("pause", "POST", f"{one}/action", {"pause": None}, **who)
+
+
+SCENES = {"drains": drains, "aggregates": aggregates, "hypervisors": hypervisors, "services": services, "hosts": hosts}

@@ -1,0 +1,1 @@
+"""Drains of hosts: Novella's own Compute operations."""

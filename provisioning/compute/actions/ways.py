@@ -1,0 +1,62 @@
+"""Ways in which actions free a server's host, for plans that empty hosts."""
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from provisioning.common.errors import NovellaError
+from provisioning.compute.models import Instance
+from provisioning.scheduler import RequestSpec
+
+Obstacles = Mapping[uuid.UUID, str]
+"""Server → why this way is not possible, in a sentence; servers without an obstacle are omitted."""
+
+
+def _as_it_is(spec: RequestSpec, servers: Instance) -> RequestSpec:
+    return spec
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How an action frees a server's host.
+
+    ``obstacles`` reads what it needs of all servers of a plan together. ``request`` returns the action's request for a
+    target's name; empty: the scheduler chooses.
+    """
+
+    name: str
+    """``live``, ``cold``, ``evacuate`` or ``stop``."""
+    position: int
+    """Sort key among the ways, the most careful one first."""
+    label: str
+    consequence: str
+    """The effect for a user, one sentence."""
+    host_up: bool
+    """Whether the server's host must be up; False: it must be down."""
+    obstacles: Callable[[Sequence[Instance]], Obstacles]
+    request: Callable[[str], Any]
+    seconds: Callable[[Instance], float]
+    """Estimated duration."""
+    moves: bool = True
+    """Whether the server gets another host; False: it stays there and is stopped."""
+    needs: Callable[[RequestSpec, Instance], RequestSpec] = _as_it_is
+    """Add what the server requires of a target only in this way."""
+    new_disks: Callable[[Instance], bool] = lambda _: False
+    """Whether disks of the server are created again from its image."""
+
+
+def each(check: Callable[[Instance], object]) -> Callable[[Sequence[Instance]], Obstacles]:
+    """Return ``obstacles`` by a check of single servers: a text, or an error of the cloud, is an obstacle."""
+
+    def obstacles(servers: Sequence[Instance]) -> Obstacles:
+        return {server.id: reason for server in servers if (reason := _reason(check, server))}
+
+    return obstacles
+
+
+def _reason(check: Callable[[Instance], object], server: Instance) -> str:
+    try:
+        return str(check(server) or "")
+    except NovellaError as error:
+        return error.message

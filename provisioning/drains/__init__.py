@@ -1,0 +1,1 @@
+"""Plans that empty hosts, and their execution."""
