@@ -27,8 +27,8 @@ ROWS: dict[str, Row] = {
     "aggregate": (lambda people: people.operator, {"name": "rack", "availability_zone": "north"}),
 }
 """Resource → a caller who may create it, and a body of the newest microversion."""
-NOT_CREATED = {"service", "hypervisor"}
-"""Hosts and workers report these."""
+NOT_CREATED = {"service", "hypervisor", "extension"}
+"""Hosts and workers report the first two; extensions are constant."""
 
 
 def declared() -> dict[str, Resource]:

@@ -10,7 +10,7 @@ from portal.api.compute.drains.urls import urlpatterns as drains
 from portal.api.compute.flavors.access import FlavorAccessView, FlavorActionView
 from portal.api.compute.flavors.extra_specs import ExtraSpecsView, ExtraSpecView
 from portal.api.compute.flavors.resource import FLAVOR, FLAVORS
-from portal.api.compute.hosts.urls import urlpatterns as hosts
+from portal.api.compute.hosts import HostPowerView, HostRebootView, HostShutdownView, HostsView, HostView
 from portal.api.compute.hypervisors import (
     HYPERVISOR,
     HYPERVISORS,
@@ -31,6 +31,8 @@ from portal.api.compute.servers.urls import urlpatterns as servers
 from portal.api.compute.services import SERVICE, SERVICES
 from portal.api.compute.usage.urls import urlpatterns as usage
 from portal.common.routing import by_prefix, with_or_without_slash, with_project
+
+HOST = "/v2.1/os-hosts/<str:host_name>"
 
 ROUTES = by_prefix(
     [
@@ -69,7 +71,11 @@ ROUTES = by_prefix(
         path("/v2.1/os-hypervisors/<str:pattern>/search", HypervisorSearchView.as_view()),
         path("/v2.1/os-hypervisors/<str:pattern>/servers", HypervisorServersView.as_view()),
         *routes(HYPERVISOR, {"uptime": HypervisorUptimeView}, HYPERVISORS),
-        *hosts,
+        path("/v2.1/os-hosts", HostsView.as_view()),
+        path(HOST, HostView.as_view()),
+        path(f"{HOST}/startup", HostPowerView.as_view()),
+        path(f"{HOST}/shutdown", HostShutdownView.as_view()),
+        path(f"{HOST}/reboot", HostRebootView.as_view()),
         *proxies,
         re_path("^/", versions.NoSuchResource.as_view()),
     ]

@@ -1,9 +1,10 @@
 """API extensions (Compute API reference, "Extensions"), all part of the API since 2.1; old clients query them."""
 
-from rest_framework.request import Request
-from rest_framework.response import Response
+from typing import NamedTuple
 
-from portal.api.compute.base import ComputeView
+from portal.api.compute.dialect import SHOWN, Resource, ResourceView
+from portal.api.frame.attributes import Attribute
+from portal.api.frame.resource import Operation
 from provisioning.common.errors import NotFoundError
 
 NAMESPACE = "http://docs.openstack.org/compute/ext/fake_xml"
@@ -112,34 +113,35 @@ EXTENSIONS = {
 """Alias → name."""
 
 
-class ExtensionsView(ComputeView):
-    """``GET /extensions``."""
+class Extension(NamedTuple):
+    """An extension, which every microversion has."""
 
-    rules = {"GET": "os_compute_api:extensions"}
-
-    def get(self, request: Request) -> Response:
-        """List the extensions by alias, the same at every microversion."""
-        return Response({"extensions": [_shape(alias) for alias in sorted(EXTENSIONS)]})
+    alias: str
+    name: str
 
 
-class ExtensionView(ComputeView):
-    """``GET /extensions/{alias}``."""
-
-    rules = {"GET": "os_compute_api:extensions"}
-
-    def get(self, request: Request, extension: str) -> Response:
-        if extension not in EXTENSIONS:
-            raise NotFoundError("The resource could not be found.")
-        return Response({"extension": _shape(extension)})
+def _show(view: ResourceView, alias: str) -> Extension:
+    if alias not in EXTENSIONS:
+        raise NotFoundError("The resource could not be found.")
+    return Extension(alias, EXTENSIONS[alias])
 
 
-def _shape(alias: str) -> dict[str, object]:
-    name = EXTENSIONS[alias]
-    return {
-        "alias": alias,
-        "name": name,
-        "description": f"{name}, part of the Compute API.",
-        "namespace": NAMESPACE,
-        "updated": UPDATED,
-        "links": [],
-    }
+EXTENSION = Resource(
+    name="extension",
+    parameter="extension",
+    list=Operation(
+        lambda view, asked: [Extension(alias, EXTENSIONS[alias]) for alias in sorted(EXTENSIONS)],
+        "os_compute_api:extensions",
+        "List the extensions by alias, the same at every microversion.",
+    ),
+    show=Operation(_show, "os_compute_api:extensions"),
+    attributes=(
+        Attribute("alias", SHOWN),
+        Attribute("name", SHOWN),
+        Attribute("description", SHOWN, show=lambda row: f"{row.name}, part of the Compute API."),
+        Attribute("namespace", SHOWN, show=lambda row: NAMESPACE),
+        Attribute("updated", SHOWN, show=lambda row: UPDATED),
+        Attribute("links", SHOWN, show=lambda row: []),
+    ),
+    key="alias",
+)

@@ -21,8 +21,6 @@ from portal.api.compute.server_actions.views import ServerActionView
 from portal.api.compute.servers.views import OneServerView, ServersDetailView, ServersView
 
 VIEWS: dict[str, type[ComputeView]] = {
-    "extensions": extensions.ExtensionsView,
-    "extensions/<str:extension>": extensions.ExtensionView,
     "images": images.ImagesView,
     "images/detail": images.ImagesDetailView,
     "images/<str:image_id>": images.ImageView,
@@ -54,6 +52,7 @@ PARTLY: dict[str, type[ProxyView]] = {
 _refusing = {row.path: view_of(row.path, PARTLY.get(row.path, ProxyView)) for row in TABLE}
 urlpatterns: list[URLPattern] = [
     *(path(f"/v2.1/{address}", view.as_view()) for address, view in {**VIEWS, **_refusing}.items()),
+    *routes(extensions.EXTENSION),
     *routes(volumes.VOLUME, dialect=volumes.PROXY),
     *routes(volumes.SNAPSHOT, dialect=volumes.PROXY),
 ]

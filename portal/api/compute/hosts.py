@@ -7,9 +7,7 @@ from rest_framework.response import Response
 
 from portal.api.common.microversions import OLDEST
 from portal.api.compute.base import ComputeView
-from portal.api.compute.hosts import schemas as host_schemas
-from portal.api.compute.hosts.schemas import WORDS
-from portal.api.compute.schemas import last
+from portal.api.compute.schemas import TEXT, Schema, Version, last
 from provisioning.common.errors import NotFoundError, NotOfferedError
 from provisioning.compute.selectors.compute_services import compute_services_for
 from provisioning.compute.selectors.hosts import shares_of
@@ -19,6 +17,23 @@ from provisioning.hosts.selectors import hosts_for
 
 LAST = (2, 42)
 """The last microversion that has hosts."""
+WORDS = {word: word.lower() == "enable" for word in ("enable", "disable", "Enable", "Disable", "ENABLE", "DISABLE")}
+"""Valid values of ``status`` and ``maintenance_mode`` → whether they enable."""
+UPDATE: Schema = {
+    "type": "object",
+    "properties": {"status": {"enum": [*WORDS]}, "maintenance_mode": {"enum": [*WORDS]}},
+    "anyOf": [{"required": ["status"]}, {"required": ["maintenance_mode"]}],
+    "additionalProperties": False,
+}
+
+
+def listing(version: Version) -> Schema:
+    """Return the schema of the query of ``GET /os-hosts``."""
+    return {
+        "type": "object",
+        "properties": {"zone": {"type": "array", "items": TEXT}, "service": {"type": "array", "items": TEXT}},
+        "additionalProperties": True,
+    }
 
 
 class HostBase(ComputeView):
@@ -38,7 +53,7 @@ class HostsView(HostBase):
     """``GET /os-hosts``."""
 
     rules = {"GET": "os_compute_api:os-hosts:list"}
-    queries = {"GET": host_schemas.listing}
+    queries = {"GET": listing}
 
     def get(self, request: Request) -> Response:
         """List the enabled services of all hosts, filtered by ``zone`` and ``service``; empty filters are ignored."""
@@ -58,7 +73,7 @@ class HostView(HostBase):
     """``GET`` and ``PUT /os-hosts/{host_name}``."""
 
     rules = {"GET": "os_compute_api:os-hosts:show", "PUT": "os_compute_api:os-hosts:update"}
-    schemas = {"PUT": host_schemas.UPDATE}
+    schemas = {"PUT": UPDATE}
 
     def get(self, request: Request, host_name: str) -> Response:
         """Show the host's capacity, its usage, the sum of its servers' flavors, and the share of each project."""

@@ -1,1 +1,0 @@
-"""Hosts, up to microversion 2.42."""
