@@ -1,6 +1,6 @@
 """The tables of EC2's Describe actions: rows, ids, filters, order and pages are declared, and one engine reads them."""
 
-from portal.api.ec2.describe.filters import NOTHING, Always, Column, Filter, Narrowed, under
+from portal.api.ec2.describe.filters import NOTHING, Always, Column, Filter, Narrowed, members, nothing, under
 from portal.api.ec2.describe.paging import page
 from portal.api.ec2.describe.table import Described, Listed, Shape, describe, tables
 
@@ -14,6 +14,8 @@ __all__ = [
     "Narrowed",
     "Shape",
     "describe",
+    "members",
+    "nothing",
     "page",
     "tables",
     "under",

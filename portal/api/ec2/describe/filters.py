@@ -179,6 +179,16 @@ class _Tagged:
         return Q(pk__in=tags.resources_with(self.prefix, **wanted)), exact
 
 
+def members(names: str) -> dict[str, Filter]:
+    """Return filters with the names of members in lower case: ``AttachTime`` is read by ``attach-time``."""
+    return {re.sub("(?<!^)(?=[A-Z])", "-", name).lower(): name for name in names.split()}
+
+
+def nothing(names: str) -> dict[str, Filter]:
+    """Return filters with these names that no item matches."""
+    return dict.fromkeys(names.split(), NOTHING)
+
+
 def under(path: str, filters: Mapping[str, Filter], *, prefix: str = "") -> dict[str, Filter]:
     """Return filters whose paths begin at ``path``; ``prefix`` is prepended to their names."""
     return {f"{prefix}{name}": _below(path, each) for name, each in filters.items()}

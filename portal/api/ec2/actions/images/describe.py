@@ -4,7 +4,7 @@ from django.db.models import Q, QuerySet
 
 from portal.api.ec2 import names, owned
 from portal.api.ec2.actions.images import shapes
-from portal.api.ec2.describe import NOTHING, Always, Column, Described, describe, under
+from portal.api.ec2.describe import Always, Column, Described, describe, members, nothing, under
 from portal.api.ec2.registry import Call
 from provisioning.common.ids import read_id
 from provisioning.images.models import Image
@@ -71,46 +71,30 @@ describe(
         among=_asked,
         shape=shapes.image_shapes,
         filters={
-            "architecture": "Architecture",
+            **members(
+                "Architecture CreationDate Description ImageType Platform RootDeviceName RootDeviceType "
+                "SourceInstanceId State VirtualizationType"
+            ),
             "block-device-mapping.device-name": "BlockDeviceMappings[].DeviceName",
             **under(
                 "BlockDeviceMappings[].Ebs",
-                {
-                    "delete-on-termination": "DeleteOnTermination",
-                    "encrypted": "Encrypted",
-                    "snapshot-id": "SnapshotId",
-                    "volume-size": "VolumeSize",
-                    "volume-type": "VolumeType",
-                },
+                members("DeleteOnTermination Encrypted SnapshotId VolumeSize VolumeType"),
                 prefix="block-device-mapping.",
             ),
-            "creation-date": "CreationDate",
-            "description": "Description",
             "ena-support": Always(value=False),
             "free-tier-eligible": Always(value=False),
             "image-allowed": Always(value=True),
             "image-id": Column("ImageId", "pk", names.IMAGE),
-            "image-type": "ImageType",
             "is-public": "Public",
             "manifest-location": "ImageLocation",
             "name": Column("Name", "name"),
             "owner-id": Column("OwnerId", "project_id"),
-            "platform": "Platform",
-            "root-device-name": "RootDeviceName",
-            "root-device-type": "RootDeviceType",
-            "source-instance-id": "SourceInstanceId",
-            "state": "State",
             "state-reason-code": "StateReason.Code",
             "state-reason-message": "StateReason.Message",
-            "virtualization-type": "VirtualizationType",
-            **dict.fromkeys(
-                (
-                    *("boot-mode", "hypervisor", "image-watermark.source-image-id"),
-                    *("instance-type-specification.supported-instance-type", "kernel-id", "owner-alias"),
-                    *("product-code", "product-code.type", "ramdisk-id", "source-image-id", "source-image-region"),
-                    "sriov-net-support",
-                ),
-                NOTHING,
+            **nothing(
+                "boot-mode hypervisor image-watermark.source-image-id "
+                "instance-type-specification.supported-instance-type kernel-id owner-alias product-code "
+                "product-code.type ramdisk-id source-image-id source-image-region sriov-net-support"
             ),
         },
     )

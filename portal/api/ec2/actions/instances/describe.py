@@ -10,7 +10,19 @@ from django.utils import timezone
 from portal.api.ec2 import names
 from portal.api.ec2.actions.instances import related as reading
 from portal.api.ec2.actions.instances import shapes, states
-from portal.api.ec2.describe import NOTHING, Always, Column, Described, Filter, Narrowed, Shape, describe, under
+from portal.api.ec2.describe import (
+    NOTHING,
+    Always,
+    Column,
+    Described,
+    Filter,
+    Narrowed,
+    Shape,
+    describe,
+    members,
+    nothing,
+    under,
+)
 from portal.api.ec2.registry import Call
 from provisioning.compute.models import Instance
 from provisioning.compute.selectors import is_alive
@@ -47,28 +59,16 @@ _OF_INTERFACES: dict[str, Filter] = {
     **_ASSOCIATION,
     **under(
         "Attachment",
-        {
-            "attach-time": "AttachTime",
-            "attachment-id": "AttachmentId",
-            "delete-on-termination": "DeleteOnTermination",
-            "device-index": "DeviceIndex",
-            "status": "Status",
-        },
+        members("AttachTime AttachmentId DeleteOnTermination DeviceIndex Status"),
         prefix="attachment.",
     ),
     "attachment.instance-owner-id": "OwnerId",
-    "description": "Description",
+    **members(
+        "Description MacAddress NetworkInterfaceId OwnerId PrivateIpAddress SourceDestCheck Status SubnetId VpcId"
+    ),
     "group-id": "Groups[].GroupId",
     "group-name": "Groups[].GroupName",
     "ipv6-addresses.ipv6-address": "Ipv6Addresses[].Ipv6Address",
-    "mac-address": "MacAddress",
-    "network-interface-id": "NetworkInterfaceId",
-    "owner-id": "OwnerId",
-    "private-ip-address": "PrivateIpAddress",
-    "source-dest-check": "SourceDestCheck",
-    "status": "Status",
-    "subnet-id": "SubnetId",
-    "vpc-id": "VpcId",
 }
 
 
@@ -83,48 +83,36 @@ def _with_interfaces(read: Callable[[Shape], object]) -> Filter:
 
 
 _OF_INSTANCES: dict[str, Filter] = {
-    "architecture": "Architecture",
+    **members(
+        "Architecture EbsOptimized ImageId InstanceType Ipv6Address LaunchTime PrivateDnsName PrivateIpAddress "
+        "RootDeviceName RootDeviceType SourceDestCheck SubnetId VirtualizationType VpcId"
+    ),
     "availability-zone": "Placement.AvailabilityZone",
     "block-device-mapping.device-name": "BlockDeviceMappings[].DeviceName",
     **under(
         "BlockDeviceMappings[].Ebs",
         {
-            "attach-time": "AttachTime",
-            "delete-on-termination": "DeleteOnTermination",
-            "status": "Status",
+            **members("AttachTime DeleteOnTermination Status"),
             "volume-id": Column("VolumeId", "block_devices__volume_id", names.VOLUME),
         },
         prefix="block-device-mapping.",
     ),
     "dns-name": "PublicDnsName",
-    "ebs-optimized": "EbsOptimized",
-    "image-id": "ImageId",
     "instance-id": Column("InstanceId", "pk", names.INSTANCE),
     "instance-state-code": Narrowed("State.Code", states.condition_of_codes, exact=True),
     "instance-state-name": Narrowed("State.Name", states.condition, exact=True),
-    "instance-type": "InstanceType",
     "instance.group-id": "SecurityGroups[].GroupId",
     "instance.group-name": "SecurityGroups[].GroupName",
     "ip-address": "PublicIpAddress",
-    "ipv6-address": "Ipv6Address",
     "key-name": Column("KeyName", "key_name"),
     "launch-index": Column("AmiLaunchIndex", "launch_index"),
-    "launch-time": "LaunchTime",
     "monitoring-state": "Monitoring.State",
     "network-interface.availability-zone": "Placement.AvailabilityZone",
     **under("NetworkInterfaces[]", _OF_INTERFACES, prefix="network-interface."),
-    "private-dns-name": "PrivateDnsName",
-    "private-ip-address": "PrivateIpAddress",
     "reason": "StateTransitionReason",
-    "root-device-name": "RootDeviceName",
-    "root-device-type": "RootDeviceType",
-    "source-dest-check": "SourceDestCheck",
     "state-reason-code": "StateReason.Code",
     "state-reason-message": "StateReason.Message",
-    "subnet-id": "SubnetId",
     "tenancy": "Placement.Tenancy",
-    "virtualization-type": "VirtualizationType",
-    "vpc-id": "VpcId",
 }
 describe(
     Described(
@@ -148,16 +136,13 @@ describe(
             "enclave-options.enabled": Always(value=False),
             "hibernation-options.configured": Always(value=False),
             "network-interface.attachment.instance-id": _with_interfaces(lambda instance: instance["InstanceId"]),
-            "network-interface.network-card-index": _with_interfaces(lambda instance: 0),
+            "network-interface.attachment.network-card-index": _with_interfaces(lambda instance: 0),
             "network-interface.requester-managed": _with_interfaces(lambda instance: False),
-            **dict.fromkeys(
-                (
-                    *("capacity-reservation-id", "client-token", "host-id", "hypervisor", "iam-instance-profile.arn"),
-                    *("iam-instance-profile.id", "instance-lifecycle", "kernel-id", "outpost-arn"),
-                    *("placement-group-name", "placement-partition-number", "platform", "product-code"),
-                    *("product-code.type", "ramdisk-id", "requester-id", "spot-instance-request-id"),
-                ),
-                NOTHING,
+            **nothing(
+                "capacity-reservation-id client-token host-id hypervisor iam-instance-profile.arn "
+                "iam-instance-profile.id instance-lifecycle kernel-id outpost-arn placement-group-name "
+                "placement-partition-number platform product-code product-code.type ramdisk-id requester-id "
+                "spot-instance-request-id"
             ),
         },
     )

@@ -7,7 +7,7 @@ from portal.api.ec2 import names
 from portal.api.ec2.actions.images.shapes import image_shapes
 from portal.api.ec2.actions.instances import related as reading
 from portal.api.ec2.actions.instances import shapes, states
-from portal.api.ec2.describe import NOTHING, Column, Described, Narrowed, Shape, describe
+from portal.api.ec2.describe import NOTHING, Column, Described, Narrowed, Shape, describe, members
 from portal.api.ec2.registry import Call
 from provisioning.compute.models import Instance
 from provisioning.images.selectors import images_of_use
@@ -49,15 +49,12 @@ describe(
         shape=_shapes,
         order=reading.ORDER,
         filters={
-            "availability-zone": "AvailabilityZone",
+            **members("AvailabilityZone InstanceType LaunchTime ZoneId"),
             "image-allowed": "ImageMetadata.ImageAllowed",
             "instance-id": Column("InstanceId", "pk", names.INSTANCE),
             "instance-state-name": Narrowed("State.Name", states.condition, exact=True),
-            "instance-type": "InstanceType",
-            "launch-time": "LaunchTime",
             "owner-alias": NOTHING,
             "owner-id": Column("OwnerId", "project_id"),
-            "zone-id": "ZoneId",
         },
     )
 )

@@ -3,7 +3,7 @@
 from portal.api.ec2 import names, owned
 from portal.api.ec2.actions.interfaces.lookups import interface_rows
 from portal.api.ec2.actions.interfaces.shapes import shapes
-from portal.api.ec2.describe import Column, Described, describe, under
+from portal.api.ec2.describe import Column, Described, describe, members, under
 from provisioning.network import selectors
 from provisioning.network.records.owners import OF_THE_CLOUD
 
@@ -30,42 +30,26 @@ describe(
             ),
             **under(
                 "Association",
-                {
-                    "allocation-id": "AllocationId",
-                    "association-id": "AssociationId",
-                    "ip-owner-id": "IpOwnerId",
-                    "public-dns-name": "PublicDnsName",
-                    "public-ip": "PublicIp",
-                },
+                members("AllocationId AssociationId IpOwnerId PublicDnsName PublicIp"),
                 prefix="association.",
             ),
             **under(
                 "Attachment",
                 {
-                    "attach-time": "AttachTime",
-                    "attachment-id": "AttachmentId",
-                    "delete-on-termination": "DeleteOnTermination",
-                    "device-index": "DeviceIndex",
+                    **members("AttachTime AttachmentId DeleteOnTermination DeviceIndex InstanceOwnerId Status"),
                     "instance-id": Column("InstanceId", "device_id", names.INSTANCE),
-                    "instance-owner-id": "InstanceOwnerId",
-                    "status": "Status",
                 },
                 prefix="attachment.",
             ),
-            "availability-zone": "AvailabilityZone",
+            **members("AvailabilityZone InterfaceType PrivateDnsName RequesterManaged SourceDestCheck Status"),
             "description": Column("Description", "description"),
             "group-id": Column("Groups[].GroupId", "security_groups__pk", names.GROUP),
             "group-name": "Groups[].GroupName",
-            "interface-type": "InterfaceType",
             "ipv6-addresses.ipv6-address": Column("Ipv6Addresses[].Ipv6Address", "fixed_ips__address"),
             "mac-address": Column("MacAddress", "mac_address"),
             "network-interface-id": Column("NetworkInterfaceId", "pk", names.INTERFACE),
             "owner-id": Column("OwnerId", "project_id"),
-            "private-dns-name": "PrivateDnsName",
             "private-ip-address": Column("PrivateIpAddress", "fixed_ips__address"),
-            "requester-managed": "RequesterManaged",
-            "source-dest-check": "SourceDestCheck",
-            "status": "Status",
             "subnet-id": Column("SubnetId", "fixed_ips__subnet_id", names.SUBNET),
             "vpc-id": Column("VpcId", "network_id", names.VPC),
         },

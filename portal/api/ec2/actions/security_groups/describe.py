@@ -8,7 +8,7 @@ from portal.api.ec2 import names, owned
 from portal.api.ec2.actions.security_groups.lookups import no_such_name
 from portal.api.ec2.actions.security_groups.permissions import OfGroup, granted
 from portal.api.ec2.actions.security_groups.shapes import group_shapes, rule_shapes
-from portal.api.ec2.describe import Column, Described, Filter, Shape, describe, under
+from portal.api.ec2.describe import Column, Described, Filter, Shape, describe, members, under
 from portal.api.ec2.registry import Call
 from provisioning.ec2 import ids
 from provisioning.network import selectors, services
@@ -56,13 +56,12 @@ def _add_vpcs(call: Call, shapes: Sequence[Shape]) -> None:
 
 _OF_PERMISSIONS: dict[str, Filter] = {
     "cidr": "IpRanges[].CidrIp",
-    "from-port": "FromPort",
+    **members("FromPort ToPort"),
     "group-id": "UserIdGroupPairs[].GroupId",
     "group-name": "UserIdGroupPairs[].GroupName",
     "ipv6-cidr": "Ipv6Ranges[].CidrIpv6",
     "prefix-list-id": "PrefixListIds[].PrefixListId",
     "protocol": "IpProtocol",
-    "to-port": "ToPort",
     "user-id": "UserIdGroupPairs[].UserId",
 }
 describe(

@@ -5,7 +5,7 @@ from typing import Any
 from portal.api.ec2 import names
 from portal.api.ec2.actions.volumes import shapes, states
 from portal.api.ec2.actions.volumes.found import volume_of, volumes_of
-from portal.api.ec2.describe import NOTHING, Always, Column, Described, Narrowed, describe, under
+from portal.api.ec2.describe import NOTHING, Always, Column, Described, Narrowed, describe, members, under
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.registry import Call, action
 from provisioning.ec2 import ids
@@ -25,9 +25,7 @@ describe(
             **under(
                 "Attachments[]",
                 {
-                    "attach-time": "AttachTime",
-                    "delete-on-termination": "DeleteOnTermination",
-                    "device": "Device",
+                    **members("AttachTime DeleteOnTermination Device"),
                     "instance-id": Column("InstanceId", "attachments__instance_id", names.INSTANCE),
                     "status": "State",
                 },
@@ -35,17 +33,14 @@ describe(
             ),
             "availability-zone": Column("AvailabilityZone", "availability_zone"),
             "availability-zone-id": Column("AvailabilityZoneId", "availability_zone"),
-            "create-time": "CreateTime",
-            "encrypted": "Encrypted",
+            **members("CreateTime Encrypted MultiAttachEnabled VolumeType"),
             "fast-restored": Always(value=False),
-            "multi-attach-enabled": "MultiAttachEnabled",
             "operator.managed": Always(value=False),
             "operator.principal": NOTHING,
             "size": Column("Size", "size_gb"),
             "snapshot-id": Column("SnapshotId", "source_snapshot_id", names.SNAPSHOT),
             "status": Narrowed("State", states.condition),
             "volume-id": Column("VolumeId", "pk", names.VOLUME),
-            "volume-type": "VolumeType",
         },
     )
 )

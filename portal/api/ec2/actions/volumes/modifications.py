@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from portal.api.ec2 import names
 from portal.api.ec2.actions.volumes.found import volume_of, volumes_of
 from portal.api.ec2.actions.volumes.shapes import NO_TYPE
-from portal.api.ec2.describe import NOTHING, Column, Described, describe
+from portal.api.ec2.describe import NOTHING, Column, Described, describe, members
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
@@ -109,15 +109,12 @@ describe(
         shape=lambda call, volumes: _shapes(volumes),
         tags=None,
         filters={
-            "modification-state": "ModificationState",
+            **members("ModificationState OriginalVolumeType StartTime TargetVolumeType"),
             "original-iops": NOTHING,
             "original-size": Column("OriginalSize", "modification__original_size_gb"),
-            "original-volume-type": "OriginalVolumeType",
             "originalMultiAttachEnabled": "OriginalMultiAttachEnabled",
-            "start-time": "StartTime",
             "target-iops": NOTHING,
             "target-size": Column("TargetSize", "modification__target_size_gb"),
-            "target-volume-type": "TargetVolumeType",
             "targetMultiAttachEnabled": "TargetMultiAttachEnabled",
             "volume-id": Column("VolumeId", "pk", names.VOLUME),
         },

@@ -7,7 +7,7 @@ from django.db.models import Q
 from portal.api.ec2 import names, owned, tags
 from portal.api.ec2.actions.volumes import shapes
 from portal.api.ec2.actions.volumes.found import snapshot_of, volume_of
-from portal.api.ec2.describe import NOTHING, Column, Described, describe
+from portal.api.ec2.describe import NOTHING, Column, Described, describe, members
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
 from provisioning.compute.launch.registered_images import images_naming
@@ -75,14 +75,11 @@ describe(
         shape=lambda call, snapshots: shapes.snapshot_shapes(snapshots),
         filters={
             "description": Column("Description", "description"),
-            "encrypted": "Encrypted",
+            **members("Encrypted Progress StartTime StorageTier"),
             "owner-alias": NOTHING,
             "owner-id": Column("OwnerId", "project_id"),
-            "progress": "Progress",
             "snapshot-id": Column("SnapshotId", "pk", KIND),
-            "start-time": "StartTime",
             "status": "State",
-            "storage-tier": "StorageTier",
             "transfer-type": NOTHING,
             "volume-id": Column("VolumeId", "volume_id", names.VOLUME),
             "volume-size": Column("VolumeSize", "size_gb"),

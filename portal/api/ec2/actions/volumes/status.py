@@ -8,7 +8,7 @@ from django.utils import timezone
 from portal.api.ec2 import names
 from portal.api.ec2.actions.volumes import states
 from portal.api.ec2.actions.volumes.found import volumes_of
-from portal.api.ec2.describe import NOTHING, Column, Described, describe
+from portal.api.ec2.describe import Column, Described, describe, nothing
 from provisioning.ec2 import ids
 from provisioning.volumes.models import Volume
 from provisioning.volumes.selectors.pools import is_up
@@ -65,13 +65,10 @@ describe(
             "volume-status.status": "VolumeStatus.Status",
             "volume-status.details-name": "VolumeStatus.Details[].Name",
             "volume-status.details-status": "VolumeStatus.Details[].Status",
-            **dict.fromkeys(
-                (
-                    *("action.code", "action.description", "action.event-id"),
-                    *("attachment-status.instance-id", "attachment-status.io-performance"),
-                    *("event.description", "event.event-id", "event.event-type", "event.not-after", "event.not-before"),
-                ),
-                NOTHING,
+            **nothing(
+                "action.code action.description action.event-id attachment-status.instance-id "
+                "attachment-status.io-performance event.description event.event-id event.event-type event.not-after "
+                "event.not-before"
             ),
         },
     )
