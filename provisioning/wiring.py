@@ -66,7 +66,6 @@ import provisioning.metadefs.ownership
 import provisioning.network.delivery.handlers
 import provisioning.network.delivery.jobs
 import provisioning.network.delivery.restored
-import provisioning.network.ec2_kinds
 import provisioning.network.records.guest_ports
 import provisioning.network.upkeep
 import provisioning.network.wiring.holdings
@@ -222,12 +221,12 @@ def _retention() -> None:
 def _ec2() -> None:
     provisioning.ec2.kinds.KINDS.connect(
         *provisioning.images.ownership.EC2_KINDS,
-        *provisioning.network.ec2_kinds.KINDS,
+        *provisioning.network.wiring.ownership.EC2_KINDS,
         *provisioning.volumes.wiring.ownership.EC2_KINDS,
         *provisioning.compute.records.ownership.EC2_KINDS,
     )
     provisioning.ec2.given.OWNERS.connect(
-        *provisioning.network.ec2_kinds.WITH_VALUES,
+        *provisioning.network.wiring.ownership.WITH_EC2_VALUES,
         *provisioning.volumes.wiring.ownership.WITH_EC2_VALUES,
         *provisioning.compute.records.ownership.WITH_EC2_VALUES,
     )

@@ -1,5 +1,6 @@
-"""Networking resources that projects own."""
+"""Networking resources that projects own, and those with EC2 ids."""
 
+from provisioning.ec2.kinds import Kind
 from provisioning.identity.project_resources import Ids, Owned
 from provisioning.network.models import (
     AddressGroup,
@@ -11,6 +12,7 @@ from provisioning.network.models import (
     RbacPolicy,
     Router,
     SecurityGroup,
+    SecurityGroupRule,
     Subnet,
     SubnetPool,
 )
@@ -51,6 +53,22 @@ def _remove_gateways(project_ids: Ids) -> None:
     InternetGateway.objects.filter(project_id__in=project_ids).delete()
 
 
+EC2_KINDS = (
+    Kind("vpc", "vpc", Network),
+    Kind("acl", "network-acl", Network),
+    Kind("subnet", "subnet", Subnet),
+    Kind("rtb", "route-table", Router),
+    Kind("rtbassoc", "", Subnet, (Network,)),
+    Kind("igw", "internet-gateway", InternetGateway, (Router,)),
+    Kind("eni", "network-interface", Port),
+    Kind("eni-attach", "", Port),
+    Kind("sg", "security-group", SecurityGroup),
+    Kind("sgr", "security-group-rule", SecurityGroupRule),
+    Kind("pl", "prefix-list", AddressGroup),
+    Kind("eipalloc", "elastic-ip", FloatingIP),
+    Kind("eipassoc", "", FloatingIP),
+)
+WITH_EC2_VALUES = (InternetGateway,)
 OF_PROJECTS = (
     Owned("networks", count=lambda ids: Network.objects.filter(project_id__in=ids).count()),
     Owned("subnets", count=_subnets),
