@@ -9,6 +9,7 @@ from botocore.exceptions import ClientError
 from django.conf import settings
 
 from provisioning.compute.models import Flavor
+from provisioning.hosts.models import Host
 from tests.ec2_api.conftest import code_of
 from tests.support.clouds import Cloud
 
@@ -58,6 +59,16 @@ def test_types_are_offered_in_the_region_and_in_each_zone(alice: Any, cloud: Clo
     assert offered["InstanceTypeOfferings"] == [
         {"InstanceType": cloud.small.name, "LocationType": "availability-zone", "Location": "nova"}
     ]
+
+
+def test_pages_of_offers_have_each_type_in_each_zone_once(alice: Any, cloud: Cloud) -> None:
+    Host.objects.create(name="m1", hypervisor_hostname="m1", availability_zone="moon")
+    zones = {"LocationType": "availability-zone", "PaginationConfig": {"PageSize": 2}}
+    pages = list(alice.get_paginator("describe_instance_type_offerings").paginate(**zones))
+    seen = [(each["InstanceType"], each["Location"]) for page in pages for each in page["InstanceTypeOfferings"]]
+    names = Flavor.objects.filter(is_public=True).values_list("name", flat=True)
+    assert sorted(seen) == sorted((name, zone) for name in names for zone in ("moon", "nova"))
+    assert all(len(page["InstanceTypeOfferings"]) == 2 for page in pages[:-1])
 
 
 def test_account_attributes_are_the_limits(alice: Any) -> None:

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import QuerySet, Value
 
 from portal.api.ec2 import names
-from portal.api.ec2.describe import NOTHING, Column, Described, Listed, Shape, describe
+from portal.api.ec2.describe import NOTHING, Column, Described, Listed, Shape, describe, members
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
@@ -19,6 +19,7 @@ from provisioning.quotas import selectors as quotas
 ALIAS = "ec2:alias"
 """Extra spec with comma-separated aliases of a flavor (``t2.micro,t3.micro``)."""
 NO_OPT_IN = "opt-in-not-required"
+REGION = "region"
 
 
 def _regions(call: Call) -> list[Shape]:
@@ -74,14 +75,7 @@ describe(
         paged=False,
         items=_zones,
         filters={
-            "zone-name": "ZoneName",
-            "zone-id": "ZoneId",
-            "state": "State",
-            "region-name": "RegionName",
-            "group-name": "GroupName",
-            "group-long-name": "GroupLongName",
-            "zone-type": "ZoneType",
-            "opt-in-status": "OptInStatus",
+            **members("ZoneName ZoneId State RegionName GroupName GroupLongName ZoneType OptInStatus"),
             "message": NOTHING,
         },
     )
@@ -162,13 +156,10 @@ describe(
         tags=None,
         filters={
             "instance-type": Column("InstanceType", "name"),
-            "current-generation": "CurrentGeneration",
-            "free-tier-eligible": "FreeTierEligible",
-            "bare-metal": "BareMetal",
-            "hibernation-supported": "HibernationSupported",
-            "burstable-performance-supported": "BurstablePerformanceSupported",
-            "dedicated-hosts-supported": "DedicatedHostsSupported",
-            "instance-storage-supported": "InstanceStorageSupported",
+            **members(
+                "CurrentGeneration FreeTierEligible BareMetal HibernationSupported BurstablePerformanceSupported "
+                "DedicatedHostsSupported InstanceStorageSupported"
+            ),
             "instance-storage-info.total-size-in-gb": "InstanceStorageInfo.TotalSizeInGB",
             "memory-info.size-in-mib": Column("MemoryInfo.SizeInMiB", "memory_mb"),
             "vcpu-info.default-vcpus": Column("VCpuInfo.DefaultVCpus", "vcpus"),
@@ -182,28 +173,32 @@ describe(
 )
 
 
-def _offerings(call: Call) -> list[Shape]:
-    """Return the flavors by location: the region, or every zone. All zones have the same flavors."""
-    where = call.get("LocationType", "region")
-    if where not in {"region", "availability-zone", "availability-zone-id"}:
+def _offered(call: Call) -> tuple[QuerySet[Any], ...]:
+    """Return the flavors at each location: the region, or every zone. All zones have the same flavors."""
+    where = call.get("LocationType", REGION)
+    if where not in {REGION, "availability-zone", "availability-zone-id"}:
         raise errors.invalid_value("LocationType", where)
-    places = [call.region] if where == "region" else hosts.availability_zones()
-    return [
-        {"InstanceType": flavor.name, "LocationType": where, "Location": place}
-        for flavor in compute.flavors_for(call.context)
-        for place in places
-    ]
+    places = [call.region] if where == REGION else hosts.availability_zones()
+    flavors = compute.visible_flavors(call.context)
+    return tuple(
+        flavors.annotate(number=Value(number), place=Value(place), places=Value(where))
+        for number, place in enumerate(places)
+    )
 
 
 describe(
-    Listed(
+    Described(
         action="DescribeInstanceTypeOfferings",
         rule="os_compute_api:os-availability-zone:list",
         member="InstanceTypeOfferings",
         takes="LocationType",
-        items=_offerings,
-        order=("InstanceType", "Location"),
-        filters={"instance-type": "InstanceType", "location": "Location"},
+        rows=_offered,
+        shape=lambda call, flavors: [
+            {"InstanceType": flavor.name, "LocationType": flavor.places, "Location": flavor.place} for flavor in flavors
+        ],
+        order=("number", "name"),
+        tags=None,
+        filters={"instance-type": Column("InstanceType", "name"), "location": "Location"},
     )
 )
 

@@ -9,6 +9,8 @@ import binascii
 import json
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from heapq import merge
+from itertools import islice
 from typing import Any, TypeVar
 
 from django.core.exceptions import ValidationError
@@ -51,13 +53,16 @@ def read(
 ) -> list[Any]:
     """Return the next rows of all sources after a sort key, at most ``size``.
 
-    The columns of the order must not be texts if there are several sources.
+    The database orders the rows of a source. Rows of several sources must be told apart by columns that are no texts,
+    whose order depends on the database.
     """
-    rows: list[Any] = []
+    parts = []
     for source in sources:
-        left = source.filter(_behind(source.model, order, behind)) if behind else source
-        rows += left.order_by(*order)[:size]
-    return sorted(rows, key=lambda row: place_of(row, order))[:size] if len(sources) > 1 else rows
+        left = source.filter(_behind(source, order, behind)) if behind else source
+        parts.append(left.order_by(*order)[:size])
+    if len(parts) == 1:
+        return list(parts[0])
+    return list(islice(merge(*parts, key=lambda row: place_of(row, order)), size))
 
 
 def place_of(row: Model, order: Sequence[str]) -> Place:
@@ -70,7 +75,7 @@ def written(place: Place) -> str:
     return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
 
 
-def _behind(model: type[Model], order: Sequence[str], place: Place) -> Q:
+def _behind(rows: QuerySet[Any], order: Sequence[str], place: Place) -> Q:
     """Return the condition for rows after a sort key."""
     wrong = errors.invalid_value("nextToken", json.dumps(place))
     if len(place) != len(order):
@@ -78,7 +83,8 @@ def _behind(model: type[Model], order: Sequence[str], place: Place) -> Q:
     found, same = Q(pk__in=[]), Q()
     for name, text in zip(order, place, strict=True):
         try:
-            field: Any = model._meta.get_field(name)
+            computed = rows.query.annotations.get(name)
+            field: Any = computed.output_field if computed is not None else rows.model._meta.get_field(name)
             value = field.to_python(text)
         except ValidationError as error:
             raise wrong from error

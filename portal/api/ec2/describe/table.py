@@ -65,16 +65,16 @@ class Table(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Listed(Table):
-    """A Describe action whose few items are no rows of the database."""
+    """A Describe action whose few items are no rows of the database; they are one page."""
 
     items: Callable[[Call], Sequence[Shape]]
-    order: Sequence[str] = ()
-    """The members by which pages are ordered."""
 
     def listed(self, call: Call) -> tuple[list[Shape], str | None]:
         wanted = Filters(self.filters).asked(call.get("Filters", [])) if self.filters else []
         items = [item for item in self.items(call) if all(each.holds(item) for each in wanted)]
-        return page(call, items, lambda item: tuple(item[name] for name in self.order)) if self.paged else (items, None)
+        if self.paged:
+            asked(call)
+        return items, None
 
     def source(self) -> Callable[..., object]:
         return self.items
