@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -84,6 +84,17 @@ def resources(kind: Kind, given: Sequence[str]) -> dict[str, uuid.UUID]:
     if missing:
         raise not_found(kind, missing)
     return {each: found[each] for each in given}
+
+
+Known = Mapping[Kind, Mapping[uuid.UUID, str]]
+"""Kind → resource → EC2 id."""
+
+
+def known(wanted: Mapping[Kind, Iterable[uuid.UUID | None]]) -> Known:
+    """Return the EC2 ids of resources of several kinds, in one query."""
+    keys = {kind: [each for each in resources if each is not None] for kind, resources in wanted.items()}
+    found = ids.ids_of_all({kind.prefix: each for kind, each in keys.items()})
+    return {kind: found[kind.prefix] for kind in wanted}
 
 
 def resource(kind: Kind, given: str) -> uuid.UUID:

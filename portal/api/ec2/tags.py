@@ -10,15 +10,18 @@ from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call
 from provisioning.ec2 import tags
 
+Shapes = list[dict[str, str]]
 
-def shape(found: Mapping[str, str]) -> list[dict[str, str]]:
+
+def shape(found: Mapping[str, str]) -> Shapes:
     """Return the representation of tags."""
     return [{"Key": key, "Value": value} for key, value in sorted(found.items())]
 
 
-def of_shape(found: Mapping[str, Any]) -> dict[str, str]:
-    """Return the tags in a representation, for filters."""
-    return {each["Key"]: each["Value"] for each in found["Tags"]}
+def shapes(kind: Kind, resources: Collection[uuid.UUID]) -> dict[uuid.UUID, Shapes]:
+    """Return resource → the representation of its tags, in one query."""
+    found = tags.tags_of(kind.prefix, resources) if resources else {}
+    return {resource: shape(found.get(resource, {})) for resource in resources}
 
 
 def of_request(given: Iterable[Mapping[str, Any]]) -> dict[str, str]:

@@ -8,12 +8,11 @@ from django.db.models import Q, QuerySet
 
 from portal.api.ec2 import names, owned, tags
 from portal.api.ec2.actions.instances.related import wanted as wanted_instances
-from portal.api.ec2.describe import Column, Described, Shape, describe
+from portal.api.ec2.describe import Column, Described, Shape, describe, members
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
 from provisioning.ec2 import ids
-from provisioning.ec2 import tags as tag_records
 from provisioning.identity import policy
 from provisioning.network import selectors, services
 from provisioning.network.errors import OutOfAddressesError
@@ -198,34 +197,34 @@ def _no_such_address(address: str) -> Ec2Error:
 def _shapes(call: Call, every: Sequence[FloatingIP]) -> list[Shape]:
     keys = [floating.id for floating in every]
     ports = [floating.fixed_port for floating in every if floating.fixed_port is not None]
-    known = ids.ids_of_all(
+    known = names.known(
         {
-            names.ADDRESS.prefix: keys,
-            names.ASSOCIATION.prefix: [floating.id for floating in every if floating.fixed_port is not None],
-            names.INTERFACE.prefix: [port.id for port in ports],
-            names.INSTANCE.prefix: [key for port in ports if (key := _instance_of(port))],
+            names.ADDRESS: keys,
+            names.ASSOCIATION: [floating.id for floating in every if floating.fixed_port is not None],
+            names.INTERFACE: [port.id for port in ports],
+            names.INSTANCE: [_instance_of(port) for port in ports],
         }
     )
-    tagged = tag_records.tags_of(names.ADDRESS.prefix, keys)
+    tagged = tags.shapes(names.ADDRESS, keys)
     shapes = []
     for floating in every:
         shape: Shape = {
             "PublicIp": floating.address,
-            "AllocationId": known[names.ADDRESS.prefix][floating.id],
+            "AllocationId": known[names.ADDRESS][floating.id],
             "PublicIpv4Pool": floating.network.name,
             "NetworkBorderGroup": call.region,
             "Domain": DOMAIN,
-            "Tags": tags.shape(tagged.get(floating.id, {})),
+            "Tags": tagged[floating.id],
         }
         port = floating.fixed_port
         if port is not None:
             instance = _instance_of(port)
             shape |= {
-                "AssociationId": known[names.ASSOCIATION.prefix][floating.id],
-                "NetworkInterfaceId": known[names.INTERFACE.prefix][port.id],
+                "AssociationId": known[names.ASSOCIATION][floating.id],
+                "NetworkInterfaceId": known[names.INTERFACE][port.id],
                 "NetworkInterfaceOwnerId": port.project_id.hex,
                 "PrivateIpAddress": floating.fixed_address,
-                "InstanceId": known[names.INSTANCE.prefix][instance] if instance else None,
+                "InstanceId": known[names.INSTANCE][instance] if instance else None,
             }
         shapes.append(shape)
     return shapes
@@ -248,10 +247,8 @@ describe(
         shape=_shapes,
         filters={
             "allocation-id": Column("AllocationId", "pk", names.ADDRESS),
-            "association-id": "AssociationId",
-            "domain": "Domain",
+            **members("AssociationId Domain NetworkBorderGroup"),
             "instance-id": Column("InstanceId", "fixed_port__device_id", names.INSTANCE),
-            "network-border-group": "NetworkBorderGroup",
             "network-interface-id": Column("NetworkInterfaceId", "fixed_port_id", names.INTERFACE),
             "network-interface-owner-id": Column("NetworkInterfaceOwnerId", "fixed_port__project_id"),
             "private-ip-address": Column("PrivateIpAddress", "fixed_address"),

@@ -24,7 +24,6 @@ from provisioning.compute import selectors as compute
 from provisioning.compute.models import KeyPair
 from provisioning.compute.services.key_pairs import create_key_pair, delete_key_pair
 from provisioning.ec2 import ids
-from provisioning.ec2 import tags as tag_records
 
 KIND = names.KEY_PAIR
 TAKEN = "InvalidKeyPair.Duplicate"
@@ -86,7 +85,7 @@ def _no_such_name(name: str) -> Ec2Error:
 
 def _shapes(call: Call, pairs: Sequence[KeyPair]) -> list[Shape]:
     resources = [names.key_of(pair) for pair in pairs]
-    known, tagged = ids.ids_of(KIND.prefix, resources), tag_records.tags_of(KIND.prefix, resources)
+    known, tagged = ids.ids_of(KIND.prefix, resources), tags.shapes(KIND, resources)
     return [
         {
             "KeyName": pair.name,
@@ -95,7 +94,7 @@ def _shapes(call: Call, pairs: Sequence[KeyPair]) -> list[Shape]:
             "KeyFingerprint": _fingerprint(pair),
             "CreateTime": pair.created_at,
             "PublicKey": pair.public_key if call.get("IncludePublicKey", False) else None,
-            "Tags": tags.shape(tagged.get(key, {})),
+            "Tags": tagged[key],
         }
         for pair, key in zip(pairs, resources, strict=True)
     ]

@@ -13,8 +13,6 @@ from provisioning.compute.disks.snapshot_images import SNAPSHOT
 from provisioning.compute.flavors.sizes import GIB
 from provisioning.compute.launch.registered_images import disks_named_by, snapshots_of
 from provisioning.compute.launch.request import DiskRequest
-from provisioning.ec2 import ids
-from provisioning.ec2.tags import tags_of
 from provisioning.images.models import Image
 from provisioning.volumes.models import Snapshot
 from provisioning.volumes.states import SnapshotStatus
@@ -37,26 +35,25 @@ _STATES = {
 class Related:
     """Records that images refer to, fetched with a constant number of queries."""
 
-    ids: Mapping[uuid.UUID, str]
-    """Image → its EC2 id."""
+    ids: names.Known
     snapshots: Mapping[uuid.UUID, Snapshot] = field(default_factory=dict)
     """Snapshots of the caller's project."""
-    snapshot_ids: Mapping[uuid.UUID, str] = field(default_factory=dict)
-    instances: Mapping[uuid.UUID, str] = field(default_factory=dict)
-    tags: Mapping[uuid.UUID, Mapping[str, str]] = field(default_factory=dict)
+    tags: Mapping[uuid.UUID, Sequence[Mapping[str, str]]] = field(default_factory=dict)
 
 
 def related(call: Call, images: Sequence[Image]) -> Related:
     """Fetch the related records of these images; tags, snapshots and instances only for the project's own."""
     own = [image for image in images if image.project_id == call.project_id]
     snapshots = snapshots_of(call.context, own)
-    servers = {key for image in own if (key := _server_of(image)) is not None}
+    known = {
+        names.IMAGE: [image.id for image in images],
+        names.SNAPSHOT: snapshots,
+        names.INSTANCE: [_server_of(image) for image in own],
+    }
     return Related(
-        ids=ids.ids_of(names.IMAGE.prefix, [image.id for image in images]),
+        ids=names.known(known),
         snapshots=snapshots,
-        snapshot_ids=ids.ids_of(names.SNAPSHOT.prefix, snapshots),
-        instances=ids.ids_of(names.INSTANCE.prefix, servers),
-        tags=tags_of(names.IMAGE.prefix, [image.id for image in own]) if own else {},
+        tags=tags.shapes(names.IMAGE, [image.id for image in own]),
     )
 
 
@@ -79,7 +76,7 @@ def image_shape(call: Call, image: Image, related: Related) -> dict[str, Any]:
     server, properties = _server_of(image), image.properties
     windows = str(properties.get("os_type", "")).lower() == "windows"
     return {
-        "ImageId": related.ids[image.id],
+        "ImageId": related.ids[names.IMAGE][image.id],
         "ImageLocation": f"{image.project_id.hex}/{image.name}",
         "ImageType": _KINDS.get(image.disk_format or "", "machine"),
         "Name": image.name,
@@ -97,9 +94,9 @@ def image_shape(call: Call, image: Image, related: Related) -> dict[str, Any]:
         "BlockDeviceMappings": mappings(image, disks, related),
         "VirtualizationType": "hvm",
         "ProductCodes": [],
-        "SourceInstanceId": related.instances.get(server) if server else None,
+        "SourceInstanceId": related.ids[names.INSTANCE].get(server) if server else None,
         "DeregistrationProtection": protection_of(image),
-        "Tags": tags.shape(related.tags.get(image.id, {})),
+        "Tags": related.tags.get(image.id, []),
     }
 
 
@@ -137,7 +134,7 @@ def mappings(image: Image, disks: Sequence[DiskRequest], related: Related) -> li
     for disk in disks:
         snapshot = related.snapshots.get(read_id(disk.source_id) or uuid.UUID(int=0))
         volume = {
-            "SnapshotId": related.snapshot_ids[snapshot.id] if snapshot else None,
+            "SnapshotId": related.ids[names.SNAPSHOT][snapshot.id] if snapshot else None,
             "VolumeSize": disk.size or (snapshot.size_gb if snapshot else None),
             "VolumeType": disk.volume_type or None,
             "DeleteOnTermination": disk.delete_on_termination,

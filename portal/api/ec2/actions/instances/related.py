@@ -9,16 +9,15 @@ from typing import Any
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from portal.api.ec2 import names, owned
+from portal.api.ec2 import names, owned, tags
 from portal.api.ec2.registry import Call
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors
 from provisioning.compute.models import BlockDevice, Instance, InstanceFault
 from provisioning.compute.selectors.block_devices import volumes_shown
-from provisioning.ec2 import given, ids
+from provisioning.ec2 import given
 from provisioning.ec2.metadata_options import options_of
 from provisioning.ec2.models import MetadataOptions
-from provisioning.ec2.tags import tags_of
 from provisioning.network import selectors as network
 from provisioning.network.selectors import GuestInterface
 
@@ -32,21 +31,12 @@ ORDER = ("created_at", "reservation_id", "launch_index", "id")
 class Related:
     """Records that instances refer to, fetched with a constant number of queries."""
 
-    ids: Mapping[uuid.UUID, str]
-    """Instance → its EC2 id."""
-    images: Mapping[uuid.UUID, str] = field(default_factory=dict)
+    ids: names.Known
     interfaces: Mapping[uuid.UUID, Sequence[GuestInterface]] = field(default_factory=dict)
     """Instance → its interfaces."""
-    port_ids: Mapping[uuid.UUID, str] = field(default_factory=dict)
-    attachments: Mapping[uuid.UUID, str] = field(default_factory=dict)
-    """Port → the id of its attachment."""
-    networks: Mapping[uuid.UUID, str] = field(default_factory=dict)
-    subnets: Mapping[uuid.UUID, str] = field(default_factory=dict)
-    groups: Mapping[uuid.UUID, str] = field(default_factory=dict)
     volumes: Mapping[uuid.UUID, Sequence[BlockDevice]] = field(default_factory=dict)
     """Instance → its volumes."""
-    volume_ids: Mapping[uuid.UUID, str] = field(default_factory=dict)
-    tags: Mapping[uuid.UUID, Mapping[str, str]] = field(default_factory=dict)
+    tags: Mapping[uuid.UUID, Sequence[Mapping[str, str]]] = field(default_factory=dict)
     faults: Mapping[uuid.UUID, InstanceFault] = field(default_factory=dict)
     metadata_options: Mapping[uuid.UUID, MetadataOptions] = field(default_factory=dict)
     given: Mapping[uuid.UUID, Mapping[str, Any]] = field(default_factory=dict)
@@ -73,34 +63,27 @@ def related(instances: Sequence[Instance]) -> Related:
     ports = [interface.port_id for interface in every]
     devices = [device for each in volumes.values() for device in each]
     asked = given.values_of([*keys, *(device.id for device in devices)])
-    known = ids.ids_of_all(
+    known = names.known(
         {
-            names.INSTANCE.prefix: keys,
-            names.IMAGE.prefix: [
-                *(instance.image_id for instance in instances if instance.image_id),
+            names.INSTANCE: keys,
+            names.IMAGE: [
+                *(instance.image_id for instance in instances),
                 *(uuid.UUID(each[given.IMAGE]) for each in asked.values() if given.IMAGE in each),
                 *(device.source_id for device in devices if device.source_type == "image" and device.source_id),
             ],
-            names.INTERFACE.prefix: ports,
-            names.ATTACHMENT.prefix: ports,
-            names.VPC.prefix: [interface.network_id for interface in every],
-            names.SUBNET.prefix: [address.subnet_id for interface in every for address in interface.addresses],
-            names.GROUP.prefix: [group for interface in every for group in interface.groups],
-            names.VOLUME.prefix: [device.volume_id for device in devices if device.volume_id],
+            names.INTERFACE: ports,
+            names.ATTACHMENT: ports,
+            names.VPC: [interface.network_id for interface in every],
+            names.SUBNET: [address.subnet_id for interface in every for address in interface.addresses],
+            names.GROUP: [group for interface in every for group in interface.groups],
+            names.VOLUME: [device.volume_id for device in devices],
         }
     )
     return Related(
-        ids=known[names.INSTANCE.prefix],
-        images=known[names.IMAGE.prefix],
+        ids=known,
         interfaces=interfaces,
-        port_ids=known[names.INTERFACE.prefix],
-        attachments=known[names.ATTACHMENT.prefix],
-        networks=known[names.VPC.prefix],
-        subnets=known[names.SUBNET.prefix],
-        groups=known[names.GROUP.prefix],
         volumes=volumes,
-        volume_ids=known[names.VOLUME.prefix],
-        tags=tags_of(names.INSTANCE.prefix, keys),
+        tags=tags.shapes(names.INSTANCE, keys),
         faults=selectors.fault_of(instances),
         metadata_options=options_of(keys),
         given=asked,

@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from portal.api.ec2 import tags
+from portal.api.ec2 import names
 from portal.api.ec2.actions.instances import states
 from portal.api.ec2.actions.instances.metadata_options import shape as options_shape
 from portal.api.ec2.actions.instances.related import Related
@@ -33,8 +33,8 @@ def instance_shape(instance: Instance, related: Related) -> dict[str, Any]:
     interfaces = related.interfaces.get(instance.id, ())
     state, image = states.name_of(instance), image_of(instance, related)
     shape: dict[str, Any] = {
-        "InstanceId": related.ids[instance.id],
-        "ImageId": related.images.get(image, "") if image else "",
+        "InstanceId": related.ids[names.INSTANCE][instance.id],
+        "ImageId": related.ids[names.IMAGE].get(image, "") if image else "",
         "State": states.shape(state),
         "InstanceType": type_of(instance, related),
         "KeyName": instance.key_name,
@@ -52,7 +52,7 @@ def instance_shape(instance: Instance, related: Related) -> dict[str, Any]:
         "PrivateDnsName": instance.hostname,
         "PublicDnsName": "",
         "StateTransitionReason": "",
-        "Tags": tags.shape(related.tags.get(instance.id, {})),
+        "Tags": related.tags[instance.id],
         "SecurityGroups": _groups(interfaces, related),
         "NetworkInterfaces": [_interface(each, related) for each in interfaces],
         "MetadataOptions": options_shape(related.metadata_options.get(instance.id)),
@@ -106,7 +106,7 @@ def block_devices(instance: Instance, related: Related) -> list[dict[str, Any]]:
         {
             "DeviceName": device_name(device, related),
             "Ebs": {
-                "VolumeId": related.volume_ids[device.volume_id],
+                "VolumeId": related.ids[names.VOLUME][device.volume_id],
                 "Status": "detaching" if device.leaving else "attached" if device.plugged else "attaching",
                 "AttachTime": device.created_at,
                 "DeleteOnTermination": device.delete_on_termination,
@@ -124,7 +124,7 @@ def _boots_from_volume(instance: Instance, related: Related) -> bool:
 def _groups(interfaces: Sequence[GuestInterface], related: Related) -> list[dict[str, Any]]:
     found = {key: name for interface in interfaces for key, name in interface.groups.items()}
     return [
-        {"GroupId": related.groups[key], "GroupName": name}
+        {"GroupId": related.ids[names.GROUP][key], "GroupName": name}
         for key, name in sorted(found.items(), key=lambda each: each[1])
     ]
 
@@ -134,12 +134,12 @@ def _add_addresses(shape: dict[str, Any], interfaces: Sequence[GuestInterface], 
     if not interfaces:
         return
     first = interfaces[0]
-    shape["VpcId"] = related.networks[first.network_id]
+    shape["VpcId"] = related.ids[names.VPC][first.network_id]
     ipv4, ipv6 = _of_version(first, 4), _of_version(first, 6)
     if ipv4:
-        shape |= {"PrivateIpAddress": ipv4[0].address, "SubnetId": related.subnets[ipv4[0].subnet_id]}
+        shape |= {"PrivateIpAddress": ipv4[0].address, "SubnetId": related.ids[names.SUBNET][ipv4[0].subnet_id]}
     elif first.addresses:
-        shape["SubnetId"] = related.subnets[first.addresses[0].subnet_id]
+        shape["SubnetId"] = related.ids[names.SUBNET][first.addresses[0].subnet_id]
     if ipv6:
         shape["Ipv6Address"] = ipv6[0].address
     public = next((each.floating for interface in interfaces for each in interface.addresses if each.floating), None)
@@ -154,9 +154,9 @@ def _of_version(interface: GuestInterface, version: int) -> list[GuestAddress]:
 def _interface(interface: GuestInterface, related: Related) -> dict[str, Any]:
     addresses, ipv4 = interface.addresses, _of_version(interface, 4)
     shape: dict[str, Any] = {
-        "NetworkInterfaceId": related.port_ids[interface.port_id],
-        "VpcId": related.networks[interface.network_id],
-        "SubnetId": related.subnets[addresses[0].subnet_id] if addresses else None,
+        "NetworkInterfaceId": related.ids[names.INTERFACE][interface.port_id],
+        "VpcId": related.ids[names.VPC][interface.network_id],
+        "SubnetId": related.ids[names.SUBNET][addresses[0].subnet_id] if addresses else None,
         "Description": interface.description,
         "OwnerId": interface.project_id.hex,
         "Status": "in-use",
@@ -170,7 +170,7 @@ def _interface(interface: GuestInterface, related: Related) -> dict[str, Any]:
             for number, each in enumerate(ipv4)
         ],
         "Attachment": {
-            "AttachmentId": related.attachments[interface.port_id],
+            "AttachmentId": related.ids[names.ATTACHMENT][interface.port_id],
             "DeviceIndex": interface.device_index,
             "Status": "detaching" if interface.leaving else "attached",
             "AttachTime": interface.created_at,

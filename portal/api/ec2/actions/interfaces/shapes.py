@@ -9,8 +9,6 @@ from portal.api.ec2 import names, tags
 from portal.api.ec2.actions.interfaces.lookups import fixed_of, is_attached, is_free
 from portal.api.ec2.actions.vpcs.lookups import zone_of_networks
 from portal.api.ec2.registry import Call
-from provisioning.ec2 import ids
-from provisioning.ec2 import tags as tag_records
 from provisioning.network import selectors
 from provisioning.network.models import FloatingIP, Port
 from provisioning.network.records.owners import COMPUTE
@@ -23,17 +21,10 @@ Shape = dict[str, Any]
 class Related:
     """Records that interfaces refer to, fetched with a constant number of queries."""
 
-    own: Mapping[uuid.UUID, str]
-    vpcs: Mapping[uuid.UUID, str]
-    subnets: Mapping[uuid.UUID, str]
-    groups: Mapping[uuid.UUID, str]
-    instances: Mapping[uuid.UUID, str]
-    attachments: Mapping[uuid.UUID, str]
+    ids: names.Known
     floating: Mapping[tuple[uuid.UUID, str], FloatingIP]
     """Port and private address → the associated floating IP."""
-    allocations: Mapping[uuid.UUID, str]
-    associations: Mapping[uuid.UUID, str]
-    tags: Mapping[uuid.UUID, Mapping[str, str]]
+    tags: Mapping[uuid.UUID, Sequence[Mapping[str, str]]]
     zone: str
 
 
@@ -43,16 +34,20 @@ def shapes(call: Call, ports: Sequence[Port]) -> list[Shape]:
     attached = [port for port in ports if is_attached(port)]
     floating = list(floating_ips_for(call.context).filter(fixed_port__in=keys))
     related = Related(
-        own=ids.ids_of(names.INTERFACE.prefix, keys),
-        vpcs=ids.ids_of(names.VPC.prefix, [port.network_id for port in ports]),
-        subnets=ids.ids_of(names.SUBNET.prefix, [fixed.subnet_id for port in ports for fixed in port.fixed_ips.all()]),
-        groups=ids.ids_of(names.GROUP.prefix, [group.id for port in ports for group in port.security_groups.all()]),
-        instances=ids.ids_of(names.INSTANCE.prefix, [port.device_id for port in attached if port.device_id]),
-        attachments=ids.ids_of(names.ATTACHMENT.prefix, [port.id for port in attached]),
+        ids=names.known(
+            {
+                names.INTERFACE: keys,
+                names.VPC: [port.network_id for port in ports],
+                names.SUBNET: [fixed.subnet_id for port in ports for fixed in port.fixed_ips.all()],
+                names.GROUP: [group.id for port in ports for group in port.security_groups.all()],
+                names.INSTANCE: [port.device_id for port in attached],
+                names.ATTACHMENT: [port.id for port in attached],
+                names.ADDRESS: [each.id for each in floating],
+                names.ASSOCIATION: [each.id for each in floating],
+            }
+        ),
         floating={(each.fixed_port_id, each.fixed_address): each for each in floating},  # type: ignore[misc]
-        allocations=ids.ids_of(names.ADDRESS.prefix, [each.id for each in floating]),
-        associations=ids.ids_of(names.ASSOCIATION.prefix, [each.id for each in floating]),
-        tags=tag_records.tags_of(names.INTERFACE.prefix, keys),
+        tags=tags.shapes(names.INTERFACE, keys),
         zone=zone_of_networks(),
     )
     return [_shape(port, related) for port in ports]
@@ -64,18 +59,18 @@ def _shape(port: Port, related: Related) -> Shape:
     first = next(iter(sorted(port.fixed_ips.all(), key=lambda fixed: fixed.id)), None)
     home = of_ipv4[0] if of_ipv4 else first
     shape: Shape = {
-        "NetworkInterfaceId": related.own[port.id],
+        "NetworkInterfaceId": related.ids[names.INTERFACE][port.id],
         "InterfaceType": "interface",
         "Description": port.description,
         "OwnerId": port.project_id.hex,
-        "VpcId": related.vpcs[port.network_id],
-        "SubnetId": related.subnets[home.subnet_id] if home is not None else None,
+        "VpcId": related.ids[names.VPC][port.network_id],
+        "SubnetId": related.ids[names.SUBNET][home.subnet_id] if home is not None else None,
         "AvailabilityZone": _zone(port, related),
         "MacAddress": port.mac_address,
         "Status": status_of(port),
         "SourceDestCheck": port.port_security_enabled,
         "RequesterManaged": False,
-        "Groups": group_shapes(port, related.groups),
+        "Groups": group_shapes(port, related.ids[names.GROUP]),
         "Ipv6Native": not of_ipv4 and home is not None,
         "Ipv6Addresses": [{"Ipv6Address": fixed.address} for fixed in fixed_of(port, 6)],
         "PrivateIpAddresses": [
@@ -87,7 +82,7 @@ def _shape(port: Port, related: Related) -> Shape:
             }
             for number, fixed in enumerate(of_ipv4)
         ],
-        "TagSet": tags.shape(related.tags.get(port.id, {})),
+        "TagSet": related.tags[port.id],
     }
     of_ipv6 = fixed_of(port, 6)
     if of_ipv6:
@@ -131,8 +126,8 @@ def _association(port: Port, address: str, related: Related) -> Shape:
             "PublicIp": found.address,
             "PublicDnsName": found.address,
             "IpOwnerId": found.project_id.hex,
-            "AllocationId": related.allocations[found.id],
-            "AssociationId": related.associations[found.id],
+            "AllocationId": related.ids[names.ADDRESS][found.id],
+            "AssociationId": related.ids[names.ASSOCIATION][found.id],
         }
     }
 
@@ -141,8 +136,8 @@ def _attachment(port: Port, related: Related) -> Shape:
     words = {"available": "detached", "in-use": "attached"}
     state = status_of(port)
     return {
-        "AttachmentId": related.attachments[port.id],
-        "InstanceId": related.instances[port.device_id] if port.device_id else None,
+        "AttachmentId": related.ids[names.ATTACHMENT][port.id],
+        "InstanceId": related.ids[names.INSTANCE][port.device_id] if port.device_id else None,
         "InstanceOwnerId": port.project_id.hex,
         "DeviceIndex": port.device_index,
         "NetworkCardIndex": 0,

@@ -8,7 +8,6 @@ from typing import Any
 from portal.api.ec2 import names, tags
 from portal.api.ec2.actions.security_groups.permissions import ANY, Granted, OfGroup, Permission, granted
 from provisioning.ec2 import ids
-from provisioning.ec2 import tags as tag_records
 from provisioning.network.models import SecurityGroup, SecurityGroupRule
 from provisioning.network.selectors.vpcs import default_group_ids, vpc_of_groups
 from provisioning.network.services.security.security_groups import DEFAULT_NAME
@@ -39,19 +38,19 @@ class GroupNames:
 def group_shapes(groups: Sequence[SecurityGroup]) -> list[dict[str, Any]]:
     """Return groups with their permissions; their rules and the groups in them must be prefetched."""
     known = GroupNames.of(groups, [rule for group in groups for rule in group.rules.all()])
-    tagged = tag_records.tags_of(names.GROUP.prefix, [group.id for group in groups])
+    tagged = tags.shapes(names.GROUP, [group.id for group in groups])
     networks = vpc_of_groups([group.id for group in groups])
     vpcs = ids.ids_of(names.VPC.prefix, networks.values())
     own = {group: vpcs[network] for group, network in networks.items()}
     defaults = set(default_group_ids(set(networks.values())).values())
-    shapes = [{"VpcId": own.get(group.id)} | _group(group, known, tagged.get(group.id, {})) for group in groups]
+    shapes = [{"VpcId": own.get(group.id)} | _group(group, known, tagged[group.id]) for group in groups]
     for group, shape in zip(groups, shapes, strict=True):
         if group.id in defaults:
             shape["GroupName"] = DEFAULT_NAME
     return shapes
 
 
-def _group(group: SecurityGroup, known: GroupNames, tagged: Mapping[str, str]) -> dict[str, Any]:
+def _group(group: SecurityGroup, known: GroupNames, tagged: tags.Shapes) -> dict[str, Any]:
     every = granted(group.rules.all())
     return {
         "OwnerId": group.project_id.hex,
@@ -60,7 +59,7 @@ def _group(group: SecurityGroup, known: GroupNames, tagged: Mapping[str, str]) -
         "Description": group.description,
         "IpPermissions": permission_shapes([each for each in every if not each.permission.egress], known),
         "IpPermissionsEgress": permission_shapes([each for each in every if each.permission.egress], known),
-        "Tags": tags.shape(tagged),
+        "Tags": tagged,
     }
 
 
@@ -100,7 +99,7 @@ def rule_shapes(every: Sequence[OfGroup], *, revoked: bool = False) -> list[dict
     )
     wanted = [each.granted.id for each in every]
     own = ids.ids_of(names.RULE.prefix, wanted)
-    tagged = {} if revoked else tag_records.tags_of(names.RULE.prefix, wanted)
+    tagged = {} if revoked else tags.shapes(names.RULE, wanted)
     shapes = []
     for each in every:
         shape = _rule(each, known, own[each.granted.id])
@@ -108,7 +107,7 @@ def rule_shapes(every: Sequence[OfGroup], *, revoked: bool = False) -> list[dict
             group_id = each.permission.group_id
             shape |= {"ReferencedGroupId": known.ids[group_id]} if group_id else {}
         else:
-            shape |= {"GroupOwnerId": each.group.project_id.hex, "Tags": tags.shape(tagged.get(each.granted.id, {}))}
+            shape |= {"GroupOwnerId": each.group.project_id.hex, "Tags": tagged[each.granted.id]}
             shape |= _referenced(each.permission, known)
         shapes.append(shape)
     return shapes

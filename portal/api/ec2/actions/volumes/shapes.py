@@ -1,7 +1,7 @@
 """Representations of volumes and snapshots."""
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,8 +9,7 @@ from portal.api.ec2 import names, tags
 from portal.api.ec2.actions.volumes import states
 from provisioning.compute.models import BlockDevice
 from provisioning.compute.selectors.block_devices import volumes_shown
-from provisioning.ec2 import given, ids
-from provisioning.ec2.tags import tags_of
+from provisioning.ec2 import given
 from provisioning.volumes.models import Attachment, Snapshot, Volume
 
 NO_TYPE = "standard"
@@ -21,13 +20,10 @@ NO_TYPE = "standard"
 class Related:
     """Records that volumes refer to, fetched with a constant number of queries."""
 
-    ids: Mapping[uuid.UUID, str]
-    """Volume → its EC2 id."""
-    snapshots: Mapping[uuid.UUID, str] = field(default_factory=dict)
-    instances: Mapping[uuid.UUID, str] = field(default_factory=dict)
+    ids: names.Known
     devices: Mapping[uuid.UUID, BlockDevice] = field(default_factory=dict)
     """Attachment → the block device of its server."""
-    tags: Mapping[uuid.UUID, Mapping[str, str]] = field(default_factory=dict)
+    tags: Mapping[uuid.UUID, Sequence[Mapping[str, str]]] = field(default_factory=dict)
     given: Mapping[uuid.UUID, Mapping[str, Any]] = field(default_factory=dict)
     """Volume or disk → values from client requests (``ec2.given``)."""
 
@@ -40,17 +36,17 @@ def related(volumes: Sequence[Volume]) -> Related:
     shown = volumes_shown(servers) if servers else {}
     devices = {each.attachment_id: each for found in shown.values() for each in found if each.attachment_id}
     return Related(
-        ids=ids.ids_of(names.VOLUME.prefix, origins),
-        snapshots=_known(names.SNAPSHOT, (volume.source_snapshot_id for volume in volumes)),
-        instances=_known(names.INSTANCE, servers),
+        ids=names.known(
+            {
+                names.VOLUME: origins,
+                names.SNAPSHOT: [volume.source_snapshot_id for volume in volumes],
+                names.INSTANCE: servers,
+            }
+        ),
         devices=devices,
-        tags=tags_of(names.VOLUME.prefix, keys) if keys else {},
+        tags=tags.shapes(names.VOLUME, keys),
         given=given.values_of([*keys, *(device.id for device in devices.values())]),
     )
-
-
-def _known(kind: names.Kind, resources: Iterable[uuid.UUID | None]) -> dict[uuid.UUID, str]:
-    return ids.ids_of(kind.prefix, (each for each in resources if each is not None))
 
 
 def volume_shapes(volumes: Sequence[Volume]) -> list[dict[str, Any]]:
@@ -62,11 +58,11 @@ def volume_shapes(volumes: Sequence[Volume]) -> list[dict[str, Any]]:
 def volume_shape(volume: Volume, related: Related) -> dict[str, Any]:
     """Return the representation of a volume in DescribeVolumes and CreateVolume."""
     return {
-        "VolumeId": related.ids[volume.id],
+        "VolumeId": related.ids[names.VOLUME][volume.id],
         "OwnerId": volume.project_id.hex,
         "Size": volume.size_gb,
-        "SnapshotId": related.snapshots[volume.source_snapshot_id] if volume.source_snapshot_id else "",
-        "SourceVolumeId": related.ids[volume.source_volume_id] if volume.source_volume_id else None,
+        "SnapshotId": related.ids[names.SNAPSHOT][volume.source_snapshot_id] if volume.source_snapshot_id else "",
+        "SourceVolumeId": related.ids[names.VOLUME][volume.source_volume_id] if volume.source_volume_id else None,
         "AvailabilityZone": volume.availability_zone,
         "AvailabilityZoneId": volume.availability_zone,
         "State": states.of_volume(volume),
@@ -75,7 +71,7 @@ def volume_shape(volume: Volume, related: Related) -> dict[str, Any]:
         "Encrypted": bool(volume.encryption_key),
         **_type(volume, related),
         "MultiAttachEnabled": volume.multiattach,
-        "Tags": tags.shape(related.tags.get(volume.id, {})),
+        "Tags": related.tags[volume.id],
     }
 
 
@@ -94,8 +90,8 @@ def attachment_shape(attachment: Attachment, related: Related) -> dict[str, Any]
     """Return the representation of an attachment; an attachment outside the cloud has no instance."""
     device = related.devices.get(attachment.id)
     return {
-        "VolumeId": related.ids[attachment.volume_id],
-        "InstanceId": related.instances[attachment.instance_id] if attachment.instance_id else None,
+        "VolumeId": related.ids[names.VOLUME][attachment.volume_id],
+        "InstanceId": related.ids[names.INSTANCE][attachment.instance_id] if attachment.instance_id else None,
         "Device": _asked_name(device, related) or attachment.mountpoint,
         "State": states.of_attachment(attachment),
         "AttachTime": attachment.attached_at or attachment.created_at,
@@ -106,12 +102,12 @@ def attachment_shape(attachment: Attachment, related: Related) -> dict[str, Any]
 def snapshot_shapes(snapshots: Sequence[Snapshot]) -> list[dict[str, Any]]:
     """Return the representations of snapshots."""
     keys = [snapshot.id for snapshot in snapshots]
-    known, tagged = ids.ids_of(names.SNAPSHOT.prefix, keys), tags_of(names.SNAPSHOT.prefix, keys)
-    volumes = ids.ids_of(names.VOLUME.prefix, {snapshot.volume_id for snapshot in snapshots})
+    known = names.known({names.SNAPSHOT: keys, names.VOLUME: [snapshot.volume_id for snapshot in snapshots]})
+    tagged = tags.shapes(names.SNAPSHOT, keys)
     return [
         {
-            "SnapshotId": known[snapshot.id],
-            "VolumeId": volumes[snapshot.volume_id],
+            "SnapshotId": known[names.SNAPSHOT][snapshot.id],
+            "VolumeId": known[names.VOLUME][snapshot.volume_id],
             "OwnerId": snapshot.project_id.hex,
             "State": states.of_snapshot(snapshot),
             "StateMessage": "The snapshot is being deleted" if snapshot.status == "deleting" else None,
@@ -121,7 +117,7 @@ def snapshot_shapes(snapshots: Sequence[Snapshot]) -> list[dict[str, Any]]:
             "Description": snapshot.description,
             "Encrypted": bool(snapshot.volume.encryption_key),
             "StorageTier": "standard",
-            "Tags": tags.shape(tagged.get(snapshot.id, {})),
+            "Tags": tagged[snapshot.id],
         }
         for snapshot in snapshots
     ]

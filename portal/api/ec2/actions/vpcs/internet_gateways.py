@@ -10,8 +10,6 @@ from portal.api.ec2.describe import Column, Described, Shape, describe
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
-from provisioning.ec2 import ids
-from provisioning.ec2 import tags as tag_records
 from provisioning.network import services as network
 from provisioning.network.models import InternetGateway, Network, Router
 from provisioning.network.selectors.routing import external_networks_for
@@ -120,21 +118,21 @@ def _shapes(call: Call, rows: Sequence[InternetGateway | Router]) -> list[Shape]
 def shapes(every: Sequence[InternetGateway], vpcs: Sequence[VpcNetwork]) -> list[Shape]:
     """Return the representations of gateways."""
     keys = [gateway.id for gateway in every]
-    own, tagged = ids.ids_of(names.GATEWAY.prefix, keys), tag_records.tags_of(names.GATEWAY.prefix, keys)
+    tagged = tags.shapes(names.GATEWAY, keys)
     led: dict[uuid.UUID, list[uuid.UUID]] = {}
     for vpc in vpcs:
         for router in vpc.routers:
             led.setdefault(router.id, []).append(vpc.network.id)
-    known = ids.ids_of(names.VPC.prefix, {network_id for each in led.values() for network_id in each})
+    known = names.known({names.GATEWAY: keys, names.VPC: [network for each in led.values() for network in each]})
     return [
         {
-            "InternetGatewayId": own[gateway.id],
+            "InternetGatewayId": known[names.GATEWAY][gateway.id],
             "OwnerId": gateway.project_id.hex,
             "Attachments": [
-                {"State": "available", "VpcId": known[network_id]}
+                {"State": "available", "VpcId": known[names.VPC][network_id]}
                 for network_id in (led.get(gateway.router_id, []) if gateway.router_id else [])
             ],
-            "Tags": tags.shape(tagged.get(gateway.id, {})),
+            "Tags": tagged[gateway.id],
         }
         for gateway in every
     ]

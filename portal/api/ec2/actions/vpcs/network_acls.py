@@ -5,10 +5,8 @@ traffic.
 from collections.abc import Sequence
 
 from portal.api.ec2 import names, owned, tags
-from portal.api.ec2.describe import NOTHING, Column, Described, Shape, describe, under
+from portal.api.ec2.describe import Column, Described, Shape, describe, members, nothing, under
 from portal.api.ec2.registry import Call
-from provisioning.ec2 import ids
-from provisioning.ec2 import tags as tag_records
 from provisioning.network.models import Network
 from provisioning.network.selectors.visibility import own
 from provisioning.network.selectors.vpcs import vpc_networks_for
@@ -28,9 +26,9 @@ ENTRIES = [
 def _shapes(call: Call, every: Sequence[Network]) -> list[Shape]:
     keys = [network.id for network in every]
     subnets = [subnet.id for network in every for subnet in network.subnets.all()]
-    wanted = {names.ACL.prefix: keys, names.VPC.prefix: keys, names.SUBNET.prefix: subnets}
-    known, tagged = ids.ids_of_all(wanted), tag_records.tags_of(names.ACL.prefix, keys)
-    own, vpcs, of_subnets = (known[kind.prefix] for kind in (names.ACL, names.VPC, names.SUBNET))
+    known = names.known({names.ACL: keys, names.VPC: keys, names.SUBNET: subnets})
+    tagged = tags.shapes(names.ACL, keys)
+    own, vpcs, of_subnets = (known[kind] for kind in (names.ACL, names.VPC, names.SUBNET))
     return [
         {
             "NetworkAclId": own[network.id],
@@ -46,7 +44,7 @@ def _shapes(call: Call, every: Sequence[Network]) -> list[Shape]:
                 }
                 for subnet in network.subnets.all()
             ],
-            "Tags": tags.shape(tagged.get(network.id, {})),
+            "Tags": tagged[network.id],
         }
         for network in every
     ]
@@ -76,12 +74,9 @@ describe(
                 "Entries[]",
                 {
                     "cidr": "CidrBlock",
-                    "egress": "Egress",
+                    **members("Egress Protocol RuleAction RuleNumber"),
                     "ipv6-cidr": "Ipv6CidrBlock",
-                    "protocol": "Protocol",
-                    "rule-action": "RuleAction",
-                    "rule-number": "RuleNumber",
-                    **dict.fromkeys(("icmp.code", "icmp.type", "port-range.from", "port-range.to"), NOTHING),
+                    **nothing("icmp.code icmp.type port-range.from port-range.to"),
                 },
                 prefix="entry.",
             ),

@@ -14,12 +14,11 @@ from django.db.models import Q
 
 from portal.api.ec2 import names, owned, tags
 from portal.api.ec2.actions.vpcs.lookups import enforce, subnet_named, table_named
-from portal.api.ec2.describe import Column, Described, Narrowed, Shape, describe, under
+from portal.api.ec2.describe import Column, Described, Narrowed, Shape, describe, members, under
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
 from provisioning.ec2 import given, ids
-from provisioning.ec2 import tags as tag_records
 from provisioning.network import services
 from provisioning.network.addressing import network_of
 from provisioning.network.models import InternetGateway, Port, Router
@@ -46,9 +45,7 @@ ASSOCIATED = {"State": "associated"}
 class Known:
     """The EC2 ids of route tables and their related resources, and the ports that routes use."""
 
-    tables: Mapping[uuid.UUID, str]
-    vpcs: Mapping[uuid.UUID, str]
-    subnets: Mapping[uuid.UUID, str]
+    ids: names.Known
     associations: Mapping[uuid.UUID, str]
     """Network → the id of its association with the main table; subnet → the id of its association with an explicit
     table.
@@ -59,9 +56,7 @@ class Known:
     """Router → the destinations that are routed through its gateway."""
     hops: Mapping[tuple[uuid.UUID, str], Port]
     """Network and address → the port."""
-    interfaces: Mapping[uuid.UUID, str]
-    instances: Mapping[uuid.UUID, str]
-    tags: Mapping[uuid.UUID, Mapping[str, str]]
+    tags: Mapping[uuid.UUID, Sequence[Mapping[str, str]]]
 
 
 def _routers_of_vpcs(given: Sequence[str]) -> Q:
@@ -85,20 +80,26 @@ def _known(call: Call, every: Sequence[Table]) -> Known:
     side = {subnet for table in every if not table.main_of for subnet in table.subnets}
     rows = gateways_for(call.context, keys)
     gateways = {gateway.router_id: gateway.id for gateway in rows if gateway.router_id}
-    gateway_ids = ids.ids_of(names.GATEWAY.prefix, gateways.values())
     ports = hops(call.context, {route["nexthop"] for table in every for route in table.router.routes}, networks)
-    association = names.ROUTE_ASSOCIATION.prefix
+    known = names.known(
+        {
+            names.ROUTE_TABLE: keys,
+            names.VPC: networks,
+            names.SUBNET: subnets,
+            names.ROUTE_ASSOCIATION: networks | side,
+            names.GATEWAY: gateways.values(),
+            names.INTERFACE: [port.id for port in ports.values()],
+            names.INSTANCE: [_instance_of(port) for port in ports.values()],
+        }
+    )
+    association = names.ROUTE_ASSOCIATION
     return Known(
-        ids.ids_of(names.ROUTE_TABLE.prefix, keys),
-        ids.ids_of(names.VPC.prefix, networks),
-        ids.ids_of(names.SUBNET.prefix, subnets),
-        {**ids.given(association, subnets), **ids.ids_of(association, networks | side)},
-        {router: gateway_ids[gateway] for router, gateway in gateways.items()},
+        known,
+        {**ids.given(association.prefix, subnets), **known[association]},
+        {router: known[names.GATEWAY][gateway] for router, gateway in gateways.items()},
         routed(rows),
         ports,
-        ids.ids_of(names.INTERFACE.prefix, [port.id for port in ports.values()]),
-        ids.ids_of(names.INSTANCE.prefix, {key for port in ports.values() if (key := _instance_of(port))}),
-        tag_records.tags_of(names.ROUTE_TABLE.prefix, keys),
+        tags.shapes(names.ROUTE_TABLE, keys),
     )
 
 
@@ -107,18 +108,18 @@ def _instance_of(port: Port) -> uuid.UUID | None:
 
 
 def _shape(table: Table, known: Known) -> Shape:
-    ec2_id = known.tables[table.router.id]
+    ec2_id = known.ids[names.ROUTE_TABLE][table.router.id]
     return {
         "RouteTableId": ec2_id,
-        "VpcId": known.vpcs[table.vpcs[0].network.id],
-        "_VpcIds": [known.vpcs[vpc.network.id] for vpc in table.vpcs],
+        "VpcId": known.ids[names.VPC][table.vpcs[0].network.id],
+        "_VpcIds": [known.ids[names.VPC][vpc.network.id] for vpc in table.vpcs],
         "OwnerId": table.router.project_id.hex,
         "Associations": [
             {"RouteTableId": ec2_id, "AssociationState": ASSOCIATED, **each} for each in _associations(table, known)
         ],
         "Routes": [{"State": "active", **each} for each in _routes(table, known)],
         "PropagatingVgws": [],
-        "Tags": tags.shape(known.tags.get(table.router.id, {})),
+        "Tags": known.tags[table.router.id],
     }
 
 
@@ -128,7 +129,7 @@ def _associations(table: Table, known: Known) -> Iterator[Shape]:
     for subnet in sorted(table.subnets):
         if subnet in known.associations:
             association = known.associations[subnet]
-            yield {"Main": False, "RouteTableAssociationId": association, "SubnetId": known.subnets[subnet]}
+            yield {"Main": False, "RouteTableAssociationId": association, "SubnetId": known.ids[names.SUBNET][subnet]}
 
 
 def _routes(table: Table, known: Known) -> Iterator[Shape]:
@@ -142,10 +143,10 @@ def _routes(table: Table, known: Known) -> Iterator[Shape]:
         hops = (known.hops.get((vpc.network.id, route["nexthop"])) for vpc in table.vpcs)
         port = next((each for each in hops if each is not None), None)
         if port is not None:
-            shape["NetworkInterfaceId"] = known.interfaces[port.id]
+            shape["NetworkInterfaceId"] = known.ids[names.INTERFACE][port.id]
             instance = _instance_of(port)
             if instance is not None:
-                shape |= {"InstanceId": known.instances[instance], "InstanceOwnerId": port.project_id.hex}
+                shape |= {"InstanceId": known.ids[names.INSTANCE][instance], "InstanceOwnerId": port.project_id.hex}
         yield shape
 
 
@@ -193,26 +194,14 @@ describe(
         filters={
             **under(
                 "Associations[]",
-                {
-                    "main": "Main",
-                    "route-table-association-id": "RouteTableAssociationId",
-                    "route-table-id": "RouteTableId",
-                    "subnet-id": "SubnetId",
-                },
+                members("Main RouteTableAssociationId RouteTableId SubnetId"),
                 prefix="association.",
             ),
             "owner-id": Column("OwnerId", "project_id"),
             "route-table-id": Column("RouteTableId", "pk", names.ROUTE_TABLE),
             **under(
                 "Routes[]",
-                {
-                    "destination-cidr-block": "DestinationCidrBlock",
-                    "destination-ipv6-cidr-block": "DestinationIpv6CidrBlock",
-                    "gateway-id": "GatewayId",
-                    "instance-id": "InstanceId",
-                    "origin": "Origin",
-                    "state": "State",
-                },
+                members("DestinationCidrBlock DestinationIpv6CidrBlock GatewayId InstanceId Origin State"),
                 prefix="route.",
             ),
             "vpc-id": Narrowed("_VpcIds", _routers_of_vpcs, exact=True),

@@ -16,12 +16,11 @@ from portal.api.ec2.actions.vpcs.lookups import (
     vpc_to_change,
     zone_of_networks,
 )
-from portal.api.ec2.describe import Column, Described, Shape, describe, under
+from portal.api.ec2.describe import Column, Described, Shape, describe, members, under
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
 from provisioning.ec2 import ids
-from provisioning.ec2 import tags as tag_records
 from provisioning.hosts import selectors as hosts
 from provisioning.network import addressing
 from provisioning.network.models import Subnet
@@ -119,13 +118,13 @@ def delete_subnet(call: Call) -> dict[str, Any]:
 def shapes(call: Call, every: Sequence[Subnet]) -> list[Shape]:
     """Return the representations of subnets; their networks must be prefetched."""
     keys, networks = [subnet.id for subnet in every], {subnet.network_id for subnet in every}
-    own, vpcs = ids.ids_of(names.SUBNET.prefix, keys), ids.ids_of(names.VPC.prefix, networks)
-    tagged, free = tag_records.tags_of(names.SUBNET.prefix, keys), free_addresses(every)
+    known = names.known({names.SUBNET: keys, names.VPC: networks})
+    tagged, free = tags.shapes(names.SUBNET, keys), free_addresses(every)
     default, zone, public = default_network(call.context), zone_of_networks(), led_automatically(networks)
     return [
         {
-            "SubnetId": own[subnet.id],
-            "VpcId": vpcs[subnet.network_id],
+            "SubnetId": known[names.SUBNET][subnet.id],
+            "VpcId": known[names.VPC][subnet.network_id],
             "OwnerId": subnet.network.project_id.hex,
             "State": "available",
             "AvailabilityZone": zone,
@@ -135,7 +134,7 @@ def shapes(call: Call, every: Sequence[Subnet]) -> list[Shape]:
             "AssignIpv6AddressOnCreation": is_stateless(subnet),
             "EnableDns64": False,
             "MapCustomerOwnedIpOnLaunch": False,
-            "Tags": tags.shape(tagged.get(subnet.id, {})),
+            "Tags": tagged[subnet.id],
             **_of_version(subnet, free[subnet.id]),
         }
         for subnet in every
@@ -168,24 +167,21 @@ describe(
         rows=lambda call: vpc_subnets_for(call.context),
         shape=shapes,
         filters={
-            "availability-zone": "AvailabilityZone",
+            **members(
+                "AvailabilityZone AvailabilityZoneId AvailableIpAddressCount DefaultForAz Ipv6Native "
+                "MapPublicIpOnLaunch State"
+            ),
             "availabilityZone": "AvailabilityZone",
-            "availability-zone-id": "AvailabilityZoneId",
-            "available-ip-address-count": "AvailableIpAddressCount",
             "cidr": Column("CidrBlock", "cidr"),
             "cidr-block": Column("CidrBlock", "cidr"),
             "cidrBlock": Column("CidrBlock", "cidr"),
-            "default-for-az": "DefaultForAz",
             "defaultForAz": "DefaultForAz",
             **under(
                 "Ipv6CidrBlockAssociationSet[]",
                 {"ipv6-cidr-block": Column("Ipv6CidrBlock", "cidr")},
                 prefix="ipv6-cidr-block-association.",
             ),
-            "ipv6-native": "Ipv6Native",
-            "map-public-ip-on-launch": "MapPublicIpOnLaunch",
             "owner-id": Column("OwnerId", "network__project_id"),
-            "state": "State",
             "subnet-id": Column("SubnetId", "pk", names.SUBNET),
             "vpc-id": Column("VpcId", "network_id", names.VPC),
         },

@@ -5,11 +5,10 @@ from typing import Any
 
 from portal.api.ec2 import names, owned, tags
 from portal.api.ec2.actions.vpcs.lookups import range_id, read_range, unless, vpc_named, vpc_to_change
-from portal.api.ec2.describe import Column, Described, Shape, describe
+from portal.api.ec2.describe import Column, Described, Shape, describe, members
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.registry import Call, action
 from provisioning.ec2 import ids
-from provisioning.ec2 import tags as tag_records
 from provisioning.network.models import Network
 from provisioning.network.selectors.visibility import own
 from provisioning.network.selectors.vpcs import VpcNetwork, default_network, vpc_networks_for, vpcs_for
@@ -61,7 +60,7 @@ def _shapes(call: Call, networks: Sequence[Network]) -> list[Shape]:
 def shapes(call: Call, every: Sequence[VpcNetwork]) -> list[Shape]:
     """Return the representations of VPCs."""
     keys = [vpc.network.id for vpc in every]
-    own, tagged = ids.ids_of(names.VPC.prefix, keys), tag_records.tags_of(names.VPC.prefix, keys)
+    own, tagged = ids.ids_of(names.VPC.prefix, keys), tags.shapes(names.VPC, keys)
     default = default_network(call.context)
     return [
         {
@@ -89,7 +88,7 @@ def shapes(call: Call, every: Sequence[VpcNetwork]) -> list[Shape]:
             "InstanceTenancy": "default",
             "IsDefault": default is not None and default.id == vpc.network.id,
             "DhcpOptionsId": "default",
-            "Tags": tags.shape(tagged.get(vpc.network.id, {})),
+            "Tags": tagged[vpc.network.id],
         }
         for vpc in every
     ]
@@ -106,18 +105,15 @@ describe(
         shape=_shapes,
         filters={
             "cidr": "CidrBlock",
-            "cidr-block": "CidrBlock",
+            **members("CidrBlock DhcpOptionsId IsDefault State"),
             "cidrBlock": "CidrBlock",
             "cidr-block-association.association-id": "CidrBlockAssociationSet[].AssociationId",
             "cidr-block-association.cidr-block": "CidrBlockAssociationSet[].CidrBlock",
             "cidr-block-association.state": "CidrBlockAssociationSet[].CidrBlockState.State",
-            "dhcp-options-id": "DhcpOptionsId",
             "ipv6-cidr-block-association.association-id": "Ipv6CidrBlockAssociationSet[].AssociationId",
             "ipv6-cidr-block-association.ipv6-cidr-block": "Ipv6CidrBlockAssociationSet[].Ipv6CidrBlock",
-            "is-default": "IsDefault",
             "isDefault": "IsDefault",
             "owner-id": Column("OwnerId", "project_id"),
-            "state": "State",
             "vpc-id": Column("VpcId", "pk", names.VPC),
         },
     )
