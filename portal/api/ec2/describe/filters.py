@@ -28,7 +28,7 @@ MOST_VALUES = 200
 MARKS = "*?\\"
 """Characters with a special meaning in a filter's value."""
 Item = Mapping[str, Any]
-"""What filters see of a row: its representation in the response."""
+"""The representation of a row in the response, from which filters read."""
 Reader = Callable[[Item], object]
 """Returns an item's value for a filter: one value, several values, or None."""
 

@@ -53,8 +53,8 @@ def read(
 ) -> list[Any]:
     """Return the next rows of all sources after a sort key, at most ``size``.
 
-    The database orders the rows of a source. Rows of several sources must be told apart by columns that are no texts,
-    whose order depends on the database.
+    The database orders the rows of a source. The first columns of the order must distinguish rows of several sources,
+    and must not be texts, because the order of texts depends on the database.
     """
     parts = []
     for source in sources:

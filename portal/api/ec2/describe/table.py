@@ -25,7 +25,7 @@ Row = TypeVar("Row", bound=Model)
 
 @dataclass(frozen=True, kw_only=True)
 class Table(ABC):
-    """What all Describe actions declare."""
+    """The declaration of a Describe action, without its items."""
 
     action: str
     rule: str
@@ -65,7 +65,7 @@ class Table(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Listed(Table):
-    """A Describe action whose few items are no rows of the database; they are one page."""
+    """A Describe action with a few items that are not read from the database as rows; they are one page."""
 
     items: Callable[[Call], Sequence[Shape]]
 

@@ -30,7 +30,7 @@ def _shapes(call: Call, instances: Sequence[Instance]) -> list[Shape]:
 
 
 def _metadata(ec2_id: str, image: Shape | None) -> dict[str, Any]:
-    """Return the metadata of an image; of an image that is deleted or not shared any more, only the id is known."""
+    """Return the metadata of an image; of an image that is deleted or no longer shared, only the id."""
     if image is None:
         return {"ImageId": ec2_id}
     same = {name: image[name] for name in ("ImageId", "Name", "OwnerId", "State", "CreationDate")}
