@@ -42,7 +42,7 @@ _TEXT = Checked({"type": ["string", "null"], "maxLength": LONG})
 class SeveralView(ListView):
     """A list; one request creates several records."""
 
-    def post(self, request: Request, **ids: str) -> Response:
+    def post(self, request: Request) -> Response:
         made = self.resource.create.call(self.checked_body()[self.resource.plural])
         return Response({self.resource.plural: self.shapes(made)}, status=201)
 

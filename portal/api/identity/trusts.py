@@ -1,5 +1,6 @@
 """``/v3/OS-TRUST/trusts``: trusts, which delegate some of a user's roles to another user, and their roles."""
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -175,14 +176,18 @@ class OfTrustView(ResourceView):
 
     resource = TRUST
 
+    @functools.cached_property
+    def found(self) -> Trust:
+        """The trust. Raises NotFoundError."""
+        return existing_trust(self.ids["trust_id"], used_up=self.request.method == "DELETE")
+
     def check_rule(self, request: Request) -> None:
         """Find the trust, check whether the caller may see it, and then check whether the policy allows this request.
 
         A used-up trust can only be deleted, which revokes the tokens obtained with it.
         """
-        self.found = existing_trust(self.kwargs["trust_id"], used_up=request.method == "DELETE")
         if not policy.allows(self.context, "identity:get_trust", self.policy_target()):
-            raise NotFoundError(f"Could not find trust: {self.kwargs['trust_id'][:64]}.")
+            raise NotFoundError(f"Could not find trust: {self.ids['trust_id'][:64]}.")
         super().check_rule(request)
         refuse_application_credentials(self.context)
 
@@ -199,7 +204,7 @@ class TrustRolesView(OfTrustView):
 
     rules = {"GET": "identity:list_roles_for_trust"}
 
-    def get(self, request: Request, trust_id: str) -> Response:
+    def get(self, request: Request, identity: str) -> Response:
         """List the roles that the trust delegates."""
         shape = self.resource.shape(self, self.record)
         return Response({"roles": shape["roles"], "links": shape["roles_links"]})
@@ -210,7 +215,7 @@ class TrustRoleView(OfTrustView):
 
     rules = {"GET": "identity:get_role_for_trust"}
 
-    def get(self, request: Request, trust_id: str, role_id: str) -> Response:
+    def get(self, request: Request, identity: str, role_id: str) -> Response:
         """Show a role that the trust delegates; 404 for any other role."""
         wanted = read_id(role_id)
         role = next((role for role in roles_of_trust(self.record) if role.id == wanted), None)

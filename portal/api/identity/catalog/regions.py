@@ -69,12 +69,12 @@ class RegionView(DetailView):
     rules = {"PUT": "identity:create_region"}
     schemas = {"PUT": IDENTITY.new(REGION)}
 
-    def put(self, request: Request, region_id: str) -> Response:
+    def put(self, request: Request, identity: str) -> Response:
         """Create a region with this id (201); an existing one is not changed (409)."""
         values = self.values(new=True)
-        if (values.pop("id", None) or region_id) != region_id:
+        if (values.pop("id", None) or identity) != identity:
             raise InvalidInputError("The id in the body is not that of the address.", field="id")
-        return self.answer("create", create_region(region_id, **_with_parent(values)))
+        return self.answer("create", create_region(identity, **_with_parent(values)))
 
 
 ROUTES = routes(REGION, dialect=replace(IDENTITY, details=RegionView))

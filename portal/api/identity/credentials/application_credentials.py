@@ -12,6 +12,7 @@ from portal.api.common.validation import Schema
 from portal.api.identity.credentials.of_user import NOT_BY_TRUST, NotByTrustListView
 from portal.api.identity.dialect import Attribute, Checked, Operation, Resource, Values, routes
 from portal.api.identity.dialect.kinds import KEY, TEXT, reference
+from portal.api.identity.directory.users import USER
 from portal.api.identity.fields import moment
 from portal.api.identity.fragments import time_without_zone
 from provisioning.common.errors import ForbiddenError, InvalidInputError
@@ -115,7 +116,7 @@ def _shown_rules(record: ApplicationCredential) -> list[dict[str, Any]]:
 
 APPLICATION_CREDENTIAL = Resource(
     name="application_credential",
-    path="users/{user_id}/application_credentials",
+    below=USER,
     list=Operation(
         application_credentials_of,
         "identity:list_application_credentials",
@@ -156,7 +157,7 @@ APPLICATION_CREDENTIAL = Resource(
 )
 ACCESS_RULE = Resource(
     name="access_rule",
-    path="users/{user_id}/access_rules",
+    below=USER,
     list=Operation(
         access_rules_of,
         "identity:list_access_rules",

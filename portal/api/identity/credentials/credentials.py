@@ -110,7 +110,7 @@ class CredentialsView(ListView):
         found: Sequence[Credential] = self.resource.list.call(self.context, **wanted)
         return found
 
-    def get(self, request: Request, **ids: str) -> Response:
+    def get(self, request: Request) -> Response:
         answer = super().get(request)
         answer["Cache-Control"] = "no-store"
         return answer
@@ -131,7 +131,7 @@ class CredentialView(DetailView):
         try:
             super().check_rule(request)
         except ForbiddenError as error:
-            raise NotFoundError(f"Could not find credential: {self.kwargs['credential_id'][:64]}.") from error
+            raise NotFoundError(f"Could not find credential: {self.ids['credential_id'][:64]}.") from error
 
 
 ROUTES = routes(CREDENTIAL, dialect=replace(IDENTITY, lists=CredentialsView, details=CredentialView))

@@ -1,6 +1,7 @@
 """Views of the subresources of a user."""
 
 import functools
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -8,6 +9,7 @@ from rest_framework.request import Request
 
 from portal.api.common.views import ServiceView
 from portal.api.identity.dialect import IDENTITY, DetailView, ListView, ResourceView
+from portal.api.identity.directory.users import USER
 from provisioning.identity.models import User
 from provisioning.identity.selectors.lookups import existing
 from provisioning.identity.services.application_credentials import refuse_trusts
@@ -16,17 +18,24 @@ from provisioning.identity.services.application_credentials import refuse_trusts
 class OfUserView(ServiceView):
     """A subresource of the user in the path."""
 
+    @property
+    def ids(self) -> Mapping[str, str]:
+        """The ids in the path by parameter."""
+        return dict(self.kwargs)
+
     @functools.cached_property
     def user(self) -> User:
         """The user. Raises NotFoundError."""
-        return existing(User, self.kwargs["user_id"])
+        return existing(User, self.ids["user_id"])
 
     def policy_target(self) -> dict[str, object]:
-        return {"user_id": self.kwargs["user_id"]}
+        return {"user_id": self.ids["user_id"]}
 
 
 class NotByTrustView(OfUserView, ResourceView):
     """A subresource of a user that tokens of trusts can neither read nor change."""
+
+    ids = ResourceView.ids
 
     @property
     def parents(self) -> tuple[Any, ...]:
@@ -44,7 +53,7 @@ class NotByTrustListView(NotByTrustView, ListView):
     @property
     def address(self) -> str:
         """The path of the list after ``/v3``."""
-        return f"/{self.resource.path}".format(user_id=self.user.id.hex)
+        return f"{USER.address(self.user)}/{self.resource.path}"
 
 
 class NotByTrustDetailView(NotByTrustView, DetailView):

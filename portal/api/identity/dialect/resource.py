@@ -1,16 +1,15 @@
 """A resource of the Identity API."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from portal.api.common.links import endpoint
 from portal.api.common.views import ServiceView
 from portal.api.frame import attributes as frame_attributes
 from portal.api.frame import resource as frame
 from portal.api.identity.dialect.kinds import hexadecimal
 from portal.api.identity.dialect.lists import WHOLE, Lists
-from portal.api.identity.fragments import self_link
 from provisioning.common.errors import NovellaError
 from provisioning.common.unset import UNSET
 
@@ -46,8 +45,11 @@ class Resource(frame.Resource):
 
     def address(self, row: Any) -> str:
         """Return the path of a record after ``/v3``."""
-        above = re.sub(r"\{(\w+)\}", lambda part: hexadecimal(getattr(row, part[1])), self.path)
-        return f"/{above}/{hexadecimal(row.pk)}"
+        own = f"/{self.path}/{hexadecimal(row.pk)}"
+        if self.below is None:
+            return own
+        above = (f"/{each.path}/{hexadecimal(getattr(row, each.parameter))}" for each in self.ancestors)
+        return "".join((*above, own))
 
     def shapes(
         self, view: ServiceView, rows: Sequence[Any], attributes: Sequence[frame_attributes.Attribute] | None = None
@@ -55,11 +57,11 @@ class Resource(frame.Resource):
         """Return records in Keystone's format, in the responses of any view: with ``attributes``, by default all."""
         every = self.attributes if attributes is None else attributes
         shown = [(each.name, each.reader(view, rows)) for each in every if each.is_shown(view)]
-        found = []
+        base, found = endpoint(view.request, "identity"), []
         for row in rows:
             own = {name: value for name, read in shown if (value := read(row)) is not UNSET}
-            links = {"links": self_link(view.request, self.address(row))}
-            found.append((row.extra if self.extra else {}) | own | links)
+            own["links"] = {"self": base + self.address(row)}
+            found.append(row.extra | own if self.extra and row.extra else own)
         return found
 
     def shape(self, view: ServiceView, row: Any) -> dict[str, Any]:

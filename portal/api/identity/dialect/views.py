@@ -5,7 +5,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.http import HttpRequest
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -22,9 +21,15 @@ from provisioning.identity.directory.listing import Found
 
 
 class ResourceView(views.ResourceView):
-    """Base of the views of a resource; the ids of the path are in ``kwargs``."""
+    """Base of the views of a resource."""
 
     statuses = {"create": 201, "delete": 204}
+
+    @property
+    def ids(self) -> Mapping[str, str]:
+        """The ids in the path by parameter."""
+        own = {self.resource.parameter if name == "identity" else name: text for name, text in self.kwargs.items()}
+        return {**self.above, **own}
 
     @property
     def parents(self) -> tuple[Any, ...]:
@@ -35,7 +40,7 @@ class ResourceView(views.ResourceView):
     def found(self) -> Any:
         """The record of the path, or None if it does not exist."""
         try:
-            return self.resource.show.call(*self.parents, self.kwargs[self.resource.parameter])
+            return self.resource.show.call(*self.parents, self.ids[self.resource.parameter])
         except NotFoundError as error:
             self._missing = error
             return None
@@ -47,9 +52,10 @@ class ResourceView(views.ResourceView):
             raise self._missing
         return self.found
 
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        """Keep the ids of the path in ``kwargs``."""
-        return ServiceView.dispatch(self, request, *args, **kwargs)
+    def handle_exception(self, exc: Exception) -> Response:
+        """Forget the record, so that a request that is retried looks it up again."""
+        vars(self).pop("found", None)
+        return super().handle_exception(exc)
 
     def shapes(self, rows: Sequence[Any], attributes: Sequence[frame.Attribute] | None = None) -> list[dict[str, Any]]:
         """Return records in Keystone's format."""
@@ -103,12 +109,6 @@ class ListView(ResourceView, views.ListView):
         found: tuple[Sequence[Any], dict[str, Any]] = self.resource.lists.page(self)
         return found
 
-    def get(self, request: Request, **ids: str) -> Response:
-        return super().get(request)
-
-    def post(self, request: Request, **ids: str) -> Response:
-        return super().post(request)
-
 
 class DetailView(ResourceView, views.DetailView):
     """``/v3/{resources}/{id}``."""
@@ -121,13 +121,10 @@ class DetailView(ResourceView, views.DetailView):
         """Return the record of the path. Raises NotFoundError."""
         return self.record
 
-    def get(self, request: Request, identity: str = "", **ids: str) -> Response:
-        return super().get(request, identity)
-
-    def patch(self, request: Request, **ids: str) -> Response:
+    def patch(self, request: Request, identity: str) -> Response:
         return self.answer("update", self.resource.update.call(self, self.record, self.values()))
 
-    def delete(self, request: Request, identity: str = "", **ids: str) -> Response:
+    def delete(self, request: Request, identity: str) -> Response:
         return self.answer("delete", self.resource.delete.call(self, self.record))
 
 

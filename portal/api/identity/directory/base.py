@@ -43,7 +43,7 @@ class DomainView(ResourceView):
         """
         own = self.context.domain_id
         if own is not None and policy.allows(self.context, rule, {"domain_id": own}):
-            key = str(self.kwargs.get(self.resource.parameter, ""))
+            key = str(self.ids.get(self.resource.parameter, ""))
             raise NotFoundError(f"Could not find {self.resource.name}: {key[:64]}.")
 
     def allows_in(self, rule: str, domain_id: str) -> bool:
@@ -61,7 +61,7 @@ class RecordView(DomainView):
     def policy_target(self) -> dict[str, object]:
         """Return the ids of the record and its domain."""
         name = self.resource.parameter
-        return {name: self.kwargs[name], "domain_id": self.found.domain_id if self.found else None}
+        return {name: self.ids[name], "domain_id": self.found.domain_id if self.found else None}
 
 
 class RecordDetailView(RecordView, DetailView):

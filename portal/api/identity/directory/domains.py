@@ -69,7 +69,7 @@ class DomainDetailView(RecordDetailView):
 
     def policy_target(self) -> dict[str, object]:
         """Return the domain's id."""
-        return {"domain_id": self.kwargs["domain_id"]}
+        return {"domain_id": self.ids["domain_id"]}
 
 
 ROUTES = routes(DOMAIN, dialect=replace(DIRECTORY, details=DomainDetailView))

@@ -48,7 +48,7 @@ class UserProjectsView(OfUserView):
     rules = {"GET": "identity:list_user_projects"}
     queries: ClassVar[Schemas] = {"GET": PROJECT.lists.schema}
 
-    def get(self, request: Request, user_id: str) -> Response:
+    def get(self, request: Request, identity: str) -> Response:
         """List the projects on which the user has a role."""
         user, part = self.record, PROJECT.lists.read(request)
         return self.answer_with(PROJECT, projects(part, within=self.within, open_to=user.id))
@@ -60,7 +60,7 @@ class UserGroupsView(OfUserView):
     rules = {"GET": "identity:list_groups_for_user"}
     queries: ClassVar[Schemas] = {"GET": GROUP.lists.schema}
 
-    def get(self, request: Request, user_id: str) -> Response:
+    def get(self, request: Request, identity: str) -> Response:
         """List the groups that the user is in."""
         user, part = self.record, GROUP.lists.read(request)
         return self.answer_with(GROUP, groups_of(user, part, within=self.within))
@@ -73,7 +73,7 @@ class GroupUsersView(_BesideView):
     rules = {"GET": "identity:list_users_in_group"}
     queries: ClassVar[Schemas] = {"GET": USER.lists.schema}
 
-    def get(self, request: Request, group_id: str) -> Response:
+    def get(self, request: Request, identity: str) -> Response:
         """List the users in a group."""
         group, part = self.record, USER.lists.read(request)
         return self.answer_with(USER, users_in(group, part, within=self.context.domain_id))
@@ -91,23 +91,23 @@ class GroupUserView(RecordView):
 
     def policy_target(self) -> dict[str, object]:
         """Return the ids of the group, its domain and the user."""
-        return {**super().policy_target(), "user_id": self.kwargs["user_id"]}
+        return {**super().policy_target(), "user_id": self.ids["user_id"]}
 
-    def get(self, request: Request, group_id: str, user_id: str) -> Response:
+    def get(self, request: Request, identity: str, user_id: str) -> Response:
         """Answer 204 if the user is a member."""
         group, user = self.record, self._user("GET")
         if not is_in(group, user):
             raise NotFoundError(f"User '{user.id.hex}' not found in group '{group.id.hex}'.")
         return Response(status=204)
 
-    def put(self, request: Request, group_id: str, user_id: str) -> Response:
+    def put(self, request: Request, identity: str, user_id: str) -> Response:
         """Add the user to the group."""
         group, user = self.record, self._user("PUT")
         self.refuse_operators(group)
         add_to_group(group, user)
         return Response(status=204)
 
-    def delete(self, request: Request, group_id: str, user_id: str) -> Response:
+    def delete(self, request: Request, identity: str, user_id: str) -> Response:
         """Remove the user from the group; the user loses the roles of the group immediately."""
         group, user = self.record, self._user("DELETE")
         self.refuse_operators(group)
@@ -118,11 +118,11 @@ class GroupUserView(RecordView):
         """Return the user. Raises NotFoundError unless the caller is the user, or the rule allows the caller in the
         user's domain.
         """
-        key = read_id(self.kwargs["user_id"])
-        user = by_id(User, self.kwargs["user_id"])
+        key = read_id(self.ids["user_id"])
+        user = by_id(User, self.ids["user_id"])
         own = key is not None and key == self.context.user_id
         if user is None or not (own or self.allows_in(self.rules[method], user.domain_id)):
-            raise NotFoundError(f"Could not find user: {self.kwargs['user_id'][:64]}.")
+            raise NotFoundError(f"Could not find user: {self.ids['user_id'][:64]}.")
         return user
 
 

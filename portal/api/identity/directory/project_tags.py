@@ -33,16 +33,16 @@ class ProjectTagsView(RecordView):
         }
     }
 
-    def get(self, request: Request, project_id: str) -> Response:
+    def get(self, request: Request, identity: str) -> Response:
         return Response(_shape(request, self.record))
 
-    def put(self, request: Request, project_id: str) -> Response:
+    def put(self, request: Request, identity: str) -> Response:
         """Replace the tags of the project."""
         project = self.record
         set_tags(project, self.checked_body()["tags"])
         return Response(_shape(request, project))
 
-    def delete(self, request: Request, project_id: str) -> Response:
+    def delete(self, request: Request, identity: str) -> Response:
         """Remove all tags."""
         set_tags(self.record, [])
         return Response(status=204)
@@ -58,19 +58,19 @@ class ProjectTagView(RecordView):
         "DELETE": "identity:delete_project_tag",
     }
 
-    def get(self, request: Request, project_id: str, tag: str) -> Response:
+    def get(self, request: Request, identity: str, tag: str) -> Response:
         """Answer 204 if the project has the tag."""
         if tag not in {each.name for each in self.record.tags.all()}:
             raise NotFoundError(f"Could not find project tag: {tag[:64]}.")
         return Response(status=204)
 
-    def put(self, request: Request, project_id: str, tag: str) -> Response:
+    def put(self, request: Request, identity: str, tag: str) -> Response:
         """Add a tag to the project."""
         add_tag(self.record, tag)
         path = f"/projects/{self.record.id.hex}/tags/{tag}"
         return Response(status=201, headers={"Location": fragments.self_link(request, path)["self"]})
 
-    def delete(self, request: Request, project_id: str, tag: str) -> Response:
+    def delete(self, request: Request, identity: str, tag: str) -> Response:
         """Remove the tag."""
         remove_tag(self.record, tag)
         return Response(status=204)

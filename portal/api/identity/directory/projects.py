@@ -167,7 +167,7 @@ class ProjectsView(_ProjectView, CollectionView):
             self.act_as_domain()
         return super().page()
 
-    def post(self, request: Request, **ids: str) -> Response:
+    def post(self, request: Request) -> Response:
         if self.checked_body()["project"].get("is_domain"):
             self.act_as_domain()
         return super().post(request)
@@ -180,7 +180,7 @@ class ProjectDetailView(_ProjectView, RecordDetailView):
 
     def check_rule(self, request: Request) -> None:
         """Check the rule of the project; if it acts as a domain, check also the rule of the domain."""
-        if self.found is None and (domain := by_id(Domain, self.kwargs["project_id"].replace("\0", "")[:64])):
+        if self.found is None and (domain := by_id(Domain, self.ids["project_id"].replace("\0", "")[:64])):
             self.act_as_domain()
             self.found = domain
         super().check_rule(request)
@@ -202,9 +202,9 @@ class ProjectDetailView(_ProjectView, RecordDetailView):
             return super().policy_target()
         if self.request.method in {"GET", "HEAD"}:
             return {"project_id": None, "domain_id": self.found.id}
-        return {"project_id": self.kwargs["project_id"], "domain_id": None}
+        return {"project_id": self.ids["project_id"], "domain_id": None}
 
-    def get(self, request: Request, identity: str = "", **ids: str) -> Response:
+    def get(self, request: Request, identity: str) -> Response:
         answer = super().get(request, identity)
         if not self.is_about_domain:
             answer.data["project"] |= project_trees.around(self, self.record, self._sees)

@@ -1,5 +1,6 @@
 """Base of views of records that a domain administrator manages in the domain and cannot see outside it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -53,11 +54,16 @@ class DomainScopedView(ServiceView):
     }
     addressed: dict[str, AddressedRecord]
 
+    @property
+    def ids(self) -> Mapping[str, str]:
+        """The ids in the path by parameter."""
+        return dict(self.kwargs)
+
     def check_rule(self, request: Request) -> None:
         """Look up the records, check the policy, and then raise NotFoundError for missing records."""
         self.addressed = {
             name: AddressedRecord(self.models[name], text, by_id(self.models[name], text))
-            for name, text in self.kwargs.items()
+            for name, text in self.ids.items()
         }
         try:
             super().check_rule(request)

@@ -101,6 +101,8 @@ class RolesView(ListView):
 class RoleView(DomainScopedView, DetailView):
     """``/v3/roles/{id}``."""
 
+    ids = DetailView.ids
+
     def rule_of(self, method: str) -> str | None:
         rule = super().rule_of(method)
         return _OF_DOMAIN.get(rule or "") if self.addressed["role_id"].domain_id is not None else rule
