@@ -1,10 +1,11 @@
 """Security groups that open services of a server to any address."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from provisioning.common.context import RequestContext
 from provisioning.common.ids import NOBODY
 from provisioning.identity import policy
+from provisioning.launches.plan import Opening
 from provisioning.network import services
 from provisioning.network.models import SecurityGroup, SecurityGroupRule
 from provisioning.network.records import flows
@@ -35,6 +36,16 @@ def existing_opening(context: RequestContext, openings: Sequence[str]) -> Securi
         if meanings <= {_flow(rule).meaning for rule in group.rules.all() if not _remote(rule)}:
             return group
     return None
+
+
+def opening_among(context: RequestContext, groups: Collection[str]) -> tuple[tuple[Opening, ...], str]:
+    """Return the services that one of these security groups (ids) opens, and its id; empty without such a group."""
+    chosen: tuple[tuple[Opening, ...], ...] = (("ssh", "web"), ("ssh",), ("web",))
+    for openings in chosen:
+        group = existing_opening(context, openings)
+        if group is not None and str(group.id) in groups:
+            return openings, str(group.id)
+    return (), ""
 
 
 def name_of(openings: Sequence[str]) -> str:

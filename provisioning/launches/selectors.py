@@ -11,9 +11,13 @@ from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.compute.disks import block_devices
 from provisioning.compute.launch.mounts import SHOWN_SERIAL, mounted_disks
+from provisioning.compute.launch.multipart import added_names
 from provisioning.compute.models import Instance
+from provisioning.launches.builtin import BUILT_IN
 from provisioning.launches.models import InstanceLease, LaunchTemplate, LaunchTemplateVersion, Snippet
+from provisioning.launches.openings import opening_among
 from provisioning.launches.plan import MOST_DISKS, DataDisk
+from provisioning.network.models import FloatingIP
 
 
 def lease_of(instance_id: uuid.UUID) -> InstanceLease | None:
@@ -75,6 +79,26 @@ def snippet_for(context: RequestContext, snippet_id: uuid.UUID | str) -> Snippet
     if found is None:
         raise NotFoundError("The snippet does not exist.")
     return found
+
+
+def choices_of(context: RequestContext, instance: Instance) -> dict[str, Any]:
+    """Return the fields of a plan for what a server was launched with besides its own columns: volumes, security
+    groups, openings, floating IP and snippets, as far as they still exist.
+    """
+    groups = [str(each) for each in instance.security_groups]
+    found = {**disks_of(instance), "snippets": tuple(_snippets_of(context, instance)), "security_groups": tuple(groups)}
+    if FloatingIP.objects.filter(with_instance=instance.id).exists():
+        openings, group = opening_among(context, groups)
+        rest = tuple(each for each in groups if each != group)
+        found |= {"reachable": True, "openings": openings, "security_groups": rest}
+    return found
+
+
+def _snippets_of(context: RequestContext, instance: Instance) -> list[str]:
+    names = added_names(instance.user_data or "")
+    ids = [name for name in names if name not in BUILT_IN and read_id(name)]
+    own = {str(key) for key in snippets_for(context).filter(pk__in=ids).values_list("pk", flat=True)} if ids else set()
+    return [name for name in names if name in BUILT_IN or name in own]
 
 
 def disks_of(instance: Instance) -> dict[str, Any]:

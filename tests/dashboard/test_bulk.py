@@ -15,7 +15,7 @@ from portal.dashboard.live import render
 from portal.dashboard.sentences import SENTENCES
 from provisioning.batches.kinds import KINDS
 from provisioning.batches.models import Batch, BatchItem
-from provisioning.compute.models import Instance
+from provisioning.compute.models import BlockDevice, Instance
 from provisioning.events import selectors as events
 from provisioning.network import services as network
 from tests.dashboard.conftest import SignedIn
@@ -95,6 +95,14 @@ def test_cancel_has_the_focus_before_something_is_lost(at_alice: Client, three: 
     assert focused.findall(asked(at_alice, DELETE, three)) == ["a"]
     assert focused.findall(asked(at_alice, STOP, three)) == ["button"]
     assert focused.findall(asked(at_alice, "/bulk/instances/tag/", three)) == ["input"]
+
+
+def test_the_volumes_that_go_with_the_instances_are_counted(at_alice: Client, three: list[Instance]) -> None:
+    assert "volume" not in asked(at_alice, DELETE, three)
+    for each, deleted in zip(three, (True, True, False), strict=True):
+        disk = {"source_type": "blank", "destination_type": "volume", "delete_on_termination": deleted}
+        BlockDevice.objects.create(instance=each, **disk)
+    assert "2 volumes are deleted with them. 1 volume is kept." in asked(at_alice, DELETE, three)
 
 
 def test_how_many_do_not_allow_it_is_said_before(at_alice: Client, three: list[Instance]) -> None:

@@ -408,6 +408,15 @@ def test_the_plan_of_a_host_tells_where_its_instances_would_be(
     assert people.alice.project.name in row
 
 
+def test_a_host_without_instances_has_nothing_to_evacuate(at_operator: Client, well: Cloud, people: People) -> None:
+    host = Host.objects.get(name="host-1")
+    host_off(well, people)
+    address = reverse("dashboard:host_evacuation", args=[host.id])
+    panel = at_operator.get(address, headers={"HX-Request": "true"}).content.decode()
+    assert "No instance is on it." in panel
+    assert f'href="{address}"' not in panel
+
+
 def test_the_instances_of_a_host_that_is_down_are_evacuated(at_operator: Client, well: Cloud, people: People) -> None:
     server = well.running(people.alice.context)
     well.add_host("host-9")

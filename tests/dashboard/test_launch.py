@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 from collections.abc import Callable
 from typing import Any
@@ -404,7 +405,7 @@ def test_an_instance_that_nobody_can_enter_is_told_in_the_summary(at_alice: Clie
 
 
 def test_one_tick_makes_it_reachable(at_alice: Client, alice: Person, operator: Person, cloud: Cloud) -> None:
-    fields = typed(cloud, reachable="on", openings=["ssh", "web"])
+    fields = typed(cloud, reachable="on", openings=["ssh", "web"], snippets=["updates"])
     assert refused(at_alice, fields).keys() == {"reachable"}
     assert not SecurityGroup.objects.filter(name__startswith="internet").exists()
     outside = network.create_network(operator.project_id, "outside", external=True)
@@ -415,6 +416,13 @@ def test_one_tick_makes_it_reachable(at_alice: Client, alice: Person, operator: 
     server = Instance.objects.get()
     assert FloatingIP.objects.get().with_instance == server.id
     assert SecurityGroup.objects.filter(id__in=server.security_groups, name="internet-ssh-web").exists()
+    form = at_alice.get(PATH, {"again": str(server.id)}).context["form"]
+    assert (form["reachable"].value(), list(form["openings"].value())) == (True, ["ssh", "web"])
+    assert list(form["snippets"].value()) == ["updates"]
+    page = at_alice.get(f"/launch-templates/create/?server={server.id}")
+    stored = json.loads(page.context["form"]["plan"].value())
+    assert {"reachable": True, "openings": ["ssh", "web"], "snippets": ["updates"]}.items() <= stored.items()
+    assert not SecurityGroup.objects.filter(id__in=stored["security_groups"], name__startswith="internet").exists()
 
 
 def test_disks_lease_and_tags_arrive(at_alice: Client, cloud: Cloud) -> None:

@@ -62,6 +62,9 @@ def test_forms_and_pages_are_offered_by_words(alice: Person, bob: Person, operat
     assert offered(bob, "new volume") == []
     assert ("Pages", "Security groups", "/security-groups/") in offered(alice, "securi")
     assert ("Pages", "Settings", "/settings/") in offered(alice, "password")
+    assert ("Pages", "Quotas of this project", "/project/") in offered(bob, "quota")
+    assert ("Pages", "Default quotas", "/quotas/") in offered(operator, "default quota")
+    assert ("Pages", "Default quotas", "/quotas/") not in offered(alice, "default quota")
     assert ("Create", "Create a flavor", "/flavors/create/") in offered(operator, "new flavor")
     assert ("Create", "Create a flavor", "/flavors/create/") not in offered(alice, "new flavor")
 

@@ -1,7 +1,7 @@
 """Actions on many resources: the confirmation, the start, the results, and the tray."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from django.conf import settings
@@ -13,6 +13,7 @@ from portal.common import rate_limits
 from portal.common.redirects import safe_next
 from portal.dashboard.batches.forms import BatchForm
 from portal.dashboard.batches.selection import selected
+from portal.dashboard.instances.deletion import volumes_left
 from portal.dashboard.names import bdi
 from portal.dashboard.pages import Page, PageRequest
 from portal.dashboard.tray import list_of, results_of, row_of
@@ -21,6 +22,7 @@ from provisioning.batches import selectors, services
 from provisioning.batches.kinds import action_named
 from provisioning.batches.registry import BatchAction
 from provisioning.common.errors import InvalidInputError, NovellaError
+from provisioning.compute.disks import block_devices
 
 NAMED = 10
 """Maximum number of names in a confirmation."""
@@ -93,7 +95,7 @@ class BulkAction(Page):
         what = bdi(names[0]) if len(names) == 1 else self.kind.counted(len(names))
         return {
             "title": f"{self.action.label}: {what}?" if self.action.argument else f"{self.action.label} {what}?",
-            "consequence": consequence(self.action, self.kind.name, permanent=permanent),
+            "consequence": " ".join(filter(None, self._consequences(records, permanent=permanent))),
             "cannot": cannot if len(names) > 1 else 0,
             "names": names[:NAMED] if len(names) > 1 else [],
             "more": max(len(names) - NAMED, 0),
@@ -102,6 +104,12 @@ class BulkAction(Page):
             "danger": self.action.danger,
             "back": reverse(self.back_to),
         }
+
+    def _consequences(self, records: list[Any], *, permanent: bool) -> Iterator[str]:
+        yield consequence(self.action, self.kind.name, permanent=permanent)
+        forever = permanent or not settings.RECLAIM_INSTANCE_INTERVAL
+        if self.kind.name == "instances" and self.action.deletes and forever:
+            yield volumes_left(block_devices.volumes_of_all([record.id for record in records]))
 
 
 def consequence(action: BatchAction, kind: str, *, permanent: bool) -> str:

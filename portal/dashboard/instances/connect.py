@@ -74,6 +74,7 @@ def _hint(instance: Instance, address: PortAddress, outside: str) -> str:
     key = (
         f"The key file is the private key of {bdi(instance.key_name)} on your computer."
         if instance.key_name
-        else "Launched without a key pair: the image or user data determine who can log in."
+        else "Launched without a key pair: log in with the password that was shown at the launch, or as the image and"
+        " the user data allow."
     )
     return f"{where} {key}"

@@ -176,7 +176,7 @@ INSTANCES = RecordList[Instance](
         Filter("status", "Status", _statuses, quick=True),
         Filter("network", "Network", _networks, _on_network, closed=False, rule="get_network"),
         Filter("image", "Image", instance_choices.images, same_id("image_id"), closed=False),
-        Filter(*("flavor", "Flavor", instance_choices.flavors, same("flavor__flavorid")), closed=False),
+        Filter(*("flavor", "Size", instance_choices.flavors, same("flavor__flavorid")), closed=False),
         Filter("tag", "Tag", instance_choices.tags, same("tag_rows__tag"), closed=False),
         Filter("key", "Key pair", instance_choices.keys, same("key_name"), closed=False),
         Filter("zone", "Zone", instance_choices.zones, same("host__availability_zone"), closed=False),

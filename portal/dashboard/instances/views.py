@@ -11,6 +11,7 @@ from django.urls import reverse
 from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.kinds import compute as copied
 from portal.dashboard.instances.begin import action_named, begin, kept_to_be_restored
+from portal.dashboard.instances.deletion import volumes_left
 from portal.dashboard.instances.detail import head_for
 from portal.dashboard.instances.legality import masters_locks, refusal
 from portal.dashboard.instances.listing import INSTANCES
@@ -146,8 +147,5 @@ def _calls(instance: Instance, action: ServerAction[Any]) -> Sequence[Call]:
 def _with_volumes(text: str, instance: Instance) -> str:
     """Add which of a server's volumes are deleted with it to the consequence of its deletion."""
     devices = block_devices.volumes_of(instance.id)
-    found = ["The guest is stopped. This cannot be undone." if any(each.is_root for each in devices) else text]
-    for fate, goes in (("deleted with it", True), ("kept", False)):
-        if number := sum(each.delete_on_termination is goes for each in devices):
-            found.append(f"{number} volume{' is' if number == 1 else 's are'} {fate}.")
-    return " ".join(found)
+    start = "The guest is stopped. This cannot be undone." if any(each.is_root for each in devices) else text
+    return f"{start} {volumes_left(devices)}".rstrip()

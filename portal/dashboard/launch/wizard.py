@@ -274,7 +274,9 @@ def _choose(context: RequestContext, wizard: Wizard) -> None:
 def _of(instance: Instance, wizard: Wizard) -> dict[str, Any]:
     """Return the choices of an instance's launch that are still available, except its flavor."""
     wanted = {str(each.get("network_id")) for each in instance.requested_networks}
-    groups = [str(group.id) for group in wizard.groups if str(group.id) in map(str, instance.security_groups)]
+    chosen = _choices_of(instance, wizard)
+    chosen_groups = chosen.pop("security_groups")
+    groups = [str(group.id) for group in wizard.groups if str(group.id) in chosen_groups]
     found: dict[str, Any] = {
         "name": instance.name,
         "key_name": instance.key_name if instance.key_name in {key.name for key in wizard.keys} else "",
@@ -287,15 +289,15 @@ def _of(instance: Instance, wizard: Wizard) -> dict[str, Any]:
         "tags": ", ".join(instance.tags),
         "description": instance.description or "",
         "config_drive": instance.config_drive,
-        **_disks_of(instance, wizard),
+        **chosen,
     }
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _disks_of(instance: Instance, wizard: Wizard) -> dict[str, Any]:
-    """Return the choices of the volumes and the lease that an instance was launched with."""
+def _choices_of(instance: Instance, wizard: Wizard) -> dict[str, Any]:
+    """Return the choices that an instance was launched with, besides those in its own columns."""
     lease = launches.lease_of(instance.id)
-    found = {**launches.disks_of(instance), "lease_days": str(lease.days) if lease else ""}
+    found = {**launches.choices_of(wizard.context, instance), "lease_days": str(lease.days) if lease else ""}
     if found.get("image") not in {str(image.id) for image in wizard.images}:
         found.pop("image", None)
     return found

@@ -302,11 +302,10 @@ def _plan_of(page: FormPage, instance: Instance) -> LaunchPlan:
     lease = selectors.lease_of(instance.id)
     return LaunchPlan(
         name=instance.name,
-        **{"image": str(instance.image_id or ""), **selectors.disks_of(instance)},
+        **{"image": str(instance.image_id or ""), **selectors.choices_of(page.context, instance)},
         lease_days=lease.days if lease else None,
         flavor=flavor,
         networks=tuple(str(each["network_id"]) for each in instance.requested_networks if each.get("network_id")),
-        security_groups=tuple(map(str, instance.security_groups)),
         availability_zone=instance.availability_zone,
         user_data=user_data,
         tags=tuple(instance.tags),

@@ -64,10 +64,15 @@ FORMS = (
     Form("Create a group", "group_create", "identity:create_group", "people", NEW),
 )
 OTHER_PAGES = (
-    ("Settings", "settings", "person-gear", "password email profile"),
-    ("Sessions and tokens", "settings_sessions", "window-stack", "sign out"),
+    ("Quotas of this project", "own_project", "speedometer2", "quota limits usage", ""),
+    ("Default quotas", "quota_defaults", "speedometer2", "quota limits", "os_compute_api:os-quota-class-sets:update"),
+    ("Settings", "settings", "person-gear", "password email profile", ""),
+    ("Sessions and tokens", "settings_sessions", "window-stack", "sign out", ""),
 )
-"""Pages that are not in the side bar: label, URL name, icon, additional words."""
+"""Pages that are not in the side bar, or under another name: label, URL name, icon, additional words, policy rule."""
+
+OF_PROJECT = frozenset({"own_project"})
+"""Pages that require a token for a project."""
 
 
 def offers_for(context: RequestContext, text: str) -> list[Offer]:
@@ -143,8 +148,9 @@ def _pages(context: RequestContext, words: list[str]) -> Iterator[Offer]:
     for entry in navigation.entries_for(context):
         if _is_meant(words, f"{entry.label} {entry.group}"):
             yield Offer("Pages", entry.label, reverse(entry.url_name), entry.icon)
-    for label, url_name, icon, more in OTHER_PAGES:
-        if _is_meant(words, f"{label} {more}"):
+    for label, url_name, icon, more, rule in OTHER_PAGES:
+        opens = url_name not in OF_PROJECT or context.project_id is not None
+        if opens and _is_meant(words, f"{label} {more}") and (not rule or policy.allows(context, rule)):
             yield Offer("Pages", label, reverse(f"dashboard:{url_name}"), icon)
 
 

@@ -44,6 +44,12 @@ def volumes_of(instance_id: uuid.UUID) -> list[BlockDevice]:
     return [device for device in devices_of(instance_id) if device.is_volume]
 
 
+def volumes_of_all(instance_ids: Collection[uuid.UUID]) -> list[BlockDevice]:
+    """Return the disks of several servers that are volumes, in no particular order."""
+    rows = BlockDevice.objects.filter(instance_id__in=instance_ids) if instance_ids else ()
+    return [device for device in rows if device.is_volume]
+
+
 def roots_among(attachment_ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
     """Return the attachments of boot volumes, which cannot be detached."""
     rows = BlockDevice.objects.filter(attachment_id__in=attachment_ids, boot_index=0)

@@ -56,6 +56,16 @@ def added_part(user_data: str, name: str) -> str:
     return _payload(found[-1]).decode("utf-8", "replace") if found else ""
 
 
+def added_names(user_data: str) -> list[str]:
+    """Return the names of the added parts, in order."""
+    try:
+        read = message_from_bytes(base64.b64decode(user_data, validate=True))
+    except (binascii.Error, ValueError):
+        return []
+    names = [part.get_filename() or "" for part in _parts(read)] if _is_ours(read) else []
+    return [name for name in names if name and name != OWN]
+
+
 _MARK = "X-Novella-Parts"
 
 
