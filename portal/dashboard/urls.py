@@ -41,6 +41,7 @@ from portal.dashboard.search.views import Search, Star, Starred
 from portal.dashboard.settings.password import Password
 from portal.dashboard.settings.profile import Profile
 from portal.dashboard.settings.sessions import SessionEnd, Sessions, SessionsEnd
+from portal.dashboard.styleguide.views import Styleguide, StyleguideForm, StyleguideQuestion
 from portal.dashboard.topology.views import TopologyPage
 
 app_name = "dashboard"
@@ -120,6 +121,10 @@ urlpatterns = [
     path("", include("portal.dashboard.identity.urls")),
     path("", include("portal.dashboard.batches.urls")),
     path("search/", Search.as_view(), name="search"),
+    path("styleguide/", Styleguide.as_view(), name="styleguide"),
+    path("styleguide/question/", StyleguideQuestion.as_view(), name="styleguide_question"),
+    path("styleguide/danger/", StyleguideQuestion.as_view(danger=True), name="styleguide_danger"),
+    path("styleguide/form/", StyleguideForm.as_view(), name="styleguide_form"),
     path("starred/", Starred.as_view(), name="starred"),
     path("starred/<slug:resource_kind>/<uuid:thing_id>/", Star.as_view(), name="star"),
 ]

@@ -16,7 +16,7 @@ import pytest
 from django.conf import settings
 from django.contrib import admin as django_admin
 from django.contrib.staticfiles import finders
-from django.test import Client
+from django.test import Client, override_settings
 from django.urls import reverse
 from playwright.sync_api import Page, Route, sync_playwright
 
@@ -75,6 +75,8 @@ def of_operators(client: Client) -> dict[str, bytes]:
 
 def of_the_dashboard(client: Client) -> dict[str, bytes]:
     found = {path: client.get(path).content for path, _ in walk(client, "/", of_each=1)}
+    with override_settings(DEBUG=True):
+        found["/styleguide/"] = client.get("/styleguide/").content
     return found | {"/auth/login/": Client().get("/auth/login/").content, "/nowhere/": client.get("/nowhere/").content}
 
 

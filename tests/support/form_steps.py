@@ -210,6 +210,10 @@ ELSEWHERE = {
     "dashboard:host_evacuation": "tests/dashboard/test_cloud.py: it needs a host that is down, and another one",
     "dashboard:star": "tests/dashboard/test_search.py: it needs a page of a resource",
     "dashboard:batch_dismiss": "tests/dashboard/test_bulk.py: it needs a refusal",
+    **{
+        f"dashboard:styleguide{each}": "tests/dashboard/test_styleguide.py: only with DEBUG"
+        for each in ("", "_question", "_danger", "_form")
+    },
     "dashboard:sign_in": "tests/e2e/test_forms.py: by its fixture",
     "dashboard:image_upload": "tests/e2e/test_forms.py: with a file",
     "dashboard:change_expired": "tests/identity/auth/test_passwords.py: it needs a password that has expired",

@@ -1,0 +1,91 @@
+"""The page of the examples, and the dialogs that it opens."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.http.response import HttpResponseBase
+
+from portal.dashboard.flavors.listing import FLAVORS
+from portal.dashboard.forms import Form
+from portal.dashboard.lists.views import ListPage
+from portal.dashboard.pages import Page
+from portal.dashboard.records import SheetPage
+from portal.dashboard.styleguide import examples
+
+HOME = "dashboard:styleguide"
+LEVELS = {
+    "success": (messages.SUCCESS, "It was done."),
+    "info": (messages.INFO, "There is something to know."),
+    "warning": (messages.WARNING, "It was done, but look at this."),
+    "error": (messages.ERROR, "It was refused. Errors stay until they are closed."),
+}
+
+
+class Example(Page):
+    """Base of the pages of the style guide, which exist only with DEBUG."""
+
+    section = "styleguide"
+    back_to = HOME
+    everywhere = True
+    rule = "novella:flavors:index"
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if not settings.DEBUG:
+            raise Http404
+        return super().dispatch(request, *args, **kwargs)
+
+
+class Styleguide(ListPage, Example):
+    """Every component; its list is that of the flavors."""
+
+    records = FLAVORS
+    template = "dashboard/styleguide/page.html"
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        """Show a message of the chosen level."""
+        level, text = LEVELS.get(request.POST.get("level", ""), LEVELS["info"])
+        return self.go(HOME, message=text, level=level)
+
+    def extra_context(self) -> Mapping[str, Any]:
+        chart = examples.chart()
+        return {
+            "form": examples.form_with_errors(),
+            "statuses": examples.statuses(),
+            "meters": examples.meters(),
+            "chart": chart,
+            "graphs": {"moments": "minutes"},
+            "launch": examples.launch(),
+            "copied": self.written([examples.VOLUME]),
+            "levels": list(LEVELS),
+        }
+
+
+class StyleguideQuestion(Example):
+    """A question in the dialog; ``danger``: one before something is lost."""
+
+    danger = False
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        text = "The consequence in one or two sentences."
+        return self.ask_first("Do this with data?", text, "Delete" if self.danger else "Do it", danger=self.danger)
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        return self.go(HOME, message="It was confirmed.")
+
+
+class StyleguideForm(SheetPage, Example):
+    """A form in the dialog."""
+
+    heading = "A form in the dialog"
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        return examples.ExampleForm(data)
+
+    def save(self, form: Form) -> HttpResponse:
+        return self.go(HOME, message="Saved.")
+
+    def about(self) -> str:
+        return "A sentence about its effect."
