@@ -37,7 +37,9 @@ class AgentSettings:
     driver: str = "libvirt"
     """``libvirt``, ``fake``, or ``fake:STEP[:retryable|:fatal|:hang]``: the fake driver with a failure at STEP."""
     libvirt_uri: str = "embed"
-    """``embed``: QEMU driven from inside this process; else any libvirt URI, e.g. ``qemu:///system``."""
+    """``embed``: QEMU driven from inside this process; ``daemon``: a libvirt daemon of the agent's own with the same
+    guests, which can also receive running guests; else any libvirt URI, e.g. ``qemu:///system``.
+    """
     virt_type: str = "auto"
     """``kvm``, ``qemu``, or ``auto``: KVM if a probe succeeds."""
     netns: str | None = None
@@ -60,7 +62,9 @@ class AgentSettings:
     root_disks: str = ""
     """The pool of ``volume_pools`` with guests' root disks; empty: root disks are files of this host."""
     volume_ports: tuple[int, int] = (10809, 11832)
-    """The first and the last TCP port for volumes that are exported to other hosts."""
+    """The first and the last TCP port for volumes that are exported to other hosts, and for guests that other hosts
+    send.
+    """
     physical_networks: Mapping[str, str] = field(default_factory=dict)
     """Name of each physical network → interface or bridge of the machine that is connected to it."""
     external_interface: str = ""
@@ -95,6 +99,11 @@ class AgentSettings:
     """Sync commands to disk before they are acknowledged, and their ends before they are reported. Not used by
     simulated hosts.
     """
+
+    @property
+    def own_libvirt(self) -> bool:
+        """Whether libvirt is the agent's own, embedded or as a daemon."""
+        return self.libvirt_uri in {"embed", "daemon"}
 
     @property
     def simulated(self) -> bool:

@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 from compute_agent.contract.base import Message
 from compute_agent.contract.build import Frozen
+from compute_agent.contract.migration import ControlMigrationCall, MigrationControlled
 from compute_agent.contract.volume import (
     GuestVolumes,
     GuestVolumesCall,
@@ -90,6 +91,7 @@ class OpenTunnelCall(Message, frozen=True):
 
 CallBody = (
     ConsoleOutputCall
+    | ControlMigrationCall
     | DiagnosticsCall
     | FileSystemsCall
     | FollowConsoleCall
@@ -205,6 +207,7 @@ CallResult = (
     | FileSystems
     | ConsoleOpened
     | GuestVolumes
+    | MigrationControlled
     | TunnelOpened
     | PoolContents
     | UnmanagedDisks

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 from compute_agent.contract.base import Message
 from compute_agent.contract.build import FlavorRef, GuestDisk, InstanceSpec, PortRef, image_refs
 from compute_agent.contract.moves import GuestOrigin
+from compute_agent.contract.migration import KeepLiveRequest, ReceiveLiveRequest, SendLiveRequest
 from compute_agent.contract.network import DocumentRequest
 from compute_agent.contract.volume import CreateVolumeRequest, ReimageVolumeRequest, VolumeCommand
 
@@ -261,6 +262,9 @@ CommandBody = (
     | DetachVolumeRequest
     | RefreshVolumeRequest
     | SwapVolumeRequest
+    | ReceiveLiveRequest
+    | SendLiveRequest
+    | KeepLiveRequest
     | DocumentRequest
     | VolumeCommand
 )
@@ -273,7 +277,7 @@ def spec_of(body: CommandBody) -> InstanceSpec | None:
 
 def images_of(body: CommandBody) -> set[str]:
     """Return the ids of the images whose data the command needs."""
-    if isinstance(body, BuildRequest | ReceiveGuestRequest | RebuildRequest | RescueRequest):
+    if isinstance(body, BuildRequest | ReceiveGuestRequest | ReceiveLiveRequest | RebuildRequest | RescueRequest):
         return {image.id for image in image_refs(body.instance)}
     if isinstance(body, CreateVolumeRequest) and body.source.image is not None:
         return {body.source.image.id}

@@ -30,6 +30,11 @@ SWAP_VOLUME = "swap_volume"
 """Steps of attaching, detaching, extending and swapping a volume."""
 VOLUME_STEPS = (ATTACH_VOLUME, DETACH_VOLUME, REFRESH_VOLUME, SWAP_VOLUME)
 
+LISTEN = "listen"
+RECEIVE_GUEST = "receive_guest"
+MIGRATE_GUEST = "migrate_guest"
+"""Steps of a live migration: of the receiving host, and of the sending host."""
+
 BUILD_STEPS = (
     PLUG_NETWORK,
     FETCH_IMAGE,

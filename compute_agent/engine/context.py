@@ -127,7 +127,10 @@ class CommandContext:
 
     def _detail(self) -> dict[str, str]:
         amount = self._amount
-        return {} if amount is None else {"done": str(amount.done), "total": str(amount.total)}
+        if amount is None:
+            return {}
+        disk = {"disk_done": amount.disk_done, "disk_total": amount.disk_total} if amount.disk_total else {}
+        return {name: str(value) for name, value in ({"done": amount.done, "total": amount.total} | disk).items()}
 
     @property
     def leftover(self) -> bool:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from compute_agent.contract.build import GuestDisk, InstanceSpec, VolumeConnection, boot_volume, is_cd
 from compute_agent.contract.guest_hardware import guest_hardware
 from compute_agent.contract.messages import Leftover
+from compute_agent.contract.migration import RECEIVER_TRAIT
 from compute_agent.contract.volume import VolumeClient, VolumeSpec
 from compute_agent.virt.driver import BootFiles, ComputeDriver, HostCapacity, SentGuest, Stopped, never
 from compute_agent.virt.errors import (
@@ -25,6 +26,7 @@ from compute_agent.virt.errors import (
     RetryableHostError,
     UnsupportedError,
 )
+from compute_agent.virt.live_migration import Arrival, Departure, MigrationOptions
 from compute_agent.virt.passing_on import PassingOn
 from compute_agent.volumes.driver import GIB, ROOT, VolumeDriver
 from compute_agent.volumes.errors import VolumeNotFoundError
@@ -35,6 +37,7 @@ log = logging.getLogger(__name__)
 
 BEFORE = "before-resize"
 """The snapshot to which a resize is reverted."""
+NOT_LIVE = "A server whose root disk is in a pool cannot be migrated while it runs."
 NAMESPACE = uuids.UUID("6f6c1a52-6a43-4b0e-9f43-2b9c0b0f6d27")
 LISTED_WITHIN = 3.0
 """Seconds that the list of leftovers waits for the pool."""
@@ -75,11 +78,15 @@ class PoolRootDisks(PassingOn):
     # ----- the host -------------------------------------------------------------------------------------------------
 
     def capacity(self) -> HostCapacity:
-        """Measure the host. The disk space is that of the pool, as it was last measured."""
+        """Measure the host. The disk space is that of the pool, as it was last measured. The host receives no running
+        guests.
+        """
         found = self.inner.capacity()
         pool = self._volumes.known_state(self._pool)
         total, free = (pool.total_gb, pool.free_gb) if pool is not None else (0, 0)
-        return HostCapacity(**{**vars(found), "disk_gb": int(total), "disk_gb_used": int(total - free)})
+        traits = tuple(trait for trait in found.traits if trait != RECEIVER_TRAIT)
+        disk = {"disk_gb": int(total), "disk_gb_used": int(total - free)}
+        return HostCapacity(**{**vars(found), **disk, "traits": traits})
 
     def volumes(self) -> dict[str, list[str]]:
         return {
@@ -233,6 +240,18 @@ class PoolRootDisks(PassingOn):
         if not self.inner.has_disk(uuid) and self._size(uuid) is not None:
             raise UnsupportedError("The server's root disk is in a pool of Ceph, and such servers do not move.")
         return self.inner.disks_to_send(uuid)
+
+    # ----- live migration ---------------------------------------------------------------------------------------------
+
+    def departure(self, uuid: str, options: MigrationOptions) -> Departure:
+        if not self.inner.has_disk(uuid) and self._size(uuid) is not None:
+            raise UnsupportedError(NOT_LIVE)
+        return self.inner.departure(uuid, options)
+
+    def arrival(self, spec: InstanceSpec, attempt: int) -> Arrival:
+        if boot_volume(spec) is None:
+            raise UnsupportedError(NOT_LIVE)
+        return self.inner.arrival(spec, attempt)
 
     # ----- copies ---------------------------------------------------------------------------------------------------
 

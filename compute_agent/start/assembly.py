@@ -20,9 +20,12 @@ from compute_agent.start.options import fault_point
 from compute_agent.start.volumes import RESTORES, make_volumes
 from compute_agent.virt.fake import FakeDriver
 from compute_agent.virt.fake_images import FakeImageCache
+from compute_agent.virt.migration_link import Place
 from compute_agent.volumes.daemon import Address, Daemons
 from compute_agent.volumes.services import Outside
 
+LOOPBACK = "127.0.0.1"
+"""The address at which simulated hosts receive guests: they share a machine."""
 STORE_NAME = "agent.sqlite3"
 
 
@@ -67,6 +70,7 @@ def fake_services(
             outside,
         ),
         consoles=ConsoleDialer(settings, machine.opener, threads),
+        migrations=Place(lambda: LOOPBACK, None, settings.volume_ports),
     )
 
 

@@ -28,6 +28,7 @@ from compute_agent.virt.driver import ComputeDriver
 from compute_agent.virt.libvirt.domain_xml import VirtType
 from compute_agent.virt.libvirt.driver import LibvirtDriver
 from compute_agent.virt.libvirt.paths import HostPaths
+from compute_agent.virt.migration_link import Place
 from compute_agent.volumes.daemon import Address, Certificates, Daemons
 from compute_agent.volumes.disk_transfer import DiskTransfer
 from compute_agent.volumes.services import Outside
@@ -64,6 +65,7 @@ def libvirt_services(settings: AgentSettings, threads: Threads, machine: Machine
         consoles=ConsoleDialer(settings, machine.opener, threads),
         metadata=metadata,
         certificates=certificates,
+        migrations=Place(network.reached_at, certificates, settings.volume_ports),
         volumes=volumes,
         transfer=transfer,
         vendor_data=_vendor_data(settings),

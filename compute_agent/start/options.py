@@ -73,7 +73,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     allowed = default("PLAIN_HTTP") == "1"
     add("--plain-http", action="store_true", default=allowed, help="connect to a remote portal without TLS")
     add("--driver", default=default("DRIVER", "libvirt"), help="libvirt, fake or fake:STEP[:retryable|:fatal|:hang]")
-    add("--libvirt-uri", default=default("LIBVIRT_URI", "embed"), help="embed, or a libvirt URI")
+    add("--libvirt-uri", default=default("LIBVIRT_URI", "embed"), help="embed, daemon, or a libvirt URI")
     add("--virt-type", choices=("auto", "kvm", "qemu"), default=default("VIRT_TYPE", "auto"))
     add("--netns", default=default("NETNS"), metavar="NAME", help="network namespace for bridges and guests")
     add("--machine-netns", default=default("MACHINE_NETNS"), metavar="NAME",
@@ -98,7 +98,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     add("--root-disks", default=default("ROOT_DISKS", ""), metavar="POOL",
         help="the pool of --volume-pool, one of Ceph, with guests' root disks (default: files here)")  # fmt: skip
     add("--volume-ports", default=default("VOLUME_PORTS", "10809-11832"), metavar="FIRST-LAST",
-        help="TCP ports at which other hosts reach the volumes of this one")  # fmt: skip
+        help="TCP ports at which other hosts reach the volumes of this one, and send guests")  # fmt: skip
     add("--physical-networks", default=default("PHYSICAL_NETWORKS", ""), metavar="NAME:INTERFACE,...",
         help="interfaces or bridges of the physical networks of flat and VLAN networks")  # fmt: skip
     add("--external-interface", default=default("EXTERNAL_INTERFACE", ""), metavar="INTERFACE",

@@ -18,6 +18,7 @@ from compute_agent.contract.firmware_state import FirmwareKind, FirmwareState
 from compute_agent.contract.messages import Leftover
 from compute_agent.contract.moves import GuestOrigin, SentDisk
 from compute_agent.contract.power import PowerState
+from compute_agent.virt.live_migration import Arrival, Departure, MigrationOptions, Whereabouts
 
 Stopped = Callable[[], bool]
 """Called periodically by long operations. Returns whether to stop early."""
@@ -454,6 +455,31 @@ class ComputeDriver(abc.ABC):
         reached again.
 
         Returns whether it was resumed. Other guests, and unknown guests, are unchanged.
+        """
+
+    @abc.abstractmethod
+    def departure(self, uuid: str, options: MigrationOptions) -> Departure:
+        """Return the sending side of a live migration. Raises InstanceNotFoundError, UnsupportedError for a guest that
+        does not run.
+        """
+
+    @abc.abstractmethod
+    def arrival(self, spec: InstanceSpec, attempt: int) -> Arrival:
+        """Return the receiving side of a live migration. Raises UnsupportedError if the hypervisor cannot receive."""
+
+    @abc.abstractmethod
+    def whereabouts(self, uuid: str) -> Whereabouts:
+        """Return where a guest is whose migration from this host was interrupted."""
+
+    @abc.abstractmethod
+    def keep(self, uuid: str) -> None:
+        """Resume the guest of an undecided migration. A guest that runs is unchanged. Raises InstanceNotFoundError."""
+
+    @abc.abstractmethod
+    def control_migration(self, uuid: str, action: str) -> None:
+        """Abort (``abort``) or force the completion (``complete``) of the migration that sends this guest.
+
+        Returns immediately. Raises UnsupportedError if there is no migration.
         """
 
     @abc.abstractmethod

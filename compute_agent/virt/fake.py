@@ -18,6 +18,7 @@ from compute_agent.contract.cpu import Cpu
 from compute_agent.contract.hardware import every_trait
 from compute_agent.contract.messages import Leftover
 from compute_agent.contract.moves import GuestOrigin
+from compute_agent.contract.migration import RECEIVER_TRAIT
 from compute_agent.contract.power import PowerState
 from compute_agent.virt import fake_disk
 from compute_agent.virt.driver import (
@@ -39,7 +40,7 @@ from compute_agent.virt.errors import (
 )
 from compute_agent.virt.fake_console import FakeConsoles
 from compute_agent.virt.fake_faults import FaultPoint
-from compute_agent.virt.fake_firmware import FakeFirmware
+from compute_agent.virt.fake_migration import FakeMigrations
 from compute_agent.virt.fake_state import (
     GUEST_CPU,
     Entry,
@@ -58,7 +59,7 @@ _COMPACT_AFTER = 5_000
 """Lines after which the journal is rewritten."""
 
 
-class FakeDriver(FakeFirmware):
+class FakeDriver(FakeMigrations):
     """A hypervisor as state in memory; each change is appended to the journal."""
 
     def __init__(
@@ -109,7 +110,8 @@ class FakeDriver(FakeFirmware):
     def capacity(self) -> HostCapacity:
         with self._changed:
             measured = capacity_of(list(self._state.guests.values()), self._total, time.monotonic() - self._since)
-        return replace(measured, traits=self.traits, guest_cpu=self.guest_cpu)
+        receives = (RECEIVER_TRAIT,) if self.receives else ()
+        return replace(measured, traits=(*self.traits, *receives), guest_cpu=self.guest_cpu)
 
     def guests(self) -> list[Guest]:
         with self._changed:

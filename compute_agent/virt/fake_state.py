@@ -63,6 +63,8 @@ class FakeGuest(msgspec.Struct):
     stalled: bool = False  # paused, because a volume could not be reached
     cpu_features: list[str] | None = None  # features that it may have; None: all
     cpu: Cpu | None = None  # since its last start
+    leaving: bool = False  # paused, because its memory is on another host
+    was: int = 0  # the power state before that
 
 
 class Entry(msgspec.Struct, omit_defaults=True):

@@ -23,6 +23,7 @@ from compute_agent.virt.driver import (
     Stopped,
     never,
 )
+from compute_agent.virt.live_migration import Arrival, Departure, MigrationOptions, Whereabouts
 
 
 class PassingOn(ComputeDriver):
@@ -183,6 +184,21 @@ class PassingOn(ComputeDriver):
 
     def go_on_after_error(self, uuid: str) -> bool:
         return self.inner.go_on_after_error(uuid)
+
+    def departure(self, uuid: str, options: MigrationOptions) -> Departure:
+        return self.inner.departure(uuid, options)
+
+    def arrival(self, spec: InstanceSpec, attempt: int) -> Arrival:
+        return self.inner.arrival(spec, attempt)
+
+    def whereabouts(self, uuid: str) -> Whereabouts:
+        return self.inner.whereabouts(uuid)
+
+    def keep(self, uuid: str) -> None:
+        self.inner.keep(uuid)
+
+    def control_migration(self, uuid: str, action: str) -> None:
+        self.inner.control_migration(uuid, action)
 
     def console_socket(self, uuid: str, protocol: str) -> Path:
         return self.inner.console_socket(uuid, protocol)

@@ -12,6 +12,8 @@ class Amount(NamedTuple):
 
     done: int
     total: int
+    disk_done: int = 0  # the part of local disks, for a live migration
+    disk_total: int = 0
 
 
 _listener: ContextVar[Callable[[], None] | None] = ContextVar("progress_listener", default=None)
@@ -31,11 +33,11 @@ def heard_by(listener: Callable[[], None], counter: Callable[[Amount], None] | N
         _counter.reset(counting)
 
 
-def moved(done: int = 0, total: int = 0) -> None:
+def moved(done: int = 0, total: int = 0, *, disk_done: int = 0, disk_total: int = 0) -> None:
     """Report progress: ``done`` of ``total``, if the total is known."""
     listener, counter = _listener.get(), _counter.get()
     if counter is not None and total:
-        counter(Amount(min(done, total), total))
+        counter(Amount(min(done, total), total, disk_done, disk_total))
     if listener is not None:
         listener()
 

@@ -21,9 +21,11 @@ from compute_agent.network.host_network import HostNetwork
 from compute_agent.servers.services import HostServices
 from compute_agent.virt.driver import BootFiles, ComputeDriver, Guest
 from compute_agent.virt.fake_images import FakeImageCache
+from compute_agent.virt.migration_link import Place
 from compute_agent.volumes.services import Volumes
 from tests.agent.watched_driver import WatchedDriver
 
+MIGRATION_PORTS = (23000, 23999)
 PATIENCE = 60.0
 """Seconds a test waits for something that should come at once."""
 
@@ -150,7 +152,16 @@ def make_stage(
     threads = Threads(workers)
     if after_step is None and isinstance(driver, WatchedDriver) and driver.fault is not None:
         after_step = driver.fault.strike
-    services = HostServices(driver, network, images, threads, boot_timeout=2.0, after_step=after_step, volumes=volumes)
+    services = HostServices(
+        driver,
+        network,
+        images,
+        threads,
+        boot_timeout=2.0,
+        after_step=after_step,
+        volumes=volumes,
+        migrations=Place(lambda: "127.0.0.1", None, MIGRATION_PORTS),
+    )
     return Stage(Host("host-1", services, state_dir / "agent.sqlite3"), driver, network, images, threads)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from compute_agent.contract.hardware import DEFAULT, Hardware, Topology, every_trait, read
 from compute_agent.contract.hardware_properties import PROPERTIES, REFUSED, HardwareError, property_of
+from compute_agent.contract.migration import RECEIVER_TRAIT
 from compute_agent.servers.audit import resource_audit
 from compute_agent.virt.fake import FakeDriver
 from tests.support.tables import check_each
@@ -143,4 +144,7 @@ def test_simulated_hosts_have_all_that_can_be_asked_for() -> None:
         assert row[2] <= {*every_trait(), "CUSTOM_MACHINE_TYPE_PC_Q35_7_2"}
 
     check_each(TRAITS, check)
-    assert resource_audit(FakeDriver(), host="a", host_ip="", cached_images=[]).traits == list(every_trait())
+    assert resource_audit(FakeDriver(), host="a", host_ip="", cached_images=[]).traits == [
+        *every_trait(),
+        RECEIVER_TRAIT,
+    ]

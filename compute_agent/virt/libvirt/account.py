@@ -55,7 +55,7 @@ def choose(settings: AgentSettings, virt_type: str) -> Account:
     the last two cases log a warning. For a libvirt that is not embedded, root is returned: its guests use the account
     in libvirt's settings.
     """
-    if settings.libvirt_uri != "embed" or os.geteuid() != 0 or settings.guest_user == ROOT.name:
+    if not settings.own_libvirt or os.geteuid() != 0 or settings.guest_user == ROOT.name:
         return ROOT
     names = KNOWN if settings.guest_user == AUTO else (settings.guest_user,)
     found = next((account for name in names if (account := _lookup(name)) is not None), None)

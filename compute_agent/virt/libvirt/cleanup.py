@@ -12,7 +12,7 @@ def remove_everything(settings: AgentSettings) -> list[str]:
     """Kill the guests of this agent's embedded libvirt and remove their files; return a line for each.
 
     No agent may use the state directory at the same time. A process is killed only if its pid file is below libvirt's
-    root and its command line contains that root. Guests of another libvirt (``libvirt_uri`` is not ``embed``) are not
+    root and its command line contains that root. Guests of another libvirt, which is not the agent's own, are not
     removed. Idempotent.
     """
     paths = HostPaths(settings.state_dir.absolute())

@@ -16,7 +16,8 @@ from compute_agent.virt.errors import (
     InstanceNotFoundError,
     RetryableHostError,
 )
-from compute_agent.virt.libvirt import interrupted_backups, interrupted_starts
+from compute_agent.virt.libvirt import interrupted_backups, interrupted_starts, own_daemon
+from compute_agent.virt.libvirt.own_daemon import OwnDaemon
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +25,9 @@ KEEPALIVE_INTERVAL = 5
 KEEPALIVE_COUNT = 3
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 10.0
+
+EMBED, DAEMON = "embed:", "daemon:"
+"""Prefixes of URIs with the root of an embedded driver, and of a daemon that the agent starts."""
 
 T = TypeVar("T")
 
@@ -91,13 +95,13 @@ def host_error(error: libvirt.libvirtError, action: str) -> HostError:
 
 class Connection:
     """A connection to libvirt with one URI. ``embed:/PATH`` runs libvirt's QEMU driver in this process, with PATH as
-    its root.
+    its root; ``daemon:/PATH`` starts a daemon with the same root.
     """
 
     def __init__(
         self, uri: str, on_lifecycle: LifecycleListener, on_reopened: Callable[[], None], conf: str = ""
     ) -> None:
-        """``conf`` is the embedded driver's ``qemu.conf``.
+        """``conf`` is the ``qemu.conf`` of the embedded driver and of an own daemon.
 
         ``on_reopened`` is called after a lost connection was reopened: events may have been missed.
         """
@@ -108,11 +112,17 @@ class Connection:
         self._lock = threading.Lock()
         self._connection: Any = None
         self._closed = threading.Event()
+        self._daemon = OwnDaemon(Path(uri.removeprefix(DAEMON))) if uri.startswith(DAEMON) else None
+
+    @property
+    def own(self) -> bool:
+        """Whether guests are only those of this agent's libvirt, with the settings of the agent."""
+        return self.embedded or self._daemon is not None
 
     @property
     def embedded(self) -> bool:
         """Whether the driver runs in this process."""
-        return self._uri.startswith("embed:")
+        return self._uri.startswith(EMBED)
 
     def open(self) -> None:
         """Connect if not connected. Raises HypervisorUnavailableError."""
@@ -142,6 +152,8 @@ class Connection:
                 connection.close()
             except libvirt.libvirtError as error:
                 log.info("closing the hypervisor: %s", error)
+        if self._daemon is not None:
+            self._daemon.stop()
 
     def _connect(self) -> Any:
         try:
@@ -155,15 +167,19 @@ class Connection:
         return connection
 
     def _prepared_uri(self) -> str:
-        if not self.embedded:
+        if not self.own:
             return self._uri
-        root = Path(self._uri.removeprefix("embed:"))
+        root = Path(self._uri.removeprefix(EMBED).removeprefix(DAEMON))
         conf = root / "etc" / "qemu.conf"
         conf.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not conf.exists() or conf.read_text() != self._conf:
             conf.write_text(self._conf)
-        interrupted_starts.forget(root)
-        interrupted_backups.forget(root)
+        if self._daemon is None or not self._daemon.runs:
+            interrupted_starts.forget(root)
+            interrupted_backups.forget(root)
+        if self._daemon is not None:
+            self._daemon.start()
+            return own_daemon.uri(root)
         return f"qemu:///embed?root={quote(str(root))}"
 
     def _lifecycle(self, _connection: Any, domain: Any, event: int, detail: int, _opaque: object) -> None:

@@ -19,7 +19,7 @@ from compute_agent.settings import AgentSettings
 from compute_agent.virt import storage_account, volume_connections
 from compute_agent.virt.driver import Guest, PowerListener
 from compute_agent.virt.errors import HostError, InstanceNotFoundError, RetryableHostError
-from compute_agent.virt.libvirt import account, firmware, host_limits, kvm, qemu_conf
+from compute_agent.virt.libvirt import account, firmware, five_phases, host_limits, kvm, qemu_conf
 from compute_agent.virt.libvirt.connection import Connection, translated, unless_gone
 from compute_agent.virt.libvirt.cpus import Cpus
 from compute_agent.virt.libvirt.domain_xml import NAMESPACE, Mark, VirtType, domain_xml, read_mark
@@ -51,8 +51,8 @@ class Domains:
         paths = HostPaths(settings.state_dir.absolute())
         chosen = account.choose(settings, self._virt_type) if paths.mounted else account.ROOT
         self._paths = replace(paths, account=chosen)
-        uri = f"embed:{self._paths.libvirt_root}" if settings.libvirt_uri == "embed" else settings.libvirt_uri
-        own = settings.libvirt_uri == "embed"
+        own = settings.own_libvirt
+        uri = f"{settings.libvirt_uri}:{self._paths.libvirt_root}" if own else settings.libvirt_uri
         groups = qemu_conf.controllers() if settings.cgroups and own else []
         self._cpus = Cpus(self._virt_type)
         self._groups = groups if own else qemu_conf.controllers_of_libvirtd()
@@ -62,6 +62,11 @@ class Domains:
         self._states = PowerStates()
         self._listener: PowerListener | None = None
         self._copying: dict[str, threading.Lock] = {}
+
+    @property
+    def _can_receive(self) -> bool:
+        """Whether libvirt accepts incoming guests: its embedded driver cannot remove them by itself, and refuses."""
+        return not self._hypervisor.embedded and five_phases.available()
 
     def on_power_change(self, listener: PowerListener) -> None:
         self._listener = listener

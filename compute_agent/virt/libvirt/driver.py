@@ -7,6 +7,7 @@ from compute_agent.virt.libvirt.firmware_states import FirmwareOperations
 from compute_agent.virt.libvirt.host import HostOperations
 from compute_agent.virt.libvirt.interfaces import InterfaceOperations
 from compute_agent.virt.libvirt.moving import MoveOperations
+from compute_agent.virt.libvirt.migration import MigrationOperations
 from compute_agent.virt.libvirt.power import PowerOperations
 from compute_agent.virt.libvirt.rescue import RescueOperations
 from compute_agent.virt.libvirt.resizing import ResizeOperations
@@ -27,7 +28,8 @@ class LibvirtDriver(
     FirmwareOperations,
     InterfaceOperations,
     VolumeOperations,
+    MigrationOperations,
     ConsoleOperations,
     ComputeDriver,
 ):
-    """Implements ``ComputeDriver`` with libvirt; ``embed`` runs its QEMU driver in this process."""
+    """Implements ``ComputeDriver`` with libvirt; see ``settings.libvirt_uri`` for the kinds of libvirt."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from compute_agent.contract.cpu import Cpu
 from compute_agent.contract.messages import Leftover
+from compute_agent.contract.migration import RECEIVER_TRAIT
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.driver import HostCapacity
 from compute_agent.virt.errors import HostError
@@ -33,7 +34,7 @@ class HostOperations(Domains):
 
     def init_host(self) -> None:
         self._paths.prepare()
-        if self._reaper is None and self._hypervisor.embedded:
+        if self._reaper is None and self._hypervisor.own:
             self._reaper = Reaper()
         self._hypervisor.open()
         self._resync()
@@ -53,7 +54,8 @@ class HostOperations(Domains):
             domains = [domain for domain, _ in self._marked()]
             connection = self._hypervisor.get()
             measured = capacity.measure(connection, domains, self._paths.instances, self._virt_type)
-            return replace(measured, traits=self._traits.of(connection), guest_cpu=self._cpus.of_host(connection))
+            traits = {*self._traits.of(connection), *([RECEIVER_TRAIT] if self._can_receive else [])}
+            return replace(measured, traits=tuple(sorted(traits)), guest_cpu=self._cpus.of_host(connection))
 
     def cpus(self) -> dict[str, Cpu]:
         with translated("list the guests' processors"):

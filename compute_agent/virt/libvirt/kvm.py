@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from compute_agent.settings import AgentSettings
-from compute_agent.virt.libvirt import account, private_mounts
+from compute_agent.virt.libvirt import account, own_daemon, private_mounts
 from compute_agent.virt.libvirt.domain_xml import VirtType
 from compute_agent.virt.libvirt.paths import HostPaths
 from compute_agent.virt.programs import SYSTEM_PATH
@@ -30,13 +30,14 @@ BOOT_SECTOR = bytes.fromhex("ba0105b010eef4ebfd").ljust(510, b"\0") + b"\x55\xaa
 def prepare(settings: AgentSettings) -> VirtType:
     """Choose between KVM and emulation, and prepare the machine for libvirt.
 
-    For the embedded driver, an unusable KVM is hidden, libvirt's account is added if the machine lacks it, and the
-    guests' account gets access to guests' directories. Call it once, before the process has threads and after its
-    network namespace exists: later mounts stay in the private mount namespace. If the agent may not mount, guests start
-    slowly or not at all, and run as root. Raises ValueError if the configured account does not exist.
+    For a libvirt of the agent's own, an unusable KVM is hidden, libvirt's account is added if the machine lacks it, and
+    the guests' account gets access to guests' directories. An own daemon also gets its directories. Call it once,
+    before the process has threads and after its network namespace exists: later mounts stay in the private mount
+    namespace. If the agent may not mount, guests start slowly or not at all, and run as root. Raises ValueError if the
+    configured account does not exist.
     """
     virt_type = choose(settings.virt_type)
-    if settings.libvirt_uri != "embed":
+    if not settings.own_libvirt:
         return virt_type
     chosen = account.choose(settings, virt_type)
     paths = HostPaths(settings.state_dir.absolute(), chosen)
@@ -48,13 +49,17 @@ def prepare(settings: AgentSettings) -> VirtType:
         places = paths.mount_points()
     if virt_type == "qemu" and DEVICE.exists() and not DEVICE.is_file():
         covered[DEVICE] = b""
-    if covered or places:
+    daemon = settings.libvirt_uri == "daemon"
+    if covered or places or daemon:
         try:
             private_mounts.unshare()
             for path, content in covered.items():
                 private_mounts.cover(path, content, paths.covers / path.name)
             for folder, place in places:
                 private_mounts.bind(folder, place)
+            if daemon:
+                paths.prepare()
+                own_daemon.mount(paths.libvirt_root)
         except OSError as error:
             log.warning("libvirt sees the machine as it is, and guests run as root: %s", error)
     return virt_type

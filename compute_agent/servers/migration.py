@@ -1,0 +1,191 @@
+"""Live migration: receiving a running guest, and sending one."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from compute_agent.contract.build import boot_volume
+from compute_agent.contract.migration import ADDRESS, PORT, KeepLiveRequest, ReceiveLiveRequest, SendLiveRequest
+from compute_agent.contract.power import PowerState
+from compute_agent.contract.steps import (
+    APPLY_FIREWALL,
+    CREATE_DISK,
+    LISTEN,
+    MIGRATE_GUEST,
+    PLUG_NETWORK,
+    RECEIVE_GUEST,
+)
+from compute_agent.engine.context import CommandContext, Step
+from compute_agent.engine.outcomes import Failure, Outcome, SupersededError
+from compute_agent.servers.base import ServerHandler
+from compute_agent.servers.boot_sources import BootSources
+from compute_agent.servers.records import described
+from compute_agent.servers.removal import Removal, find_guest
+from compute_agent.virt.driver import Guest
+from compute_agent.virt.errors import UnsupportedError
+from compute_agent.virt.live_migration import Arrival, MigrationOptions, Whereabouts
+from compute_agent.virt.migration_link import (
+    Limits,
+    MigrationFailedError,
+    MigrationUndecidedError,
+    Place,
+    Reception,
+    Sending,
+)
+
+RECEIVE_FAILED = "The host could not receive the instance."
+SEND_FAILED = "The host could not migrate the instance."
+INTERRUPTED = MigrationFailedError("The migration was interrupted.")
+
+
+class Receive(ServerHandler[ReceiveLiveRequest]):
+    """Prepares everything of the guest, and receives it. After a failure, removes everything."""
+
+    heavy = makes = True
+
+    async def run(self, context: CommandContext, request: ReceiveLiveRequest) -> Outcome:
+        """1. look for a guest that an earlier process has received; 2. prepare network, disks and filters; 3. listen;
+        4. receive.
+        """
+        uuid, spec = context.subject.id, request.instance
+        removal = Removal(self.host, uuid, context.generation, may_run=True)
+        try:
+            arrival = await context.work(lambda: self.driver.arrival(spec, context.generation))
+            if await self._is_here(context, arrival):
+                return self._arrived(context, await self.power_state(context))
+            context.describe(described(spec))
+            await context.take(self._steps(context, request, arrival), always_undo=True)
+        except Exception as error:  # noqa: BLE001 (every failure has the same end: undo and report)
+            failure = context.explain(error, RECEIVE_FAILED)
+            await removal.all()
+            return self._failed(failure, removal)
+        return self._arrived(context, await self.power_state(context))
+
+    async def _is_here(self, context: CommandContext, arrival: Arrival) -> bool:
+        """Return whether an earlier process has received the guest. Raises an error for anything incomplete."""
+        earlier = await find_guest(self.host, context.subject.id)
+        if earlier is not None and earlier.attempt > context.generation:
+            raise SupersededError
+        if earlier is not None and await context.work(arrival.arrived):
+            return True
+        if context.begun or earlier is not None or context.leftover:
+            raise INTERRUPTED
+        return False
+
+    def _arrived(self, context: CommandContext, power: PowerState) -> Outcome:
+        self.powers.reported(Guest(context.subject.id, context.generation, power))
+        return Outcome(power_state=power)
+
+    def _steps(self, context: CommandContext, request: ReceiveLiveRequest, arrival: Arrival) -> list[Step]:
+        host, spec = self.host, request.instance
+        if host.migrations is None:
+            raise UnsupportedError("This host receives no guests.")
+        image = spec.image if boot_volume(spec) is None else None
+        sources = BootSources(
+            host.images, spec.uuid, image, spec.kernel, spec.ramdisk, context.stopped,
+            partial(host.driver.needs_image, spec),
+        )  # fmt: skip
+        reception = Reception(host.migrations, arrival, request.source)
+        found: dict[str, str] = {}
+
+        def create_disk() -> None:
+            host.driver.create_disk(spec, sources.disk)
+            host.driver.create_boot_files(spec, sources.boot)
+
+        def listen() -> None:
+            address, port = reception.listen()
+            found.update({ADDRESS: address, PORT: str(port)})
+
+        async def close(_error: Exception) -> None:
+            reception.close()
+
+        steps = [
+            Step(PLUG_NETWORK, partial(host.network.plug, spec)),
+            *([sources.step()] if sources.wanted else []),
+            Step(CREATE_DISK, create_disk),
+            Step(APPLY_FIREWALL, partial(host.network.apply_firewall, spec)),
+            Step(LISTEN, listen, facts=found, undo=close),
+        ]
+        return [*steps, Step(RECEIVE_GUEST, partial(reception.receive, context.stopped))]
+
+    def _failed(self, failure: Failure, removal: Removal) -> Outcome:
+        if removal.gone:
+            self.powers.forget(removal.uuid)
+        return Outcome(failure, gone=removal.gone, leftover=not removal.complete)
+
+    async def refuse(self, context: CommandContext, request: ReceiveLiveRequest, failure: Failure) -> Outcome:
+        """Answer a command that is not executed: nothing of an earlier process is left, unless the guest runs here."""
+        if not context.begun:
+            return Outcome(failure)
+        uuid = context.subject.id
+        arrival = await context.work(lambda: self.driver.arrival(request.instance, context.generation))
+        if await context.work(arrival.arrived):
+            return self._arrived(context, await self.power_state(context))
+        removal = Removal(self.host, uuid, context.generation, may_run=True)
+        await removal.all()
+        return self._failed(failure, removal)
+
+
+class Send(ServerHandler[SendLiveRequest]):
+    """Sends the guest to another host. After a failure it goes on here."""
+
+    heavy = resumes_late = True
+
+    async def run(self, context: CommandContext, request: SendLiveRequest) -> Outcome:
+        uuid = context.subject.id
+        if context.begun:
+            return await self._interrupted(context)
+        if self.host.migrations is None:
+            raise UnsupportedError("This host migrates no guests.")
+        send = partial(self._send, self.host.migrations, uuid, request, context.stopped)
+        try:
+            await context.take([Step(MIGRATE_GUEST, send)])
+        except MigrationUndecidedError as error:
+            return Outcome(context.explain(error, SEND_FAILED))
+        except Exception as error:  # noqa: BLE001 (every failure has the same end: report where the guest is)
+            failure = context.explain(error, SEND_FAILED)
+            return Outcome(failure, power_state=await self._power_here(context))
+        self.powers.forget(uuid)
+        return Outcome(power_state=PowerState.NOSTATE)
+
+    def _send(self, place: Place, uuid: str, request: SendLiveRequest, stopped: Callable[[], bool]) -> None:
+        options = MigrationOptions(bandwidth_mb=request.bandwidth_mb, post_copy=request.post_copy)
+        departure = self.driver.departure(uuid, options)
+        sending = Sending(place, departure, request.address, request.tcp_port, request.tls_hostname)
+        limits = Limits(request.time_limit, request.at_limit)
+        sending.send(stopped, limits, partial(self.driver.control_migration, uuid))
+
+    async def _interrupted(self, context: CommandContext) -> Outcome:
+        """Report where the guest is after the agent has been restarted during the migration."""
+        where = await context.work(lambda: self.driver.whereabouts(context.subject.id))
+        if where is Whereabouts.LEFT:
+            self.powers.forget(context.subject.id)
+            return Outcome(power_state=PowerState.NOSTATE)
+        if where is Whereabouts.UNDECIDED:
+            return Outcome(context.explain(MigrationUndecidedError(INTERRUPTED.message), SEND_FAILED))
+        failure = context.explain(INTERRUPTED, SEND_FAILED)
+        return Outcome(failure, power_state=await self._power_here(context))
+
+    async def _power_here(self, context: CommandContext) -> PowerState | None:
+        """Return the guest's power state; None if the hypervisor does not say it."""
+        try:
+            power = await self.power_state(context)
+        except Exception:  # noqa: BLE001 (the failure of the migration is reported in any case)
+            return None
+        known = await find_guest(self.host, context.subject.id)
+        if known is not None:
+            self.powers.reported(replace(known, power_state=power))
+        return power
+
+
+class Keep(ServerHandler[KeepLiveRequest]):
+    """Resumes the guest of an undecided migration."""
+
+    async def run(self, context: CommandContext, request: KeepLiveRequest) -> Outcome:
+        uuid = context.subject.id
+        await context.work(lambda: self.driver.keep(uuid))
+        power = await self.power_state(context)
+        known = await find_guest(self.host, uuid)
+        if known is not None:
+            self.powers.reported(replace(known, power_state=power))
+        return Outcome(power_state=power)

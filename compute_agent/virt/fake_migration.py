@@ -1,0 +1,214 @@
+"""Live migration between simulated hosts: the guest's state moves, and no memory."""
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from compute_agent.contract.build import InstanceSpec
+from compute_agent.contract.firmware_state import FirmwareState
+from compute_agent.contract.guest_hardware import guest_hardware
+from compute_agent.contract.power import PowerState
+from compute_agent.virt.errors import StoppedError, UnsupportedError
+from compute_agent.virt.fake_firmware import FakeFirmware
+from compute_agent.virt.fake_state import FakeGuest
+from compute_agent.virt.live_migration import Arrival, Departure, MigrationOptions, Whereabouts
+from compute_agent.virt.migration_link import MigrationFailedError
+from compute_agent.virt.progress import Amount
+
+MIB = 1 << 20
+ROUNDS = 4
+"""Number of progress reports of a migration."""
+
+
+class Offered(msgspec.Struct):
+    """A simulated guest on its way."""
+
+    guest: FakeGuest
+    seed: bool
+    disk: bool
+    firmware: FirmwareState | None = None
+
+
+class FakeMigrations(FakeFirmware):
+    """The part of the fake driver for live migration."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.migration_pause = 0.0
+        """Seconds between the progress reports of a migration."""
+        self.receives = True
+        """Whether the host can receive guests."""
+        self.hold_migrations = threading.Event()
+        """While it is clear, migrations do not end by themselves."""
+        self.hold_migrations.set()
+        self._departures: dict[str, FakeDeparture] = {}
+
+    def departure(self, uuid: str, options: MigrationOptions) -> Departure:
+        with self._changed:
+            guest = self._guest(uuid)
+            if guest.power not in {PowerState.RUNNING, PowerState.PAUSED}:
+                raise UnsupportedError("The guest does not run.")
+        found = self._departures[uuid] = FakeDeparture(self, guest)
+        return found
+
+    def arrival(self, spec: InstanceSpec, attempt: int) -> Arrival:
+        if not self.receives:
+            raise UnsupportedError("This host's libvirt cannot receive running guests.")
+        return FakeArrival(self, spec, attempt)
+
+    def whereabouts(self, uuid: str) -> Whereabouts:
+        with self._changed:
+            guest = self._state.guests.get(uuid)
+            if guest is None or guest.power == PowerState.SHUTDOWN:
+                return Whereabouts.LEFT
+            return Whereabouts.UNDECIDED if guest.leaving else Whereabouts.HERE
+
+    def keep(self, uuid: str) -> None:
+        with self._changed:
+            guest = self._guest(uuid)
+            if guest.leaving:
+                guest.leaving, guest.power = False, guest.was or PowerState.RUNNING
+                self._write(uuid)
+
+    def control_migration(self, uuid: str, action: str) -> None:
+        found = self._departures.get(uuid)
+        if found is None or not found.performing:
+            raise UnsupportedError("The guest is not being migrated.")
+        found.control(action)
+
+    def change_guest(self, uuid: str, *, leaving: bool, power: PowerState) -> None:
+        """Set the state of a guest that departs."""
+        with self._changed:
+            guest = self._state.guests.get(uuid)
+            if guest is None:
+                return
+            guest.was = 0 if not leaving else guest.power
+            guest.leaving, guest.power = leaving, power
+            self._write(uuid)
+            self._changed.notify_all()
+
+    def offered(self, uuid: str) -> Offered:
+        """Return the guest as it is sent to another host."""
+        with self._changed:
+            state = self._state
+            return Offered(self._guest(uuid), uuid in state.seeds, uuid in state.disks, state.firmware.get(uuid))
+
+    def take_guest(self, spec: InstanceSpec, attempt: int, offered: Offered) -> None:
+        """Run a received guest."""
+        guest = offered.guest
+        with self._changed:
+            guest.attempt, guest.leaving = attempt, False
+            guest.volumes = list(spec.volumes)
+            self._state.guests[spec.uuid] = guest
+            if offered.seed:
+                self._state.seeds.add(spec.uuid)
+            if offered.firmware is not None:
+                self._state.firmware[spec.uuid] = offered.firmware
+            self._write(spec.uuid)
+            self._changed.notify_all()
+
+    def holds(self, uuid: str, attempt: int) -> bool:
+        """Return whether a received guest runs."""
+        with self._changed:
+            guest = self._state.guests.get(uuid)
+            return guest is not None and guest.attempt == attempt and guest.power != PowerState.SHUTDOWN
+
+
+class FakeDeparture(Departure):
+    """The sending side of a simulated guest."""
+
+    def __init__(self, driver: FakeMigrations, guest: FakeGuest) -> None:
+        self._driver, self._uuid, self._power = driver, guest.uuid, PowerState(guest.power)
+        self._total = max(1, guest.memory_mb) * MIB
+        self._done = 0
+        self._told = ""
+        self._control = threading.Event()
+        self.performing = False
+
+    @property
+    def sockets(self) -> Mapping[str, Path]:
+        return {}
+
+    def sockets_ready(self) -> None:
+        """Do nothing: simulated guests have no streams."""
+
+    def offer(self) -> bytes:
+        found = self._driver.offered(self._uuid)
+        if found.firmware is not None and found.firmware.tpm_key:
+            raise UnsupportedError("A guest with a TPM cannot be migrated while it runs.")
+        return msgspec.msgpack.encode(found)
+
+    def begin(self, shape: bytes) -> bytes:
+        return b""
+
+    def perform(self, prepared: bytes) -> bytes:
+        self.performing = True
+        try:
+            for number in range(ROUNDS):
+                self._done = self._total * number // ROUNDS
+                self._control.wait(self._driver.migration_pause)
+                self._check()
+            while not (self._driver.hold_migrations.wait(0.02) or self._told == "complete"):
+                self._check()
+        finally:
+            self.performing = False
+        self._driver.change_guest(self._uuid, leaving=True, power=PowerState.PAUSED)
+        return b""
+
+    def _check(self) -> None:
+        if self._told == "abort":
+            raise StoppedError("The migration was aborted.")
+
+    def control(self, action: str) -> None:
+        """Abort or complete the transfer."""
+        self._told = action
+        self._control.set()
+
+    def amount(self) -> Amount:
+        return Amount(self._done, self._total)
+
+    def leave(self, finished: bytes) -> None:
+        self._driver.change_guest(self._uuid, leaving=False, power=PowerState.SHUTDOWN)
+
+    def stay(self) -> None:
+        self._driver.change_guest(self._uuid, leaving=False, power=self._power)
+
+
+class FakeArrival(Arrival):
+    """The receiving side of a simulated guest."""
+
+    def __init__(self, driver: FakeMigrations, spec: InstanceSpec, attempt: int) -> None:
+        self._driver, self._spec, self._attempt = driver, spec, attempt
+        self._offered: Offered | None = None
+
+    @property
+    def sockets(self) -> Mapping[str, Path]:
+        return {}
+
+    def shape(self, offer: bytes) -> bytes:
+        try:
+            self._offered = msgspec.msgpack.decode(offer, type=Offered)
+        except msgspec.DecodeError as error:
+            raise UnsupportedError("The other host has sent no plausible guest.", detail=str(error)) from error
+        if self._offered.guest.uuid != self._spec.uuid or guest_hardware(self._spec).tpm_version:
+            raise UnsupportedError("The other host has sent no plausible guest.")
+        return b""
+
+    def prepare(self, begun: bytes) -> bytes:
+        return b""
+
+    def finish(self, performed: bytes) -> bytes:
+        if self._offered is None:
+            raise MigrationFailedError("The guest was not offered.")
+        power = self._offered.guest.power
+        self._offered.guest.power = power or PowerState.RUNNING
+        self._driver.take_guest(self._spec, self._attempt, self._offered)
+        return b""
+
+    def arrived(self) -> bool:
+        return self._driver.holds(self._spec.uuid, self._attempt)
+
+    def cancel(self) -> None:
+        """Do nothing: the guest exists only after ``finish``."""

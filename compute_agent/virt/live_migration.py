@@ -1,0 +1,104 @@
+"""The contract of live migration between two drivers: one side departs, the other receives the arrival.
+
+Both follow libvirt's five phases. The arguments and results are opaque to the code between the drivers, which
+transports them. The order is: ``offer``, ``shape``, ``begin``, ``prepare``, ``perform``, ``finish``, ``leave``.
+"""
+
+import abc
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from compute_agent.virt.progress import Amount
+
+MEMORY, DISKS = "memory", "disks"
+STREAMS = (MEMORY, DISKS)
+"""The streams of a migration. Each may have several connections."""
+
+
+class Whereabouts(enum.Enum):
+    """Where a guest is after its migration was interrupted, from the point of view of the sending host."""
+
+    HERE = "here"
+    UNDECIDED = "undecided"  # paused here, and possibly running on the other host
+    LEFT = "left"
+
+
+@dataclass(frozen=True)
+class MigrationOptions:
+    """Options of the sending side: MiB/s (0: unlimited), and whether post-copy is allowed."""
+
+    bandwidth_mb: int = 0
+    post_copy: bool = False
+
+
+class Departure(abc.ABC):
+    """The sending side. The methods are called from one thread at a time; errors are HostErrors."""
+
+    @property
+    @abc.abstractmethod
+    def sockets(self) -> Mapping[str, Path]:
+        """The path for the local socket of each stream, to which ``perform`` connects."""
+
+    @abc.abstractmethod
+    def sockets_ready(self) -> None:
+        """Give the hypervisor access to the sockets, which exist now."""
+
+    @abc.abstractmethod
+    def offer(self) -> bytes:
+        """Describe the running guest. Raises UnsupportedError for a guest that cannot be migrated live."""
+
+    @abc.abstractmethod
+    def begin(self, shape: bytes) -> bytes:
+        """Verify that the guest would be the same with the other host's ``shape``. Raises UnsupportedError."""
+
+    @abc.abstractmethod
+    def perform(self, prepared: bytes) -> bytes:
+        """Copy local disks and memory until the guest is paused here and complete there. Reports progress.
+
+        Raises an error if it fails or is aborted; ``stay`` must follow.
+        """
+
+    @abc.abstractmethod
+    def amount(self) -> Amount:
+        """Return the copied bytes and the total, while ``perform`` runs; called from another thread."""
+
+    @abc.abstractmethod
+    def leave(self, finished: bytes) -> None:
+        """Remove the running guest, because it runs on the other host; definition and disks are kept."""
+
+    @abc.abstractmethod
+    def stay(self) -> None:
+        """Let the guest go on here. Idempotent, and possible after each method except ``leave``."""
+
+
+class Arrival(abc.ABC):
+    """The receiving side. Disks, seed and network are prepared already."""
+
+    @property
+    @abc.abstractmethod
+    def sockets(self) -> Mapping[str, Path]:
+        """The local socket of each stream, on which the hypervisor listens after ``prepare``."""
+
+    @abc.abstractmethod
+    def shape(self, offer: bytes) -> bytes:
+        """Describe the guest as it would be on this host: this host's own paths and connections, and the device
+        addresses of the offer. Raises UnsupportedError for an offer that is not plausible.
+        """
+
+    @abc.abstractmethod
+    def prepare(self, begun: bytes) -> bytes:
+        """Let the hypervisor wait for the guest."""
+
+    @abc.abstractmethod
+    def finish(self, performed: bytes) -> bytes:
+        """Start the guest here. On an error the guest does not run here, and ``cancel`` must follow."""
+
+    @abc.abstractmethod
+    def arrived(self) -> bool:
+        """Return whether the guest runs here, also when an earlier process finished the migration. Idempotent."""
+
+    @abc.abstractmethod
+    def cancel(self) -> None:
+        """Remove the waiting guest. Idempotent."""

@@ -1,0 +1,297 @@
+"""Live migration between two hosts: exactly one guest afterwards, whatever ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from compute_agent.contract.build import InstanceSpec
+from compute_agent.contract.calls import CallError
+from compute_agent.contract.messages import AgentEvent, Command
+from compute_agent.contract.migration import (
+    ADDRESS,
+    PORT,
+    RECEIVER_TRAIT,
+    UNDECIDED,
+    ControlMigrationCall,
+    KeepLiveRequest,
+    MigrationControlled,
+    ReceiveLiveRequest,
+    SendLiveRequest,
+)
+from compute_agent.contract.power import PowerState
+from compute_agent.contract.steps import LISTEN
+from compute_agent.servers.calls import CallHandler
+from compute_agent.virt import migration_link
+from compute_agent.virt.errors import RetryableHostError
+from tests.agent.cast import Gate, Stage, build, destroy, make_command, make_spec, make_stage, on_stage
+from tests.agent.watched_driver import WatchedDriver
+
+RUNNING = PowerState.RUNNING
+
+
+@dataclass
+class Pair:
+    """A guest with attempt 1 on the first of two hosts, and the commands that migrate it as attempt 2."""
+
+    source: Stage
+    target: Stage
+    spec: InstanceSpec
+
+    @property
+    def receive(self) -> Command:
+        return make_command(ReceiveLiveRequest(instance=self.spec, source="source"), self.spec.uuid, 2)
+
+    def send(self, listening: AgentEvent, **more: object) -> Command:
+        where = listening.detail
+        body = SendLiveRequest(address=where[ADDRESS], tcp_port=int(where[PORT]), **more)  # type: ignore[arg-type]
+        return make_command(body, self.spec.uuid, 2)
+
+    async def listening(self, receive: Command) -> AgentEvent:
+        """Wait until the target listens; return the report."""
+
+        def found() -> list[AgentEvent]:
+            return [event for event in self.target.of(receive) if event.kind == "step" and event.step == LISTEN]
+
+        self.target.host.accept(receive)
+        await self.target.until(found)
+        return found()[0]
+
+    def guests(self) -> tuple[list[tuple[int, PowerState]], list[tuple[int, PowerState]]]:
+        """Return attempts and states of the guests on source and target."""
+        stages = (self.source, self.target)
+        first, second = ([(guest.attempt, guest.power_state) for guest in one.driver.guests()] for one in stages)
+        return first, second
+
+    @property
+    def source_driver(self) -> WatchedDriver:
+        assert isinstance(self.source.driver, WatchedDriver)
+        return self.source.driver
+
+
+@contextlib.asynccontextmanager
+async def pair(tmp_path: Path, target_gate: Gate | None = None) -> AsyncIterator[Pair]:
+    folders = [tmp_path / name for name in ("source", "target")]
+    for folder in folders:
+        folder.mkdir(exist_ok=True)
+    async with (
+        on_stage(make_stage(folders[0])) as source,
+        on_stage(make_stage(folders[1], after_step=target_gate)) as target,
+    ):
+        spec = make_spec()
+        assert (await source.do(build(spec))).kind == "finished"
+        yield Pair(source, target, spec)
+
+
+async def test_a_guest_runs_on_the_other_host_and_leaves_the_first(tmp_path: Path) -> None:
+    async with pair(tmp_path) as two:
+        receive = two.receive
+        sent = await two.source.do(two.send(await two.listening(receive)))
+        arrived = await two.target.end_of(receive)
+        assert (sent.kind, arrived.kind, arrived.power_state) == ("finished", "finished", RUNNING)
+        assert two.guests() == ([(1, PowerState.SHUTDOWN)], [(2, RUNNING)])
+        assert (await two.source.do(destroy(two.spec.uuid, 2))).kind == "finished"
+        assert two.source.is_clean()
+
+
+async def test_bytes_are_reported(tmp_path: Path) -> None:
+    async with pair(tmp_path) as two:
+        two.source_driver.hold_migrations.clear()
+        send = two.send(await two.listening(two.receive))
+        two.source.host.accept(send)
+        await two.source.until(lambda: [event for event in two.source.of(send) if event.detail.get("total")])
+        two.source_driver.hold_migrations.set()
+        await two.source.end_of(send)
+
+
+async def test_an_abort_leaves_the_guest_where_it_was(tmp_path: Path) -> None:
+    async with pair(tmp_path) as two:
+        two.source_driver.hold_migrations.clear()
+        receive = two.receive
+        send = two.send(await two.listening(receive))
+        two.source.host.accept(send)
+        calls = CallHandler(two.source.host._services)
+        answer: object = None
+        while not isinstance(answer, MigrationControlled):
+            answer = await calls.answer(ControlMigrationCall(instance_id=two.spec.uuid, action="abort"))
+        ends = await two.source.end_of(send), await two.target.end_of(receive)
+        assert [end.kind for end in ends] == ["failed", "failed"]
+        assert two.guests() == ([(1, RUNNING)], [])
+        assert two.target.is_clean()
+
+
+async def test_a_held_migration_is_completed_by_force(tmp_path: Path) -> None:
+    async with pair(tmp_path) as two:
+        two.source_driver.hold_migrations.clear()
+        receive = two.receive
+        send = two.send(await two.listening(receive))
+        two.source.host.accept(send)
+        calls = CallHandler(two.source.host._services)
+        answer: object = None
+        while not isinstance(answer, MigrationControlled):
+            answer = await calls.answer(ControlMigrationCall(instance_id=two.spec.uuid, action="complete"))
+        assert (await two.target.end_of(receive)).kind == "finished"
+
+
+@pytest.mark.parametrize(("at_limit", "kind"), [("abort", "failed"), ("complete", "finished")])
+async def test_the_time_limit_ends_a_migration(tmp_path: Path, at_limit: str, kind: str) -> None:
+    async with pair(tmp_path) as two:
+        two.source_driver.hold_migrations.clear()
+        receive = two.receive
+        send = two.send(await two.listening(receive), time_limit=1, at_limit=at_limit)
+        assert (await two.source.do(send)).kind == kind
+        assert (await two.target.end_of(receive)).kind == kind
+
+
+async def test_a_guest_that_is_not_migrated_cannot_be_aborted(tmp_path: Path) -> None:
+    async with pair(tmp_path) as two:
+        calls = CallHandler(two.source.host._services)
+        answer = await calls.answer(ControlMigrationCall(instance_id=two.spec.uuid, action="abort"))
+        assert isinstance(answer, CallError)
+        assert answer.code == "unsupported"
+
+
+async def test_a_destroy_at_the_target_ends_the_migration(tmp_path: Path) -> None:
+    async with pair(tmp_path) as two:
+        two.source_driver.hold_migrations.clear()
+        receive = two.receive
+        send = two.send(await two.listening(receive))
+        two.source.host.accept(send)
+        await two.source.until(lambda: [event for event in two.source.of(send) if event.kind == "progress"])
+        assert (await two.target.do(destroy(two.spec.uuid, 2))).kind == "finished"
+        two.source_driver.hold_migrations.set()
+        assert (await two.source.end_of(send)).kind == "failed"
+        assert two.guests() == ([(1, RUNNING)], [])
+        assert two.target.is_clean()
+
+
+async def test_a_target_that_cannot_receive_says_so(tmp_path: Path) -> None:
+    async with pair(tmp_path) as two:
+        assert isinstance(two.target.driver, WatchedDriver)
+        two.target.driver.receives = False
+        assert RECEIVER_TRAIT not in two.target.driver.capacity().traits
+        end = await two.target.do(two.receive)
+        assert (end.kind, end.error_code) == ("failed", "unsupported")
+        assert two.target.is_clean()
+
+
+async def test_nobody_listens(tmp_path: Path) -> None:
+    async with pair(tmp_path) as two:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        body = SendLiveRequest(address="127.0.0.1", tcp_port=port)
+        end = await two.source.do(make_command(body, two.spec.uuid, 2))
+        assert (end.kind, end.error_code, end.power_state) == ("failed", "migration_failed", RUNNING)
+
+
+async def test_the_source_never_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(migration_link, "CONNECT_WITHIN", 0.1)
+    async with pair(tmp_path) as two:
+        end = await two.target.do(two.receive)
+        assert (end.kind, end.error_code) == ("failed", "migration_failed")
+        assert two.target.is_clean()
+
+
+async def test_a_guest_that_does_not_start_goes_on_at_its_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with pair(tmp_path) as two:
+
+        def refuse(*_arguments: object) -> None:
+            raise RetryableHostError("The hypervisor could not start the received guest.")
+
+        monkeypatch.setattr(two.target.driver, "take_guest", refuse)
+        receive = two.receive
+        ends = await two.source.do(two.send(await two.listening(receive))), await two.target.end_of(receive)
+        assert [end.error_code for end in ends] == ["migration_failed", "host_failed"]
+        assert two.guests() == ([(1, RUNNING)], [])
+        assert two.target.is_clean()
+
+
+async def test_a_lost_answer_leaves_the_guest_paused_until_the_portal_decides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with pair(tmp_path) as two:
+        take, cut = two.target.driver.take_guest, asyncio.Event()  # type: ignore[attr-defined]
+        real, loop = migration_link._write, asyncio.get_running_loop()
+
+        async def lose(writer: asyncio.StreamWriter, frame: migration_link.Frame) -> None:
+            if frame.kind == "finish" and cut.is_set():
+                writer.transport.abort()
+                return
+            await real(writer, frame)
+
+        def taken(*arguments: object) -> None:
+            take(*arguments)
+            loop.call_soon_threadsafe(cut.set)
+            cut.set()
+
+        monkeypatch.setattr(two.target.driver, "take_guest", taken)
+        monkeypatch.setattr(migration_link, "_write", lose)
+        receive = two.receive
+        sent = await two.source.do(two.send(await two.listening(receive)))
+        assert (sent.kind, sent.error_code) == ("failed", UNDECIDED)
+        assert (await two.target.end_of(receive)).kind == "finished"
+        assert two.guests() == ([(1, PowerState.PAUSED)], [(2, RUNNING)])
+        assert (await two.source.do(destroy(two.spec.uuid, 2))).kind == "finished"
+        assert two.source.is_clean()
+
+
+async def test_an_undecided_guest_goes_on_when_the_portal_says_so(tmp_path: Path) -> None:
+    async with pair(tmp_path) as two:
+        two.source_driver.change_guest(two.spec.uuid, leaving=True, power=PowerState.PAUSED)
+        end = await two.source.do(make_command(KeepLiveRequest(), two.spec.uuid, 2))
+        assert (end.kind, end.power_state) == ("finished", RUNNING)
+
+
+def begun(stage: Stage, command: Command) -> Command:
+    """Let an earlier process of the host have begun the command."""
+    stage.host._store.accept(command)
+    stage.host._store.begin(command, removes=False)
+    return command
+
+
+async def test_the_next_process_of_the_target_removes_what_was_prepared(tmp_path: Path) -> None:
+    spec = make_spec()
+    stage = make_stage(tmp_path)
+    stage.driver.create_disk(spec, None)
+    receive = begun(stage, make_command(ReceiveLiveRequest(instance=spec, source="source"), spec.uuid, 2))
+    async with on_stage(stage):
+        assert (await stage.end_of(receive)).error_code == "migration_failed"
+        assert stage.is_clean()
+
+
+async def test_the_next_process_of_the_target_finds_the_guest(tmp_path: Path) -> None:
+    spec = make_spec()
+    async with on_stage(make_stage(tmp_path)) as stage:
+        await stage.do(build(spec, attempt=2))
+    stage = make_stage(tmp_path)
+    receive = begun(stage, make_command(ReceiveLiveRequest(instance=spec, source="source"), spec.uuid, 2))
+    async with on_stage(stage):
+        end = await stage.end_of(receive)
+        assert (end.kind, end.power_state) == ("finished", RUNNING)
+
+
+@pytest.mark.parametrize(
+    ("leaving", "power", "code"),
+    [(False, RUNNING, "migration_failed"), (True, PowerState.PAUSED, UNDECIDED), (False, PowerState.SHUTDOWN, "")],
+)
+async def test_the_next_process_of_the_source_reports_where_the_guest_is(
+    tmp_path: Path, leaving: bool, power: PowerState, code: str
+) -> None:
+    spec = make_spec()
+    async with on_stage(make_stage(tmp_path)) as stage:
+        await stage.do(build(spec))
+    stage = make_stage(tmp_path)
+    send = begun(stage, make_command(SendLiveRequest(address="127.0.0.1", tcp_port=1), spec.uuid, 2))
+    assert isinstance(stage.driver, WatchedDriver)
+    stage.driver.init_host()
+    stage.driver.change_guest(spec.uuid, leaving=leaving, power=power)
+    async with on_stage(stage):
+        assert (await stage.end_of(send)).error_code == code
