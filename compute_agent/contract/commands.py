@@ -8,8 +8,8 @@ from typing import ClassVar, Literal
 
 from compute_agent.contract.base import Message
 from compute_agent.contract.build import FlavorRef, GuestDisk, InstanceSpec, PortRef, image_refs
-from compute_agent.contract.moves import GuestOrigin
 from compute_agent.contract.migration import KeepLiveRequest, ReceiveLiveRequest, SendLiveRequest
+from compute_agent.contract.moves import GuestOrigin
 from compute_agent.contract.network import DocumentRequest
 from compute_agent.contract.volume import CreateVolumeRequest, ReimageVolumeRequest, VolumeCommand
 

@@ -17,8 +17,8 @@ from compute_agent.contract.calls import Diagnostics, FileSystem
 from compute_agent.contract.cpu import Cpu
 from compute_agent.contract.hardware import every_trait
 from compute_agent.contract.messages import Leftover
-from compute_agent.contract.moves import GuestOrigin
 from compute_agent.contract.migration import RECEIVER_TRAIT
+from compute_agent.contract.moves import GuestOrigin
 from compute_agent.contract.power import PowerState
 from compute_agent.virt import fake_disk
 from compute_agent.virt.driver import (

@@ -60,6 +60,7 @@ class TaskState(models.TextChoices):
     SHELVING_OFFLOADING = "shelving_offloading"
     UNSHELVING = "unshelving"
     EVACUATING = "evacuating"
+    MIGRATING = "migrating"
     SOFT_DELETING = "soft-deleting"
     RESTORING = "restoring"
     DELETING = "deleting"

@@ -10,6 +10,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from compute_agent.contract.commands import MOVES
+from compute_agent.contract.migration import RECEIVER_TRAIT
 from provisioning.compute.models import Instance, Migration
 from provisioning.hosts.models import Host
 from provisioning.identity.services.assignments import assign_role
@@ -23,6 +24,7 @@ from tests.support.tables import each_row
 pytestmark = pytest.mark.django_db
 
 NO_VALID_HOST = "No valid host was found. "
+NO_RECEIVER = "No valid host was found. One host is not possible: Its libvirt cannot receive running guests."
 
 
 def at(version: str) -> dict[str, str]:
@@ -38,8 +40,11 @@ def operator_api(people: People) -> Api:
 @pytest.fixture
 @standing
 def server(api: Api, cloud: Cloud) -> str:
+    """A server on one of two hosts, which cannot receive running guests."""
     cloud.add_host("h2")
-    return launch(api, cloud)
+    found = launch(api, cloud)
+    Host.objects.update(traits=[])
+    return found
 
 
 def act(api: Api, ident: str, name: str, body: Any, version: str = "2.96") -> Any:
@@ -63,7 +68,7 @@ def other(ident: str) -> str:
 
 
 LIVE = {"host": None, "block_migration": "auto"}
-OLD_LIVE = {"host": None, "block_migration": False, "disk_over_commit": "true"}
+OLD_LIVE = {"host": None, "block_migration": True, "disk_over_commit": "true"}
 
 
 # ----- schemas --------------------------------------------------------------------------------------------------------
@@ -111,7 +116,7 @@ def test_bodies_at_each_microversion(
         assert answer.status_code == 202, answer.content
         return
     said = why(answer, 400)
-    refusal = "still in use" if name == "evacuate" else NO_VALID_HOST
+    refusal = {"evacuate": "still in use", "os-migrateLive": NO_RECEIVER}.get(name, NO_VALID_HOST)
     assert (refusal in said) is good, said
 
 
@@ -144,7 +149,9 @@ def test_a_live_migration_is_judged_and_refused(operator_api: Api, api: Api, ser
     assert to(None, force=True) == "Can't force to a non-provided destination"
     assert to("nowhere") == "Compute host nowhere could not be found."
     assert to(home(server)) == f"Unable to migrate instance ({server}) to current host ({home(server)})."
-    assert to(other(server), force=True).startswith(NO_VALID_HOST)
+    assert to(other(server), force=True) == (
+        "No valid host was found. The requested host cannot take the server. Its libvirt cannot receive running guests."
+    )
     Host.objects.filter(name=other(server)).update(forced_down=True)
     assert to(other(server)) == f"Compute service of {other(server)} is unavailable at this time."
     act(api, server, "os-stop", None)
@@ -354,7 +361,7 @@ def test_managers_ask_for_their_servers_to_be_moved_but_name_no_host(people: Peo
     make_manager(people.alice, people.charlie)
     alice = Api(people.alice, **NEWEST)
     assert "too old" in why(act(alice, server, "migrate", None), 409)
-    assert why(act(alice, server, "os-migrateLive", LIVE), 400).startswith(NO_VALID_HOST)
+    assert why(act(alice, server, "os-migrateLive", LIVE), 400) == NO_RECEIVER
     assert act(alice, server, "migrate", {"host": "h2"}).status_code == 403
     assert act(alice, server, "os-migrateLive", LIVE | {"host": "h2"}).status_code == 403
     assert alice.get(f"{V21}/servers/{server}/migrations").json() == {"migrations": []}
@@ -384,6 +391,27 @@ def test_no_server_is_in_a_live_migration(operator_api: Api, migration: Migratio
     )
     for body in ({}, {"force_complete": {}}, {"other": None}, []):
         assert operator_api.post(f"{url}/{migration.id}/action", body).status_code == 400
+
+
+def test_a_live_migration_is_shown_with_bytes_and_aborted(operator_api: Api, server: str) -> None:
+    Host.objects.update(traits=[RECEIVER_TRAIT])
+    url, source, target = f"{V21}/servers/{server}/migrations", home(server), other(server)
+    assert act(operator_api, server, "os-migrateLive", LIVE).status_code == 202
+    assert operator_api.get(f"{V21}/servers/{server}").json()["server"]["status"] == "MIGRATING"
+    Migration.objects.update(memory_total_bytes=90, memory_processed_bytes=50, memory_remaining_bytes=40)
+    [row] = operator_api.get(url).json()["migrations"]
+    assert row == operator_api.get(f"{url}/{row['id']}").json()["migration"]
+    shown = {name: row[name] for name in ("server_uuid", "status", "source_compute", "dest_compute")}
+    assert shown == {
+        "server_uuid": server, "status": "preparing", "source_compute": source, "dest_compute": target,
+    }  # fmt: skip
+    assert [row[f"memory_{name}_bytes"] for name in ("total", "processed", "remaining")] == [90, 50, 40]
+    assert row["disk_total_bytes"] is None
+    assert operator_api.delete(f"{url}/{row['id']}", **at("2.64")).status_code == 400
+    assert operator_api.post(f"{url}/{row['id']}/action", {"force_complete": None}).status_code == 400
+    assert operator_api.delete(f"{url}/{row['id']}").status_code == 202
+    assert operator_api.get(url).json() == {"migrations": []}
+    assert [each["status"] for each in listed(operator_api)] == ["cancelled"]
 
 
 @each_row(

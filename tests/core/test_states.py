@@ -30,6 +30,7 @@ OF_THE_REFERENCE = {
     "PASSWORD",
     "PAUSED",
     "REBOOT",
+    "MIGRATING",
     "REBUILD",
     "RESCUE",
     "RESIZE",

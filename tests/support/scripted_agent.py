@@ -51,10 +51,18 @@ from compute_agent.contract.messages import (
     Owned,
     ResourceAudit,
 )
+from compute_agent.contract.migration import (
+    ADDRESS,
+    PORT,
+    RECEIVER_TRAIT,
+    KeepLiveRequest,
+    ReceiveLiveRequest,
+    SendLiveRequest,
+)
 from compute_agent.contract.moves import ORIGIN, GuestOrigin, SentDisk
 from compute_agent.contract.network import ForgetRequest
 from compute_agent.contract.power import PowerState
-from compute_agent.contract.steps import BUILD_STEPS, COPY_DISK
+from compute_agent.contract.steps import BUILD_STEPS, COPY_DISK, LISTEN
 from compute_agent.contract.volume import (
     VOLUME,
     VOLUME_COPY,
@@ -77,6 +85,8 @@ from tests.support.backup_host import BackupHost
 from tests.support.remembered_volumes import RememberedVolumes
 from tests.support.scripted_pool import ScriptedPool
 
+MOVES_OF_GUESTS = (SendGuestRequest, ReceiveGuestRequest, ReceiveLiveRequest, SendLiveRequest, KeepLiveRequest)
+
 
 @dataclass
 class ScriptedAgent:
@@ -89,6 +99,8 @@ class ScriptedAgent:
     left: list[Leftover] | None = None
     """What its audits say is left over; None: nothing is said of it."""
     seq: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    awaited: ClassVar[dict[str, tuple[ScriptedAgent, Command]]] = {}
+    """Guest → the host that waits for it, and the command to do so."""
     addresses: ClassVar = itertools.count()
     """Of hosts that serve volumes: others reach them."""
     in_batches: ClassVar = True
@@ -173,7 +185,7 @@ class ScriptedAgent:
             leftovers=self.left,
             host_ip=self.host.host_ip,
             pools=[pool.state() for pool in self.pools.values()] or None,
-            traits=list(every_trait()),
+            traits=[*every_trait(), RECEIVER_TRAIT],
         )
 
     def measured(self, **values: Any) -> None:
@@ -263,12 +275,10 @@ class ScriptedAgent:
                 self.guests.pop(key, None)
                 self.firmware.pop(key, None)
                 self.report(command, "finished", power_state=PowerState.NOSTATE)
-            case SendGuestRequest() as body:
-                self._send_guest(command, body)
-            case ReceiveGuestRequest() as body:
-                self._receive(command, body)
             case SnapshotRequest() as body:
                 self._snapshot(command, body)
+            case body if isinstance(body, MOVES_OF_GUESTS):
+                self.migrate(command)
             case ForgetRequest():
                 self.documents.pop((command.subject_kind, key), None)
                 self.report(command, "finished")
@@ -310,6 +320,37 @@ class ScriptedAgent:
         power = PowerState.RUNNING if body.start else PowerState.SHUTDOWN
         self.guests[key] = (command.generation, power)
         self.report(command, "finished", power_state=power)
+
+    def migrate(self, command: Command) -> None:
+        """Carry out a command of a move to another host."""
+        match command.body:
+            case SendGuestRequest() as body:
+                self._send_guest(command, body)
+            case ReceiveGuestRequest() as body:
+                self._receive(command, body)
+            case ReceiveLiveRequest():
+                self.listens(command)
+            case SendLiveRequest():
+                self.departs(command)
+            case _:
+                self.guests[command.subject_id] = (self.guests[command.subject_id][0], PowerState.RUNNING)
+                self.report(command, "finished", power_state=PowerState.RUNNING)
+
+    def listens(self, command: Command, port: int = 11832) -> None:
+        """Report that a guest can be sent here."""
+        self.awaited[command.subject_id] = (self, command)
+        now, where = time.time(), {ADDRESS: self.host.host_ip, PORT: str(port)}
+        self.report(command, "step", step=LISTEN, started_at=now, finished_at=now, detail=where)
+
+    def departs(self, command: Command) -> None:
+        """Send a guest to the host that waits for it; both report the end, the receiver first."""
+        key = command.subject_id
+        target, receive = self.awaited.pop(key)
+        power = self.guests[key][1]
+        target.guests[key] = (receive.generation, power)
+        target.report(receive, "finished", power_state=power)
+        self.guests[key] = (self.guests[key][0], PowerState.SHUTDOWN)
+        self.report(command, "finished", power_state=PowerState.NOSTATE)
 
     def _snapshot(self, command: Command, body: SnapshotRequest) -> None:
         try:

@@ -6,8 +6,8 @@ from compute_agent.virt.libvirt.consoles import ConsoleOperations
 from compute_agent.virt.libvirt.firmware_states import FirmwareOperations
 from compute_agent.virt.libvirt.host import HostOperations
 from compute_agent.virt.libvirt.interfaces import InterfaceOperations
-from compute_agent.virt.libvirt.moving import MoveOperations
 from compute_agent.virt.libvirt.migration import MigrationOperations
+from compute_agent.virt.libvirt.moving import MoveOperations
 from compute_agent.virt.libvirt.power import PowerOperations
 from compute_agent.virt.libvirt.rescue import RescueOperations
 from compute_agent.virt.libvirt.resizing import ResizeOperations

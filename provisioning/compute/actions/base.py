@@ -180,12 +180,16 @@ class HostAction(ServerAction[R], Generic[R, B]):
     """Whether the action changes the guest itself. If so, it raises the server's attempt, unless another command is
     unfinished. After a restore of the records, the host's newer attempt then shows that the records lack this change.
     """
+    two_hosts: ClassVar[bool] = False
+    """Whether the task waits for commands to two hosts, of which either may have ended."""
     needs_agent: ClassVar[str] = ""
     """Start of the error message when the image has no guest agent; empty: no agent is needed."""
     keeps_image: ClassVar[bool] = True
     """Whether an image created by the action is kept when the action is aborted after the upload."""
     sends: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Transition → notifications; empty: ``<notification>.start`` and ``<notification>.end`` are sent."""
+    error: ClassVar[str] = ""
+    """Notification of a failure; empty: ``<notification>.error``."""
 
     # ----- declarations and values derived from them ------------------------------------------------------------------
 
@@ -248,6 +252,9 @@ class HostAction(ServerAction[R], Generic[R, B]):
 
     def progressed(self, instance: Instance, steps: set[str]) -> None:
         """Process progress on the host; ``steps`` are the steps that have ended. Only for actions with stages."""
+
+    def counted(self, instance: Instance, detail: Mapping[str, str]) -> None:
+        """Process the number of bytes that a host has transferred; untrusted."""
 
     def abandoned(self, instance: Instance, body: B) -> None:
         """Process the end of a command that no task waits for."""

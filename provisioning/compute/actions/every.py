@@ -4,6 +4,7 @@ from provisioning.compute.actions import (  # noqa: F401 - each registers its ac
     delete,
     evacuate,
     interfaces,
+    live_migrate,
     lock,
     migrate,
     power,

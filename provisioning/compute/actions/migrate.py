@@ -1,8 +1,7 @@
-"""Migration of servers to other hosts: cold ones are carried out, live ones are validated and rejected."""
+"""Cold migration: a server is stopped and moves to another host."""
 
 import uuid
 from collections.abc import Collection
-from typing import NoReturn
 
 from django.db import transaction
 from django.utils import timezone
@@ -23,12 +22,7 @@ from provisioning.compute.states import VmState
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import is_alive
 
-NOT_LIVE = (
-    "No valid host was found. This cloud does not move running servers. Migrate the server without live migration: it"
-    " is stopped while it moves."
-)
 _OFF = {VmState.ACTIVE, VmState.STOPPED}
-_ON = {VmState.ACTIVE, VmState.PAUSED}
 
 
 @action
@@ -77,37 +71,6 @@ class Migrate(ServerAction[str]):
 def migrate(context: RequestContext, instance_id: uuid.UUID | str, host_name: str | None = None) -> Instance:
     """Migrate a server, optionally to a named host. Raises the errors of ``Migrate.perform``."""
     return Migrate.begin(context, instance_id, host_name or "")
-
-
-def migrate_live(
-    context: RequestContext, instance_id: uuid.UUID | str, host_name: str | None, *, force: bool = False
-) -> NoReturn:
-    """Validate a live migration and reject it. ``force`` skips the scheduler and requires ``host_name``.
-
-    Raises the errors of ``migrate``.
-    """
-    if force and not host_name:
-        raise InvalidInputError("Can't force to a non-provided destination", field="host")
-    instance, host = _checked(context, instance_id, "os-migrateLive", _ON)
-    _check_host(instance, host)
-    if host_name is not None:
-        wanted = _known(host_name)
-        if wanted.id == host.id:
-            raise InvalidInputError(
-                f"Unable to migrate instance ({instance.id}) to current host ({host_name}).", field="host"
-            )
-        if not is_alive(wanted, timezone.now()):
-            raise InvalidInputError(f"Compute service of {host_name} is unavailable at this time.", field="host")
-    raise InvalidInputError(NOT_LIVE)
-
-
-def end_live_migration(context: RequestContext, instance_id: uuid.UUID | str, action: str) -> NoReturn:
-    """Reject force-completing or aborting a live migration, because no server has one. Raises NotFoundError,
-    InstanceLockedError, InstanceBusyError.
-    """
-    instance = selectors.instance_for(context, instance_id)
-    check_lock(context, instance)
-    raise InstanceBusyError(action, instance.id, instance.vm_state, instance.task_state)
 
 
 def _checked(

@@ -63,7 +63,7 @@ def _add_notifications(action: ServerAction[Any]) -> None:
         table.add_action(name, action.record, {}, ())
     else:
         ordinary = {action.key: (f"{name}.start",), **dict.fromkeys(action.ends, (f"{name}.end",))}
-        table.add_action(name, action.record, action.sends or ordinary, action.notified_tasks())
+        table.add_action(name, action.record, action.sends or ordinary, action.notified_tasks(), error=action.error)
 
 
 def action_of(instance: Instance) -> HostAction[Any, Any] | None:
@@ -91,9 +91,10 @@ def abandoned(instance: Instance, body: CommandBody) -> bool:
 
 
 def commanded_tasks() -> list[TaskState]:
-    """Return the tasks that wait for one command to a host; not deletions, whose command is sent repeatedly."""
+    """Return the tasks that wait for one command to one host; not deletions, whose command is sent repeatedly."""
     of_volumes = {stage.task for action in of_task.values() for stage in action.stages if stage.of_volume}
-    return [task for task, action in of_task.items() if action.body is not DestroyRequest and task not in of_volumes]
+    on_one_host = {task: action for task, action in of_task.items() if not action.two_hosts and task not in of_volumes}
+    return [task for task, action in on_one_host.items() if action.body is not DestroyRequest]
 
 
 def ways() -> dict[str, tuple[ServerAction[Any], Way]]:

@@ -24,6 +24,10 @@ from provisioning.compute.states import ALIVE, TaskState, Transition, VmState
 from provisioning.identity.policies.base import ADMIN
 from provisioning.quotas.services.ledger import commit
 
+MIGRATING = (
+    "Server {id} is being migrated live, and may run on either host. Abort the migration, or force down the host that"
+    " does not answer."
+)
 BY_HAND = "An administrator has reset the server's state."
 
 
@@ -60,13 +64,15 @@ class ResetState(ServerAction[Literal["active", "error"]]):
     ) -> Instance:
         """Set the state in one transaction.
 
-        Raises NotFoundError, ConflictError for ``active`` without a host, InstanceBusyError for a server that is being
-        deleted.
+        Raises NotFoundError, ConflictError for ``active`` without a host and during a live migration, InstanceBusyError
+        for a server that is being deleted.
         """
         started = timezone.now()
         with transaction.atomic():
             instance = selectors.instance_for(context, instance_id)
             state.lock([instance.id])
+            if instance.task_state == TaskState.MIGRATING:
+                raise ConflictError(MIGRATING.format(id=instance.id))
             homeless = not_handed_over(instance) or instance.task_state == TaskState.SHELVING_OFFLOADING
             if request == "active" and (instance.host_id is None or homeless):
                 raise ConflictError("The server has no host and cannot be set to active.")

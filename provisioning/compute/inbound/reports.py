@@ -95,8 +95,13 @@ def take_life(instance: Instance, command: HostCommand, until: datetime) -> None
 
 
 def take_progress(instance: Instance, event: AgentEvent, command: HostCommand) -> None:
-    """Record the bytes that the target of a move has copied."""
-    if instance.attempt != command.generation or instance.host_id != command.host_id or not cold.is_moving(instance):
+    """Record the bytes that a host has transferred for a move."""
+    if instance.attempt != command.generation or not _is_on(instance, command.host_id):
+        return
+    if not cold.is_moving(instance) or instance.host_id != command.host_id:
+        action = action_of(instance)
+        if action is not None and _awaits(instance, command):
+            action.counted(instance, event.detail)
         return
     done, total = (number_of(event, name) for name in ("done", "total"))
     second = second_of(instance.id)

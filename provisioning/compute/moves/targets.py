@@ -7,6 +7,7 @@ from typing import Any
 
 from provisioning.compute.launch.decisions import SchedulingAttempt, options_now, rank_hosts
 from provisioning.compute.models import Instance
+from provisioning.compute.moves.cpu import with_cpu
 from provisioning.compute.selectors.host_rows import host_states, hosts_for
 from provisioning.compute.selectors.request_specs import spec_of
 from provisioning.scheduler import Decision, RequestSpec, decide, explain, facts_needed
@@ -28,6 +29,8 @@ class MoveRequest:
     """Name of the only acceptable host; empty: the scheduler chooses."""
     unfit: Mapping[str, str] = field(default_factory=dict)
     """Name of a host → why it cannot take the server, whatever resources it has: a sentence without host names."""
+    live: bool = False
+    """Whether the guest keeps running, with the processor that it was started with."""
 
     @property
     def without(self) -> set[str]:
@@ -98,6 +101,7 @@ def why_none(found: SchedulingAttempt, wanted: MoveRequest) -> str:
 
 def _spec(wanted: MoveRequest) -> RequestSpec:
     spec = spec_of(wanted.instance, flavor=wanted.flavor)
+    spec = with_cpu(spec, wanted.instance) if wanted.live else spec
     return replace(spec, excluded_hosts=frozenset(), requested_host=wanted.host)
 
 

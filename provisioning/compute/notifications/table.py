@@ -22,6 +22,8 @@ WITHOUT_TRANSITION: list[str] = [
     "instance.update",
     "instance.exists",
     "instance.lease.ending",
+    "instance.live_migration_pre.end",
+    *(f"instance.live_migration_{verb}.{phase}" for verb in ("abort", "force_complete") for phase in ("start", "end")),
     "instance.open_tunnel.start",
     "instance.open_tunnel.end",
     "service.create",

@@ -32,7 +32,7 @@ from provisioning.compute.selectors.instances import (
     instances_for,
     rows_with_ended,
 )
-from provisioning.compute.selectors.migrations import migrations_for, no_live_migration, nodes_of
+from provisioning.compute.selectors.migrations import migrations_for, nodes_of
 from provisioning.hosts.selectors import availability_zones, hosts_for, is_alive
 
 __all__ = [
@@ -59,7 +59,6 @@ __all__ = [
     "key_pairs_for",
     "limits_for",
     "migrations_for",
-    "no_live_migration",
     "nodes_of",
     "own_key_pairs",
     "rows_with_ended",

@@ -1,20 +1,15 @@
 """Queries of resizes and migrations of servers."""
 
-import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NoReturn
 
 from django.db.models import Q
 
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.listing import Listing, Part, Sort
-from provisioning.common.numbers import MAX_INTEGER
 from provisioning.compute.models import Migration
-from provisioning.compute.selectors.instances import instance_for
 from provisioning.hosts.models import Host
 from provisioning.identity import policy
 
@@ -77,15 +72,3 @@ def nodes_of(migrations: Iterable[Migration]) -> dict[str, str]:
     """Return host → name of its hypervisor, for the existing hosts of these migrations; one query."""
     names = {name for row in migrations for name in (row.source_compute, row.dest_compute)}
     return dict(Host.objects.filter(name__in=names).values_list("name", "hypervisor_hostname"))
-
-
-def no_live_migration(context: RequestContext, instance_id: uuid.UUID | str, number: str) -> NoReturn:
-    """Raise the NotFoundError for operations on a running live migration, because there are none."""
-    instance = instance_for(context, instance_id)
-    wanted = int(number) if number.isascii() and number.isdigit() and len(number) < len(str(MAX_INTEGER)) else 0
-    found = Migration.objects.filter(instance=instance, id=wanted).first()
-    if found is None:
-        raise NotFoundError(f"Migration {number[:64]} not found for instance {instance.id}")
-    if found.migration_type != "live-migration":
-        raise NotFoundError(f"Migration {number} for server {instance.id} is not live-migration.")
-    raise NotFoundError(f"Migration {number} for server {instance.id} is not in progress.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from portal.api.compute.schemas import COUNT, STRICT_QUERIES, TEXT, Schema, Version, query
 
 KINDS, PAGED, BEFORE, OWNERS = (2, 23), (2, 59), (2, 66), (2, 80)
-FORCE_COMPLETE, ABORT = (2, 22), (2, 24)
+FORCE_COMPLETE, ABORT, ABORT_EARLY = (2, 22), (2, 24), (2, 65)
 FORCE: Schema = {
     "type": "object",
     "properties": {"force_complete": {"type": "null"}},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from rest_framework.request import Request
@@ -17,8 +17,9 @@ from portal.api.compute.timestamps import timestamp_micro
 from portal.api.compute.base import ComputeView
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute import selectors
-from provisioning.compute.actions.migrate import end_live_migration
+from provisioning.compute.actions.live_migrate import abort_live_migration, force_live_migration
 from provisioning.compute.models import Migration
+from provisioning.compute.moves.live import live_migration_for, live_migrations_for
 from provisioning.compute.selectors.migrations import MigrationFilters
 
 _NAMES = ("host", "source_compute", "status", "migration_type", "instance_uuid", "user_id", "project_id")
@@ -96,31 +97,62 @@ class MigrationsView(ComputeView):
         return shape
 
 
-class ServerMigrationsView(ComputeView):
-    """``GET /servers/{id}/migrations`` (2.23): live migrations that go on, and no server is ever in one."""
+class LiveMigrationView(ComputeView):
+    """The shape of a live migration that goes on."""
+
+    def shape(self, migrations: Sequence[Migration]) -> list[dict[str, Any]]:
+        nodes = selectors.nodes_of(migrations)
+        return [self._one(migration, nodes) for migration in migrations]
+
+    def _one(self, migration: Migration, nodes: Mapping[str, str]) -> dict[str, Any]:
+        source, target = migration.source_compute, migration.dest_compute
+        amounts = [f"{kind}_{name}_bytes" for kind in ("memory", "disk") for name in ("total", "processed", "remaining")]
+        shape: dict[str, Any] = {
+            "id": migration.id,
+            "server_uuid": str(migration.instance_id),
+            "status": migration.status,
+            "source_compute": source,
+            "source_node": nodes.get(source) or source,
+            "dest_compute": target,
+            "dest_node": nodes.get(target) or target,
+            "dest_host": migration.dest_host,
+            **{name: getattr(migration, name) for name in amounts},
+            "created_at": timestamp_micro(migration.created_at),
+            "updated_at": timestamp_micro(migration.updated_at),
+        }
+        if self.microversion >= migration_schemas.PAGED:
+            shape["uuid"] = str(migration.uuid)
+        if self.microversion >= migration_schemas.OWNERS:
+            shape["user_id"] = migration.user_id.hex if migration.user_id else None
+            shape["project_id"] = migration.project_id.hex if migration.project_id else None
+        return shape
+
+
+class ServerMigrationsView(LiveMigrationView):
+    """``GET /servers/{id}/migrations`` (2.23): live migrations that go on."""
 
     rules: ClassVar = {"GET": "os_compute_api:servers:migrations:index"}
     versions: ClassVar = {"GET": (migration_schemas.KINDS, NEWEST)}
 
     def get(self, request: Request, server_id: str) -> Response:
-        """List live migrations: there are none."""
-        selectors.instance_for(self.context, server_id)
-        return Response({"migrations": []})
+        return Response({"migrations": self.shape(live_migrations_for(self.context, server_id))})
 
 
-class ServerMigrationView(ComputeView):
+class ServerMigrationView(LiveMigrationView):
     """``GET`` (2.23) and ``DELETE`` (2.24) ``/servers/{id}/migrations/{migration_id}``."""
 
     rules: ClassVar = {"GET": "os_compute_api:servers:migrations:show", "DELETE": "os_compute_api:servers:migrations:delete"}
     versions: ClassVar = {"GET": (migration_schemas.KINDS, NEWEST), "DELETE": (migration_schemas.ABORT, NEWEST)}
 
     def get(self, request: Request, server_id: str, migration_id: str) -> Response:
-        """Say why there is none."""
-        selectors.no_live_migration(self.context, server_id, migration_id)
+        [shown] = self.shape([live_migration_for(self.context, server_id, migration_id)])
+        return Response({"migration": shown})
 
     def delete(self, request: Request, server_id: str, migration_id: str) -> Response:
-        """Say that there is nothing to be broken off."""
-        end_live_migration(self.context, server_id, "abort live migration")
+        """Abort it; before 2.65 only when the transfer has begun."""
+        early = self.microversion >= migration_schemas.ABORT_EARLY
+        abort_live_migration(self.context, server_id, migration_id, early=early)
+        return Response(status=202)
 
 
 class ServerMigrationActionView(ComputeView):
@@ -131,6 +163,6 @@ class ServerMigrationActionView(ComputeView):
     schemas: ClassVar = {"POST": migration_schemas.FORCE}
 
     def post(self, request: Request, server_id: str, migration_id: str) -> Response:
-        """Say that there is nothing to be hurried."""
         self.checked_body()
-        end_live_migration(self.context, server_id, "force_complete")
+        force_live_migration(self.context, server_id, migration_id)
+        return Response(status=202)

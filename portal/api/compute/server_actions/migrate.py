@@ -15,6 +15,7 @@ from portal.api.compute.server_actions.rescue import guest_password
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.actions import migrate as migrations
 from provisioning.compute.actions.evacuate import Evacuate, Evacuation
+from provisioning.compute.actions.live_migrate import LiveMigrate, LiveMigration
 from provisioning.identity import policy
 
 if TYPE_CHECKING:
@@ -75,7 +76,11 @@ def _migrate(view: ServerView, server_id: str, body: Any) -> Response:
 def _migrate_live(view: ServerView, server_id: str, body: Any) -> Response:
     if body["host"] is not None:
         policy.enforce(view.context, "os_compute_api:os-migrate-server:migrate_live:host")
-    migrations.migrate_live(view.context, server_id, body["host"], force=boolean(body.get("force", False)))
+    if boolean(body.get("force", False)) and not body["host"]:
+        raise InvalidInputError("Can't force to a non-provided destination", field="host")
+    block = None if body["block_migration"] == "auto" else boolean(body["block_migration"])
+    LiveMigrate.begin(view.context, server_id, LiveMigration(body["host"] or "", block))
+    return Response(status=202)
 
 
 def _evacuate(view: ServerView, server_id: str, body: Any) -> Response:

@@ -1,0 +1,341 @@
+"""Live migration: a running server moves to another host and keeps running."""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from django.db import transaction
+from django.utils import timezone
+
+from compute_agent.contract.calls import CallError
+from compute_agent.contract.commands import CommandBody
+from compute_agent.contract.migration import (
+    UNDECIDED,
+    ControlMigrationCall,
+    KeepLiveRequest,
+    ReceiveLiveRequest,
+    SendLiveRequest,
+)
+from compute_agent.contract.steps import LISTEN
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError, InvalidInputError, UnavailableError
+from provisioning.compute import selectors
+from provisioning.compute.actions.base import COULD_NOT, FAILED, HOST_AWAY, HostAction, Prepared, check_lock
+from provisioning.compute.actions.registry import action
+from provisioning.compute.errors import InstanceBusyError
+from provisioning.compute.host_link.outcome import Outcome
+from provisioning.compute.models import Instance, InstanceActionEvent
+from provisioning.compute.moves import live
+from provisioning.compute.moves.hosts import claim_target, exchange, leave_second, second_of, set_bytes
+from provisioning.compute.moves.targets import MoveRequest, rank_targets, why_none
+from provisioning.compute.notifications import Note, notify
+from provisioning.compute.records import host_commands, instance_actions
+from provisioning.compute.records.faults import record_fault
+from provisioning.compute.records.migration_records import LIVE_MIGRATION, set_migration
+from provisioning.compute.state_machine import state
+from provisioning.compute.states import TaskState, VmState
+from provisioning.hosts import calls
+from provisioning.hosts.models import Host
+from provisioning.hosts.selectors import is_alive
+from provisioning.network import services as network
+
+NO_VALID_HOST = "No valid host was found. "
+STILL_LEAVING = "A host still removes the server's data of an earlier move. Try again later."
+TAKEN = "All suitable hosts were claimed by other servers concurrently. Try again."
+NO_ADDRESS = "The host that should receive the server has no valid address."
+ABORTED = "The migration was aborted."
+LOST = "The hosts did not report the end of the migration."
+ANSWER_WITHIN = 10.0
+"""Seconds that a host has to answer a call."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveMigration:
+    """Parameters of a live migration.
+
+    ``host``: the only acceptable host; empty: the scheduler chooses. ``block_migration``: whether disks are copied;
+    None: as needed.
+    """
+
+    host: str = ""
+    block_migration: bool | None = None
+
+
+@action
+class LiveMigrate(HostAction[LiveMigration, ReceiveLiveRequest]):
+    """Move a running server to another host.
+
+    1. Claim the target. 2. The target prepares and listens (``ReceiveLiveRequest``). 3. The source sends
+    (``SendLiveRequest``). 4. When the target reports that the guest runs there, the record moves, and the source
+    removes its part.
+
+    Until then the server is on the source in the records. After a failure it goes on there: the source resumes it by
+    itself unless the target may have started it. In that case it stays paused until the target has reported, and
+    resumes by a ``KeepLiveRequest`` if the target has not started it.
+    """
+
+    key = "live_migrate"
+    record = "live-migration"
+    done = "Moved to other hardware"
+    doing = "Moving to other hardware"
+    rule = "os_compute_api:os-migrate-server:migrate_live"
+    from_states, task = (VmState.ACTIVE, VmState.PAUSED), TaskState.MIGRATING
+    ends = {"live_migrated": None}
+    timeout = "LIVE_MIGRATION_TIMEOUT"
+    heavy_io = True
+    body = ReceiveLiveRequest
+    status = {VmState.ACTIVE: "MIGRATING", VmState.PAUSED: "MIGRATING"}
+    takes_request = True
+    two_hosts = True
+    notification = "live_migration_pre"
+    sends = {
+        "live_migrate": ("live_migration_pre.start",),
+        "live_migrated": ("live_migration_post.end", "live_migration_post_dest.end"),
+    }
+    error = "live_migration_rollback.end"
+
+    def awaits(self, body: CommandBody) -> bool:
+        return isinstance(body, ReceiveLiveRequest | SendLiveRequest | KeepLiveRequest)
+
+    # ----- beginning --------------------------------------------------------------------------------------------------
+
+    def start(self, context: RequestContext, instance: Instance, request: LiveMigration, started: datetime) -> Instance:
+        """Begin, inside the caller's transaction.
+
+        Raises InstanceBusyError, ConflictError when the server's host is down or the server cannot be migrated live,
+        and InvalidInputError when no host can receive it.
+        """
+        source = self._source(instance, started)
+        live.check_movable(instance, block_migration=request.block_migration)
+        _check_host(instance, request.host, started)
+        if second_of(instance.id) is not None:
+            raise ConflictError(STILL_LEAVING)
+        move = MoveRequest(instance, host=request.host, live=True, unfit=live.unfit_hosts(instance))
+        found = rank_targets(move)
+        if not found.decision.ranked:
+            raise InvalidInputError(NO_VALID_HOST + why_none(found, move), field="host")
+        state.lock([instance.id])
+        migration = claim_target(context, move, found, LIVE_MIGRATION, status="preparing", action=self.record)
+        if migration is None:
+            raise ConflictError(TAKEN)
+        target = Host.objects.get(name=migration.dest_compute)
+        columns = {
+            "attempt": live.next_attempt(instance, target),
+            "guest_attempt": instance.guest_attempt or instance.attempt,
+        }
+        moved = self.enter(context, instance, Prepared(columns))
+        self.write_begin(context, moved, started, {"from": source.name, "to": target.name})
+        self.send(target, moved, self.command(moved, Prepared(value=target)))
+        return moved
+
+    def _source(self, instance: Instance, now: datetime) -> Host:
+        if instance.task_state is not None or instance.vm_state not in self.from_states or instance.host is None:
+            raise InstanceBusyError("os-migrateLive", instance.id, instance.vm_state, instance.task_state)
+        if not is_alive(instance.host, now):
+            raise ConflictError(HOST_AWAY)
+        return instance.host
+
+    def command(self, instance: Instance, prepared: Prepared) -> ReceiveLiveRequest:
+        """Build the command for the target, which is the prepared value."""
+        if instance.host is None:
+            raise InstanceBusyError("os-migrateLive", instance.id, instance.vm_state, None)
+        return live.receive_request(instance, instance.host, prepared.value)
+
+    # ----- on the way -------------------------------------------------------------------------------------------------
+
+    def progressed(self, instance: Instance, steps: set[str]) -> None:
+        """Let the source send the guest when the target listens."""
+        target = live.target_of(instance)
+        if LISTEN not in steps or target is None or instance.host is None or live.sent(instance) is not None:
+            return
+        row = instance_actions.current(instance.id, self.record)
+        step = InstanceActionEvent.objects.filter(action=row, name=LISTEN, attempt=instance.attempt).first()
+        body = live.send_request(instance.host, target, step.detail if step is not None else {})
+        if body is None:
+            self.fail(instance, NO_ADDRESS, "migration_failed")
+            return
+        host_commands.send(instance.host.id, instance.id, instance.attempt, body, instance.task_deadline)
+        set_migration(instance.id, "running")
+        notify(instance, "live_migration_pre.end")
+        state.announce_all(instance, [{}])
+
+    def counted(self, instance: Instance, detail: Mapping[str, str]) -> None:
+        """Record the bytes that a host reports."""
+        row = second_of(instance.id)
+        if row is not None:
+            set_bytes(row.migration, **live.bytes_of(detail))
+            state.announce_all(instance, [{}])
+
+    # ----- ending -----------------------------------------------------------------------------------------------------
+
+    def end(self, instance: Instance, body: CommandBody, outcome: Outcome) -> Instance | None:
+        """Process the end of one of the commands, in a transaction that has locked the server."""
+        message = outcome.message or COULD_NOT
+        if isinstance(body, ReceiveLiveRequest):
+            return self._arrived(instance, outcome) if outcome.well else self._not_received(instance, outcome)
+        if isinstance(body, KeepLiveRequest):
+            return self.fail(instance, COULD_NOT, "migration_failed", outcome) if outcome.well else None
+        if outcome.well:
+            return None  # only the target's report says that the guest runs there
+        if outcome.code == UNDECIDED:
+            set_migration(instance.id, "post-migrating")
+            if not live.is_receiving(instance):
+                self._keep(instance)
+            return None
+        return self.fail(instance, message, outcome.code, outcome)
+
+    def _arrived(self, instance: Instance, outcome: Outcome) -> Instance | None:
+        """Move the record to the target, where the guest runs, and let the source remove its part."""
+        target = live.target_of(instance)
+        if target is None:
+            return None
+        changes: dict[str, Any] = {"host": target, "guest_attempt": None}
+        if outcome.power is not None:
+            changes["power_state"] = int(outcome.power)
+        moved = state.advance(instance, "live_migrated", attempt=instance.attempt, changes=changes)
+        if moved is None:
+            return None
+        exchange(moved)
+        network.bind_ports(moved.id, target.name)
+        set_migration(moved.id, "completed")
+        host_commands.withdraw_of_tasks(moved.id)
+        leave_second(moved)
+        self.write_end(moved, instance_actions.current(moved.id, self.record), outcome)
+        return moved
+
+    def _not_received(self, instance: Instance, outcome: Outcome) -> Instance | None:
+        """End the task if the source's guest goes on; otherwise let the source resume it, or wait for its report."""
+        command = live.sent(instance)
+        if command is None:
+            return self.fail(instance, outcome.message or COULD_NOT, outcome.code, outcome)
+        if command.finished_at is not None:  # otherwise the source reports whether its guest goes on
+            self._keep(instance)
+        return None
+
+    def _keep(self, instance: Instance) -> None:
+        """Let the source resume the guest, which does not run on the target."""
+        if instance.host_id is not None and not live.is_kept(instance):
+            host_commands.send(
+                instance.host_id, instance.id, instance.attempt, KeepLiveRequest(), instance.task_deadline
+            )
+
+    def fail(self, instance: Instance, message: str, code: str, outcome: Outcome | None = None) -> Instance | None:
+        """End the task; the server is where it was, and the target removes what it has prepared."""
+        aborted, now = code == "stopped", timezone.now()
+        said = ABORTED if aborted else message
+        ended = Outcome(
+            well=False, begun_at=outcome.begun_at if outcome else now, ended_at=now, message=said, code=code
+        )
+        columns = {"power_state": int(outcome.power)} if outcome is not None and outcome.power is not None else {}
+        note = Note(fault=said, cause=code)
+        moved = state.advance(instance, FAILED, attempt=instance.attempt, changes=columns, note=note)
+        if moved is None:
+            return None
+        host_commands.withdraw_of_tasks(moved.id)
+        set_migration(moved.id, "cancelled" if aborted else "error")
+        leave_second(moved)
+        if not aborted:
+            record_fault(moved, said, details=f"{self.record}: {code}", host_name=moved.host_name)
+        self.write_end(moved, instance_actions.current(moved.id, self.record), ended)
+        return moved
+
+    def overdue(self, instance: Instance) -> None:
+        """Wait for the hosts, which continue their commands when they are back, unless a host is forced down.
+
+        A guest that may run on a host is neither removed nor started elsewhere without that host's report: an operator
+        who has fenced the host forces it down.
+        """
+        target, source, command = live.target_of(instance), instance.host, live.sent(instance)
+        if target is None or source is None or command is None:
+            self.fail(instance, LOST, "silent")
+            return
+        unknown = live.is_receiving(instance) and not target.forced_down
+        if source.forced_down and not unknown:
+            self.fail(instance, LOST, "silent")
+            return
+        if command.finished_at is not None and not unknown:
+            self._keep(instance)
+        state.extend_deadline(instance)
+
+    def abandoned(self, instance: Instance, body: CommandBody) -> None:
+        """Let the target remove its part of a migration whose task is over."""
+        leave_second(instance)
+
+
+def _check_host(instance: Instance, name: str, now: datetime) -> None:
+    """Raise InvalidInputError for a requested host that is unknown, the server's own, or down."""
+    if not name:
+        return
+    wanted = Host.objects.filter(name=name).first()
+    if wanted is None:
+        raise InvalidInputError(f"Compute host {name} could not be found.", field="host")
+    if wanted.id == instance.host_id:
+        raise InvalidInputError(f"Unable to migrate instance ({instance.id}) to current host ({name}).", field="host")
+    if not is_alive(wanted, now):
+        raise InvalidInputError(f"Compute service of {name} is unavailable at this time.", field="host")
+
+
+# ----- control --------------------------------------------------------------------------------------------------------
+
+
+def abort_live_migration(
+    context: RequestContext, instance_id: uuid.UUID | str, number: str, *, early: bool = True
+) -> None:
+    """Abort a live migration; the server goes on where it is. ``early``: also before the transfer has begun.
+
+    Raises NotFoundError, InstanceLockedError, InstanceBusyError, InvalidInputError or ConflictError when it cannot be
+    aborted now, and UnavailableError when the host does not answer.
+    """
+    _control(context, instance_id, number, "abort", early=early)
+
+
+def force_live_migration(context: RequestContext, instance_id: uuid.UUID | str, number: str) -> None:
+    """Complete a live migration at once; the errors are those of ``abort_live_migration``."""
+    _control(context, instance_id, number, "complete")
+
+
+def _control(
+    context: RequestContext,
+    instance_id: uuid.UUID | str,
+    number: str,
+    verb: Literal["abort", "complete"],
+    *,
+    early: bool = False,
+) -> None:
+    instance = selectors.instance_for(context, instance_id)
+    check_lock(context, instance)
+    named = "abort live migration" if verb == "abort" else "force_complete"
+    if instance.task_state != TaskState.MIGRATING or instance.host is None:
+        raise InstanceBusyError(named, instance.id, instance.vm_state, instance.task_state)
+    migration = live.live_migration_for(context, instance_id, number)
+    if migration.status != "running" and not (early and migration.status == "preparing"):
+        raise InvalidInputError(
+            f"Migration {migration.id} state of instance {instance.id} is {migration.status}. Cannot {named} while the"
+            " migration is in this state."
+        )
+    name = "live_migration_abort" if verb == "abort" else "live_migration_force_complete"
+    if not _abort_unsent(context, instance, name):
+        with transaction.atomic():
+            notify(instance, f"{name}.start", Note(context))
+        body = ControlMigrationCall(instance_id=str(instance.id), action=verb)
+        answer = calls.call(instance.host.id, body, timeout=ANSWER_WITHIN)
+        if isinstance(answer, CallError) and answer.code in {"unsupported", "not_found"}:
+            raise ConflictError(f"Migration {migration.id} cannot be changed now: {answer.message}")
+        if isinstance(answer, CallError):
+            raise UnavailableError("The server's host could not change the migration. Try again.")
+    with transaction.atomic():
+        notify(instance, f"{name}.end", Note(context))
+
+
+@transaction.atomic
+def _abort_unsent(context: RequestContext, instance: Instance, name: str) -> bool:
+    """End a migration whose guest is not being sent yet; return False if it is."""
+    state.lock([instance.id])
+    fresh = Instance.objects.select_related("host").get(id=instance.id)
+    if fresh.task_state != TaskState.MIGRATING or live.sent(fresh) is not None:
+        return False
+    notify(fresh, f"{name}.start", Note(context))
+    LiveMigrate().fail(fresh, ABORTED, "stopped")
+    return True

@@ -1,0 +1,166 @@
+"""The parts of live migrations: hosts that can receive, commands, and what the records say of one that runs."""
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+from django.db.models import QuerySet
+
+from compute_agent.contract.build import InstanceSpec
+from compute_agent.contract.certificates import tls_hostname
+from compute_agent.contract.migration import (
+    PORT,
+    RECEIVER_TRAIT,
+    KeepLiveRequest,
+    ReceiveLiveRequest,
+    SendLiveRequest,
+)
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
+from provisioning.common.ids import NOBODY
+from provisioning.common.numbers import MAX_INTEGER
+from provisioning.compute import selectors
+from provisioning.compute.disks import block_devices
+from provisioning.compute.disks.device_names import hardware_of
+from provisioning.compute.host_link.allocations import second_of
+from provisioning.compute.host_link.guest_spec import guest_spec
+from provisioning.compute.models import Instance, Migration
+from provisioning.compute.records import host_commands
+from provisioning.compute.records.migration_records import LIVE_MIGRATION, OPEN
+from provisioning.hosts import addresses
+from provisioning.hosts.models import Host, HostCommand
+
+CANNOT_RECEIVE = "Its libvirt cannot receive running guests."
+WITH_VOLUMES = "A server with volumes cannot be migrated while it runs."
+WITH_TPM = "A server with a TPM cannot be migrated while it runs."
+NO_IMAGE = "The server's image was deleted, so its disk cannot be created on another host."
+NOT_SHARED = (
+    "The server's disk is not on shared storage: live migration can not be used without shared storage except for a"
+    " server that boots from a volume and has no local disk. Use block_migration."
+)
+PORTS = range(1024, 65536)
+"""Ports at which a host may listen for a guest."""
+
+
+def unfit_hosts(instance: Instance) -> dict[str, str]:
+    """Return the name of each other host that cannot receive running guests → the reason."""
+    rows = Host.objects.exclude(id=instance.host_id or NOBODY).values_list("name", "traits")
+    return {name: CANNOT_RECEIVE for name, traits in rows if RECEIVER_TRAIT not in traits}
+
+
+def check_movable(instance: Instance, *, block_migration: bool | None = None) -> None:
+    """Raise ConflictError or InvalidInputError for a server that cannot be migrated live to any host.
+
+    ``block_migration``: whether the caller wants disks to be copied; None: as needed.
+    """
+    if block_devices.volumes_of(instance.id):
+        raise ConflictError(WITH_VOLUMES)
+    if hardware_of(instance.image_properties, instance.flavor).tpm_version:
+        raise ConflictError(WITH_TPM)
+    if block_migration is False:
+        raise InvalidInputError(NOT_SHARED, field="block_migration")
+
+
+def next_attempt(instance: Instance, target: Host) -> int:
+    """Return the attempt of the guest on the target, which has no command to destroy it."""
+    after = instance.attempt + 1
+    while host_commands.has_destroy(target.id, instance.id, after):
+        after += 1
+    return after
+
+
+def receive_request(instance: Instance, source: Host, target: Host) -> ReceiveLiveRequest:
+    """Return the command for the target. Raises ConflictError when the server's image was deleted."""
+    try:
+        spec: InstanceSpec = guest_spec(instance, zone=target.availability_zone, with_bits=True)
+    except NotFoundError as error:
+        raise ConflictError(NO_IMAGE) from error
+    return ReceiveLiveRequest(instance=spec, source=str(source.id))
+
+
+def send_request(source: Host, target: Host, listening: Mapping[str, Any]) -> SendLiveRequest | None:
+    """Return the command for the source; None if the target has reported no valid port or has no address.
+
+    Only the port is taken from the report; the certificate must contain the target's id.
+    """
+    text = str(listening.get(PORT, ""))
+    port = int(text) if text.isascii() and text.isdigit() and len(text) < len(str(PORTS.stop)) + 1 else 0
+    address = addresses.seen_from(source, target)
+    if port not in PORTS or not address:
+        return None
+    return SendLiveRequest(
+        address=address,
+        tcp_port=port,
+        tls_hostname=tls_hostname(str(target.id)),
+        bandwidth_mb=settings.LIVE_MIGRATION_BANDWIDTH,
+        post_copy=settings.LIVE_MIGRATION_POST_COPY,
+        time_limit=settings.LIVE_MIGRATION_LIMIT,
+        at_limit="complete" if settings.LIVE_MIGRATION_AT_LIMIT == "complete" else "abort",
+    )
+
+
+# ----- a migration that runs ------------------------------------------------------------------------------------------
+
+
+def target_of(instance: Instance) -> Host | None:
+    row = second_of(instance.id)
+    return row.host if row is not None else None
+
+
+def sent(instance: Instance) -> HostCommand | None:
+    """Return the newest command to send the guest, ended or not."""
+    return _commands(instance, SendLiveRequest).order_by("-created_at").first()
+
+
+def is_receiving(instance: Instance) -> bool:
+    """Whether the target has not reported the end of its command."""
+    return _commands(instance, ReceiveLiveRequest).filter(finished_at=None).exists()
+
+
+def is_kept(instance: Instance) -> bool:
+    """Whether the source has an unfinished command to resume the guest."""
+    return _commands(instance, KeepLiveRequest).filter(finished_at=None).exists()
+
+
+def _commands(instance: Instance, body: type) -> QuerySet[HostCommand]:
+    kind = str(body.__struct_config__.tag)  # type: ignore[attr-defined] # a msgspec struct
+    return host_commands.about_servers().filter(subject_id=instance.id, generation=instance.attempt, kind=kind)
+
+
+def bytes_of(detail: Mapping[str, str]) -> dict[str, int]:
+    """Return a host's report of progress as amounts for ``set_bytes``: memory is what is not on disks."""
+    done, total, disk_done, disk_total = (
+        _amount(detail.get(name)) for name in ("done", "total", "disk_done", "disk_total")
+    )
+    amounts: dict[str, int] = {}
+    for kind, has, of in (("memory", done - disk_done, total - disk_total), ("disk", disk_done, disk_total)):
+        of = max(of, 0)
+        has = min(max(has, 0), of)
+        amounts |= {f"{kind}_total": of, f"{kind}_processed": has, f"{kind}_remaining": of - has}
+    return amounts
+
+
+def _amount(text: str | None) -> int:
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 20 else 0
+
+
+def live_migrations_for(context: RequestContext, instance_id: uuid.UUID | str) -> list[Migration]:
+    """Return the live migrations of a server that have not ended. Raises NotFoundError."""
+    instance = selectors.instance_for(context, instance_id)
+    rows = Migration.objects.filter(instance=instance, migration_type=LIVE_MIGRATION, status__in=OPEN)
+    return list(rows.order_by("-id"))
+
+
+def live_migration_for(context: RequestContext, instance_id: uuid.UUID | str, number: str) -> Migration:
+    """Return a live migration of a server that has not ended. Raises NotFoundError."""
+    instance = selectors.instance_for(context, instance_id)
+    wanted = int(number) if number.isascii() and number.isdigit() and len(number) < len(str(MAX_INTEGER)) else 0
+    found = Migration.objects.filter(instance=instance, id=wanted).first()
+    if found is None:
+        raise NotFoundError(f"Migration {number[:64]} not found for instance {instance.id}")
+    if found.migration_type != LIVE_MIGRATION:
+        raise NotFoundError(f"Migration {number} for server {instance.id} is not live-migration.")
+    if found.status not in OPEN:
+        raise NotFoundError(f"Migration {number} for server {instance.id} is not in progress.")
+    return found
