@@ -54,7 +54,7 @@ RESIZE_CONFIRM_WINDOW = integer("NOVELLA_RESIZE_CONFIRM_WINDOW", 0, 0, 31_536_00
 then the larger of both flavors counts. 0: never.
 """
 RESIZE_ON_OTHER_HOSTS = flag("NOVELLA_RESIZE_ON_OTHER_HOSTS", default=True)
-"""Whether a server is resized on another host if its own host lacks the resources. A resize is always tried on the own
+"""Whether a server is resized on another host if its own host lacks the resources. A resize is always tried on the same
 host first, which takes seconds; on another host the disks are copied while the server is stopped.
 """
 ENABLE_INSTANCE_PASSWORD = flag("NOVELLA_ENABLE_INSTANCE_PASSWORD", default=True)

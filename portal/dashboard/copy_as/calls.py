@@ -89,7 +89,7 @@ class Kind:
     """
 
     key: str
-    """What it creates or changes, as the name of a variable."""
+    """The created or changed resource, as the name of a variable."""
     service: str
     """First part of the service's path."""
     path: str
@@ -133,7 +133,7 @@ class Call:
     kind: Kind
     values: Mapping[str, Any]
     notes: Sequence[str] = ()
-    """What the click also does, and no form expresses."""
+    """Effects of the click that no form expresses."""
 
     def given(self) -> Iterator[tuple[Attribute, Any]]:
         """Yield the attributes that have a value, in the order of the declaration."""

@@ -336,7 +336,7 @@ class RevertResize(SizeAction[None, RevertResizeRequest]):
     )
 
     def start(self, context: RequestContext, instance: Instance, request: None, started: datetime) -> Instance:
-        """Begin. After a move, the record returns to the old host at once; that host starts the guest when the other
+        """Begin. After a move, the record returns to the old host; that host starts the guest when the other
         one has removed it. Both must be up then.
         """
         second = second_of(instance.id)

@@ -289,7 +289,7 @@ def current_action(instance: Instance) -> InstanceAction | None:
 
 
 def _leave_other_host(instance: Instance) -> None:
-    """Disconnect the volumes from another host, which has no guest of the server any more."""
+    """Disconnect the volumes from another host, which no longer has a guest of the server."""
     if block_devices.are_connected_elsewhere(instance):
         block_devices.disconnect(instance.id)
 
