@@ -28,7 +28,7 @@ from tests.support.standing import standing
 @standing
 def cloud(db: None) -> Cloud:
     cloud = Cloud.make()
-    cloud.add_host("one")
+    cloud.add_host("one", documents=True)
     return cloud
 
 
@@ -199,6 +199,54 @@ class TestEvacuations:
         plan = plan_host(host(), ["evacuate"], host_up=False)
         assert [bool(move.target) for move in plan.moves] == [True, False, False]
         assert [(bool(move.reason), bool(move.change)) for move in plan.blocked] == [(True, True)] * 2
+
+
+class TestMigrations:
+    """A host that is up, and another one with room."""
+
+    @pytest.fixture(autouse=True)
+    def other(self, three: list[Instance], cloud: Cloud, settings: Any) -> None:
+        settings.DRAIN_MOVES = 10
+        cloud.add_host("two", documents=True)
+        for number, each in enumerate(Host.objects.order_by("name"), 1):
+            Host.objects.filter(id=each.id).update(host_ip=f"198.51.100.{number}")
+
+    def follow(self, cloud: Cloud, drain: Drain) -> None:
+        for _ in range(4):
+            cloud.run()
+            services.run(drain.id)
+
+    def test_they_move_are_confirmed_and_come_back(self, operator: Person, cloud: Cloud, three: list[Instance]) -> None:
+        drain = services.begin(operator.context, host(), DrainRequest())
+        assert {item.way for item in items_of(drain)} == {"cold"}
+        self.follow(cloud, drain)
+        assert states(drain) == ["done"] * 3
+        assert [state_of(each) for each in three] == [("active", None)] * 3
+        assert {cloud.fresh(each).host_name for each in three} == {"two"}
+        assert (host().instances_allocated, host("two").instances_allocated) == (0, 3)
+        enable_host(operator.context, host().id)
+        back = services.bring_back(operator.context, drain.id)
+        self.follow(cloud, back)
+        assert states(back) == ["done"] * 3
+        assert {cloud.fresh(each).host_name for each in three} == {"one"}
+        assert (host().instances_allocated, host("two").instances_allocated) == (3, 0)
+
+    def test_the_rest_is_stopped_only_if_that_was_chosen(
+        self, operator: Person, cloud: Cloud, three: list[Instance]
+    ) -> None:
+        Instance.objects.filter(id=three[0].id).update(vm_state="paused")
+        Host.objects.filter(name="two").update(memory_mb_total=1024)
+        [moves, stops, stays] = [
+            [move.instance.name for move in plan_host(host(), ["cold", "stop"], host_up=True).moves if test(move)]
+            for test in (
+                lambda move: move.target == "two",
+                lambda move: move.way == "stop",
+                lambda move: move.blocked,
+            )
+        ]
+        assert ([len(moves), len(stops)], stays) == ([1, 1], ["web-1"])
+        assert len(plan_host(host(), ["cold"], host_up=True).blocked) == 2
+        Instance.objects.filter(id=three[0].id).update(vm_state="active")
 
 
 def test_one_drain_of_a_host_at_a_time(operator: Person, cloud: Cloud, three: list[Instance]) -> None:

@@ -13,9 +13,11 @@ from provisioning.compute import selectors
 from provisioning.compute.actions.base import HOST_AWAY, Prepared, ServerAction, check_lock, write_begin
 from provisioning.compute.actions.registry import action
 from provisioning.compute.actions.resize import NO_VALID_HOST, Resize, begin_move
+from provisioning.compute.actions.ways import Way
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import Instance
 from provisioning.compute.moves import cold
+from provisioning.compute.moves.obstacles import cold_obstacles, cold_seconds
 from provisioning.compute.records.migration_records import MIGRATION
 from provisioning.compute.state_machine import state
 from provisioning.compute.states import VmState
@@ -38,6 +40,17 @@ class Migrate(ServerAction[str]):
     done = "Moved to another host"
     rule = "os_compute_api:os-migrate-server:migrate"
     takes_request = True
+    way = Way(
+        "cold",
+        20,
+        "Migration",
+        "A running server is stopped while it moves, and started again. It keeps its disks.",
+        host_up=True,
+        obstacles=cold_obstacles,
+        request=str,
+        seconds=cold_seconds,
+        unfit=cold.older_hosts,
+    )
 
     def offered(self, instance: Instance) -> bool:
         return instance.vm_state in _OFF and instance.task_state is None and instance.host_id is not None

@@ -42,6 +42,8 @@ class Way:
     """Whether the server gets another host; False: it stays there and is stopped."""
     needs: Callable[[RequestSpec, Instance], RequestSpec] = _as_it_is
     """Add what the server requires of a target only in this way."""
+    unfit: Callable[[], Mapping[str, str]] = dict
+    """Return the names of hosts that cannot receive servers in this way, with the reasons."""
     new_disks: Callable[[Instance], bool] = lambda _: False
     """Whether disks of the server are created again from its image."""
 

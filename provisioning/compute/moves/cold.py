@@ -125,16 +125,16 @@ def may_move(instance: Instance) -> bool:
 
 def move_request(instance: Instance, *, flavor: Mapping[str, Any] | None = None, host: str = "") -> MoveRequest:
     """Return the request of a cold move, with the hosts that cannot receive servers."""
-    return MoveRequest(instance, flavor, host, _older())
+    return MoveRequest(instance, flavor, host, older_hosts())
 
 
 def move_requests(instance: Instance, flavors: Iterable[Mapping[str, Any]]) -> list[MoveRequest]:
     """Return the request of a cold move for each of these flavors."""
-    older = _older()
+    older = older_hosts()
     return [MoveRequest(instance, flavor, "", older) for flavor in flavors]
 
 
-def _older() -> Mapping[str, str]:
+def older_hosts() -> Mapping[str, str]:
     """Return the hosts whose agents are too old, each with the reason."""
     older = Host.objects.filter(contract_version__lt=MOVES).values_list("name", flat=True)
     return dict.fromkeys(older, OLDER)

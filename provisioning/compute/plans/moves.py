@@ -144,6 +144,7 @@ class Ground:
         servers = [server for listed in rows for server in listed]
         self.options = options_now()
         self.ways: list[tuple[Way, Obstacles]] = [(way, way.obstacles(servers)) for way in chosen]
+        self.unfit = {way.name: frozenset(way.unfit()) for way in chosen if way.moves}
         self.groups = _groups({server.server_group_id for server in servers if server.server_group_id})
         self._hosts: dict[frozenset[str], list[HostState]] = {}
 
@@ -189,6 +190,7 @@ class _Board:
         if not way.moves:
             return PlannedMove(server, way.name, seconds=way.seconds(server))
         spec = way.needs(self._spec(server), server)
+        spec = replace(spec, ignored_hosts=spec.ignored_hosts | self.ground.unfit[way.name])
         decision = self._decide(spec)
         if not decision.ranked:
             apart = spec.group is not None and bool(self._decide(replace(spec, group=None)).ranked)
