@@ -529,3 +529,16 @@ def test_a_member_sees_no_drain(signed_in: SignedIn, alice: Person, well: Cloud)
     server = well.running(alice.context)
     for name in ("host_drain", "host_drain_start"):
         assert signed_in(alice).get(reverse(f"dashboard:{name}", args=[server.host_id])).status_code in {403, 404}
+
+
+def test_the_first_page_answers_what_dies_with_each_host(at_operator: Client, well: Cloud, people: People) -> None:
+    server = well.running(people.alice.context)
+    address = reverse("dashboard:cloud_deaths")
+    assert f'hx-get="{address}"' in at_operator.get(reverse("dashboard:cloud")).content.decode()
+    page = at_operator.get(address).content.decode()
+    assert "0 of 1" in page
+    assert reverse("dashboard:host_evacuation", args=[server.host_id]) in page
+    well.add_host("host-9")
+    part = at_operator.get(address, headers={"HX-Request": "true"}).content.decode()
+    assert "1 of 1" in part
+    assert "<html" not in part

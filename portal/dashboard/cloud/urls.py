@@ -3,12 +3,14 @@
 from django.urls import path
 
 from portal.dashboard.cloud import drains, hosts
+from portal.dashboard.cloud.deaths import DeathsPage
 from portal.dashboard.cloud.listing import HostList
 from portal.dashboard.cloud.usage import UsageList
 from portal.dashboard.cloud.views import CloudPage
 
 urlpatterns = [
     path("cloud/", CloudPage.as_view(), name="cloud"),
+    path("cloud/deaths/", DeathsPage.as_view(), name="cloud_deaths"),
     path("hosts/", HostList.as_view(), name="hosts"),
     path("hosts/<uuid:host_id>/", hosts.HostDetail.as_view(), name="host"),
     path("hosts/<uuid:host_id>/maintenance/", hosts.HostMaintenance.as_view(), name="host_maintenance"),

@@ -8,6 +8,7 @@ from portal.dashboard.cloud.things import troubles_of
 from portal.dashboard.cloud.watched import WatchedPage
 from portal.dashboard.graphs.parts import OF_HOSTS
 from portal.dashboard.quotas.bars import Bar
+from provisioning.compute.actions.evacuate import Evacuate
 from provisioning.compute.selectors.hosts import state_of
 from provisioning.doctor.cloud import RULE, cloud_for
 from provisioning.identity.selectors.lookups import projects_by_id
@@ -46,6 +47,7 @@ class CloudPage(WatchedPage):
                 "examine": self.allows("novella:doctor:run"),
                 "admin": self.allows("novella:admin"),
                 "graphs": self.allows(OF_HOSTS),
+                "evacuate": self.allows(Evacuate.rule),
                 "hosts": self.allows("os_compute_api:os-hypervisors:list-detail"),
                 "usage": self.allows("os_compute_api:os-simple-tenant-usage:list"),
             },

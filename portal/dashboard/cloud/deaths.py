@@ -1,0 +1,27 @@
+"""What would happen to the instances of each host if it died now."""
+
+from typing import Any, cast
+
+from django.http import HttpRequest, HttpResponse
+from django.utils.cache import patch_vary_headers
+
+from portal.dashboard.pages import Page, PageRequest
+from provisioning.compute.actions.evacuate import Evacuate
+from provisioning.compute.plans.deaths import deaths_for
+
+
+class DeathsPage(Page):
+    """The answer for each host, as a page, and as a panel of the operators' first page."""
+
+    section = "cloud"
+    rule = Evacuate.rule
+    back_to = "dashboard:cloud"
+
+    def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        context = {"deaths": deaths_for(self.context)}
+        if cast("PageRequest", request).htmx:
+            answer = self.part("dashboard/cloud/_deaths.html", context)
+        else:
+            answer = self.page("dashboard/cloud/deaths.html", context)
+        patch_vary_headers(answer, ["HX-Request"])
+        return answer

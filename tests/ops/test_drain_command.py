@@ -1,0 +1,59 @@
+"""``manage.py drain``: the plan, the drain and its changes at the command line."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from provisioning.drains import services
+from provisioning.drains.models import Drain
+from tests.support.cast import People
+from tests.support.clouds import Cloud, state_of
+
+pytestmark = pytest.mark.django_db
+
+
+def run(people: People, *arguments: str) -> tuple[str, object]:
+    """The output and the exit status."""
+    out = io.StringIO()
+    who = ("--user", str(people.operator.user_id), "--project", str(people.operator.project_id))
+    with pytest.raises(SystemExit) as ended:
+        call_command("drain", "h1", *arguments, *who, stdout=out)
+    return out.getvalue(), ended.value.code
+
+
+def test_a_host_is_drained_from_the_command_line(people: People) -> None:
+    cloud = Cloud.make()
+    cloud.add_host("h1")
+    server = cloud.running(people.alice.context)
+    plan, status = run(people)
+    assert (status, "stays" in plan) == (1, True)
+    assert (run(people, "--way", "stop")[1], Drain.objects.count()) == (0, 0)
+    said, status = run(people, "--way", "stop", "--start", "--reason", "disk")
+    assert (status, "1 waiting" in said) == (0, True)
+    assert "paused" in run(people, "--pause")[0]
+    assert "running" in run(people, "--resume")[0]
+    cloud.run()
+    services.run_all()
+    said, status = run(people, "--wait")
+    assert (status, "1 of 1 done" in said, state_of(server)) == (0, True, ("stopped", None))
+    with pytest.raises(CommandError):
+        call_command(
+            "drain",
+            "h1",
+            "--cancel",
+            "--user",
+            str(people.operator.user_id),
+            "--project",
+            str(people.operator.project_id),
+        )
+
+
+def test_wrong_hosts_and_people_are_refused(people: People) -> None:
+    Cloud.make().add_host("h1")
+    of = [("--user", str(each.user_id), "--project", str(each.project_id)) for each in (people.operator, people.alice)]
+    for arguments in (("nowhere", *of[0]), ("h1", "--wait", *of[0]), ("h1", *of[1]), ("h1", "--user", "nobody")):
+        with pytest.raises(CommandError):
+            call_command("drain", *arguments, stdout=io.StringIO())
