@@ -8,6 +8,7 @@ from provisioning.doctor.checks import (  # noqa: F401, I001 - each registers it
     actions,
     faults,
     allocations,
+    moves,
     addresses,
     networks,
     deliveries,

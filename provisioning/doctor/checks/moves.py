@@ -1,0 +1,92 @@
+"""Half-way states of moves: resources, ports and connections of volumes on a host that a server does not use."""
+
+from collections.abc import Iterator
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils import timezone
+
+from provisioning.compute.host_link.allocations import give_back_second, second_of
+from provisioning.compute.models import Instance, MoveAllocation
+from provisioning.compute.moves.hosts import leave_second
+from provisioning.compute.records.host_commands import destroys_awaited
+from provisioning.compute.records.migration_records import OPEN
+from provisioning.doctor.checks.allocations import PATIENCE, PLACED
+from provisioning.doctor.finding import Finding, Repair, check
+from provisioning.doctor.repairs import moment_of, named, of_instance
+from provisioning.network import services as network
+from provisioning.network.models import Port
+from provisioning.volumes.models import Attachment
+
+
+def _left() -> QuerySet[MoveAllocation]:
+    """Return second allocations of moves that have ended, whose hosts are not asked to remove the server."""
+    awaited = destroys_awaited().filter(subject_id=OuterRef("instance_id"), host_id=OuterRef("host_id"))
+    at_rest = Q(instance__task_state=None, instance__updated_at__lt=timezone.now() - PATIENCE)
+    rows = MoveAllocation.objects.select_related("instance", "host", "migration").filter(at_rest, ~Exists(awaited))
+    return rows.exclude(migration__status__in=OPEN).order_by("id")
+
+
+@check("second_hosts")
+def second_hosts() -> Iterator[Finding]:
+    """Find servers that hold resources on a second host after the end of their move."""
+    for row in _left():
+        sentence = (
+            f"Its move has ended ({row.migration.status}), but it still has resources on host {row.host.name}, which is"
+            " not asked to remove it."
+        )
+        evidence = (row.pk, row.host_id, moment_of(row.instance))
+        yield Finding("error", named(row.instance), sentence, "Ask the host.", _leave(row), evidence)
+
+
+def _leave(found: MoveAllocation) -> Repair:
+    def work(instance: Instance) -> str | None:
+        row = second_of(instance.id)
+        if row is None or row.pk != found.pk or not _left().filter(pk=found.pk).exists():
+            return None
+        if row.host_id == instance.host_id:
+            give_back_second(instance.id)
+            return "The second allocation was released: the server is on this host."
+        leave_second(instance)
+        return f"A removal command was sent to host {row.host.name}."
+
+    return of_instance(found.instance_id, work)
+
+
+def _elsewhere(instance: Instance | None = None) -> QuerySet[Instance]:
+    """Return servers without a task that have a port which is bound to another host."""
+    bound = Port.objects.filter(device_id=OuterRef("pk")).exclude(host="").exclude(host=OuterRef("host__name"))
+    rows = Instance.objects.select_related("host").filter(PLACED, Exists(bound), task_state=None, host__isnull=False)
+    return rows.order_by("id") if instance is None else rows.filter(id=instance.id)
+
+
+@check("bound_ports")
+def bound_ports() -> Iterator[Finding]:
+    """Find servers whose ports are bound to another host than theirs."""
+    for row in _elsewhere():
+        bound = Port.objects.filter(device_id=row.id).exclude(host__in=["", row.host_name])
+        names = ", ".join(sorted(set(bound.values_list("host", flat=True))))
+        sentence = f"It is on host {row.host_name}, but has ports that are bound to {names}."
+        yield Finding("error", named(row), sentence, "Bind them to its host.", _bind(row), moment_of(row))
+
+
+def _bind(found: Instance) -> Repair:
+    def work(instance: Instance) -> str | None:
+        if moment_of(instance) != moment_of(found) or not _elsewhere(instance).exists():
+            return None
+        network.bind_ports(instance.id, instance.host_name)
+        return f"The ports are bound to host {instance.host_name}."
+
+    return of_instance(found.id, work)
+
+
+@check("connections")
+def connections() -> Iterator[Finding]:
+    """Find volumes that are exported to a host which does not have their server."""
+    server = Instance.objects.filter(PLACED, id=OuterRef("instance_id"), task_state=None, host__isnull=False)
+    rows = Attachment.objects.select_related("host").filter(
+        Exists(server.exclude(host=OuterRef("host"))), host__isnull=False
+    )
+    for row in rows.order_by("id"):
+        name = row.host.name if row.host else "?"
+        sentence = f"It is exported to host {name}, but its server {row.instance_id} is on another one."
+        yield Finding("error", f"volume {row.volume_id}", sentence, evidence=(row.pk, row.host_id))

@@ -1,0 +1,80 @@
+"""What the doctor finds of moves that were left half-way."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from django.utils import timezone
+
+from provisioning.common.context import RequestContext
+from provisioning.compute.flavors.sizes import room_of
+from provisioning.compute.host_link.allocations import hold_second, take_room
+from provisioning.compute.models import Instance, Migration, MoveAllocation
+from provisioning.compute.records.migration_records import MIGRATION, open_migration
+from provisioning.hosts.models import Host, HostCommand
+from provisioning.network.models import Port
+from provisioning.volumes.models import Attachment, Volume
+from tests.core.doctor.findings import OLD, broken, look, only, repaired
+from tests.support.clouds import Cloud
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def server(cloud: Cloud, alice: RequestContext) -> Instance:
+    """A server on the host ``one``; ``two`` is empty."""
+    Host.objects.filter(name="two").update(enabled=False)
+    server = cloud.running(alice)
+    Host.objects.update(enabled=True)
+    return server
+
+
+def left(server: Instance, context: RequestContext, host: str) -> Migration:
+    """A move to the host that has failed, and whose second allocation was kept."""
+    target, room = Host.objects.get(name=host), room_of(server.flavor)
+    migration = open_migration(context, server, MIGRATION, server.flavor, target=target)
+    assert take_room(room, target.id)
+    hold_second(server, migration, target.id, room)
+    Migration.objects.update(status="error")
+    broken(server, updated_at=timezone.now() - OLD)
+    return migration
+
+
+def test_resources_on_a_second_host(cloud: Cloud, server: Instance, alice: RequestContext) -> None:
+    migration = left(server, alice, "two")
+    Migration.objects.filter(pk=migration.pk).update(status="migrating")
+    assert look("second_hosts") == [], "the move is in progress"
+    Migration.objects.filter(pk=migration.pk).update(status="error")
+    assert "host two" in only("second_hosts").sentence
+    repaired("second_hosts")
+    cloud.run()
+    assert not MoveAllocation.objects.exists()
+    assert Host.objects.get(name="two").instances_allocated == 0
+
+
+def test_two_allocations_on_the_same_host(cloud: Cloud, server: Instance, alice: RequestContext) -> None:
+    left(server, alice, "one")
+    repaired("second_hosts")
+    assert not MoveAllocation.objects.exists()
+    assert not HostCommand.objects.filter(kind="destroy_request").exists()
+
+
+def test_ports_of_another_host(cloud: Cloud, server: Instance) -> None:
+    Port.objects.filter(device_id=server.id).update(host="two")
+    assert "bound to two" in only("bound_ports").sentence
+    repaired("bound_ports")
+    assert {port.host for port in Port.objects.filter(device_id=server.id)} == {"one"}
+
+
+def test_a_volume_that_is_exported_to_another_host(cloud: Cloud, server: Instance) -> None:
+    two = Host.objects.get(name="two")
+    volume = Volume.objects.create(project_id=server.project_id, user_id=uuid.uuid4(), size_gb=1, status="in-use")
+    row = Attachment.objects.create(
+        volume=volume, project_id=server.project_id, instance_id=server.id, host=two
+    )
+    assert "exported to host two" in only("connections").sentence
+    Attachment.objects.filter(pk=row.pk).update(host=server.host)
+    assert look("connections") == []
+    row.delete()
+    volume.delete()
