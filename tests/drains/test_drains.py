@@ -216,9 +216,10 @@ class TestMigrations:
             cloud.run()
             services.run(drain.id)
 
-    def test_they_move_are_confirmed_and_come_back(self, operator: Person, cloud: Cloud, three: list[Instance]) -> None:
-        drain = services.begin(operator.context, host(), DrainRequest())
-        assert {item.way for item in items_of(drain)} == {"cold"}
+    @pytest.mark.parametrize("way", ["live", "cold"])
+    def test_they_move_and_come_back(self, operator: Person, cloud: Cloud, three: list[Instance], way: str) -> None:
+        drain = services.begin(operator.context, host(), DrainRequest((way,)))
+        assert {item.way for item in items_of(drain)} == {way}
         self.follow(cloud, drain)
         assert states(drain) == ["done"] * 3
         assert [state_of(each) for each in three] == [("active", None)] * 3
@@ -230,6 +231,12 @@ class TestMigrations:
         assert states(back) == ["done"] * 3
         assert {cloud.fresh(each).host_name for each in three} == {"one"}
         assert (host().instances_allocated, host("two").instances_allocated) == (3, 0)
+
+    def test_the_most_careful_way_comes_first(self, cloud: Cloud, three: list[Instance]) -> None:
+        Instance.objects.filter(id=three[0].id).update(vm_state="stopped")
+        plan = plan_host(host(), services.usual_ways(host()), host_up=True)
+        assert sorted(move.way for move in plan.moves) == ["cold", "live", "live"]
+        Instance.objects.filter(id=three[0].id).update(vm_state="active")
 
     def test_the_rest_is_stopped_only_if_that_was_chosen(
         self, operator: Person, cloud: Cloud, three: list[Instance]

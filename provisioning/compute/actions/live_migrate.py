@@ -24,11 +24,14 @@ from provisioning.common.errors import ConflictError, InvalidInputError, Unavail
 from provisioning.compute import selectors
 from provisioning.compute.actions.base import COULD_NOT, FAILED, HOST_AWAY, HostAction, Prepared, check_lock
 from provisioning.compute.actions.registry import action
+from provisioning.compute.actions.ways import Way
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.host_link.outcome import Outcome
 from provisioning.compute.models import Instance, InstanceActionEvent
 from provisioning.compute.moves import live
+from provisioning.compute.moves.cpu import with_cpu
 from provisioning.compute.moves.hosts import claim_target, exchange, leave_second, second_of, set_bytes
+from provisioning.compute.moves.obstacles import live_obstacles, live_seconds
 from provisioning.compute.moves.targets import MoveRequest, rank_targets, why_none
 from provisioning.compute.notifications import Note, notify
 from provisioning.compute.records import host_commands, instance_actions
@@ -95,6 +98,18 @@ class LiveMigrate(HostAction[LiveMigration, ReceiveLiveRequest]):
         "live_migrated": ("live_migration_post.end", "live_migration_post_dest.end"),
     }
     error = "live_migration_rollback.end"
+    way = Way(
+        "live",
+        10,
+        "Live migration",
+        "The server keeps running while it moves.",
+        host_up=True,
+        obstacles=live_obstacles,
+        request=LiveMigration,
+        seconds=live_seconds,
+        needs=with_cpu,
+        unfit=live.unfit_hosts,
+    )
 
     def awaits(self, body: CommandBody) -> bool:
         return isinstance(body, ReceiveLiveRequest | SendLiveRequest | KeepLiveRequest)

@@ -43,9 +43,10 @@ PORTS = range(1024, 65536)
 """Ports at which a host may listen for a guest."""
 
 
-def unfit_hosts(instance: Instance) -> dict[str, str]:
-    """Return the name of each other host that cannot receive running guests → the reason."""
-    rows = Host.objects.exclude(id=instance.host_id or NOBODY).values_list("name", "traits")
+def unfit_hosts(instance: Instance | None = None) -> dict[str, str]:
+    """Return the name of each host, except the instance's own, that cannot receive running guests → the reason."""
+    own = instance.host_id if instance is not None else None
+    rows = Host.objects.exclude(id=own or NOBODY).values_list("name", "traits")
     return {name: CANNOT_RECEIVE for name, traits in rows if RECEIVER_TRAIT not in traits}
 
 

@@ -4,9 +4,12 @@ import uuid
 from collections.abc import Sequence
 
 from compute_agent.contract.commands import MOVES
+from provisioning.compute.disks.device_names import hardware_of
 from provisioning.compute.host_link import newer_guests
-from provisioning.compute.models import Instance, MoveAllocation
+from provisioning.compute.models import BlockDevice, Instance, MoveAllocation
+from provisioning.compute.moves.live import NO_IMAGE, WITH_TPM, WITH_VOLUMES
 from provisioning.compute.states import VmState
+from provisioning.images.models import Image
 
 BUSY = "It has a task in progress ({task})."
 NOT_IN_STATE = "It is {state}: only active and stopped servers are migrated."
@@ -15,6 +18,10 @@ UNDECIDED = "An operator has to decide about a newer guest of it first."
 LEFTOVERS = "The other host of an earlier move has not confirmed yet that it has removed its data."
 SECONDS, SECONDS_FOR_GIB = 20.0, 5.0
 """Estimated duration of a cold move: stop and start, and the copy of a GiB of local disk."""
+LIVE_SECONDS, LIVE_SECONDS_FOR_GIB = 5.0, 4.0
+"""Estimated duration of a live migration: the preparation, and the copy of a GiB of memory."""
+NOT_RUNNING = "It does not run, so it cannot be migrated live."
+_LIVE_FROM = (VmState.ACTIVE, VmState.PAUSED)
 _FROM = (VmState.ACTIVE, VmState.STOPPED)
 
 
@@ -36,6 +43,37 @@ def cold_obstacles(servers: Sequence[Instance]) -> dict[uuid.UUID, str]:
         elif server.id in held:
             found[server.id] = LEFTOVERS
     return found
+
+
+def live_obstacles(servers: Sequence[Instance]) -> dict[uuid.UUID, str]:
+    """Return server → why it cannot be migrated live to any host; the same conditions as ``LiveMigrate.start``."""
+    ids = [server.id for server in servers]
+    held = set(MoveAllocation.objects.filter(instance__in=ids).values_list("instance_id", flat=True))
+    volumes = BlockDevice.objects.filter(instance__in=ids, volume_id__isnull=False)
+    with_volumes = set(volumes.values_list("instance_id", flat=True))
+    images = {server.image_id for server in servers if server.image_id is not None}
+    usable = set(Image.objects.filter(id__in=images, status=Image.Status.ACTIVE).values_list("id", flat=True))
+    found = {}
+    for server in servers:
+        if server.task_state is not None:
+            found[server.id] = BUSY.format(task=server.task_state)
+        elif server.vm_state not in _LIVE_FROM:
+            found[server.id] = NOT_RUNNING
+        elif server.id in with_volumes:
+            found[server.id] = WITH_VOLUMES
+        elif hardware_of(server.image_properties, server.flavor).tpm_version:
+            found[server.id] = WITH_TPM
+        elif server.image_id is not None and server.image_id not in usable:
+            found[server.id] = NO_IMAGE
+        elif server.id in held:
+            found[server.id] = LEFTOVERS
+    return found
+
+
+def live_seconds(server: Instance) -> float:
+    """Return the estimated duration of a live migration."""
+    memory = int(server.flavor["memory_mb"]) / 1024
+    return LIVE_SECONDS + LIVE_SECONDS_FOR_GIB * memory + SECONDS_FOR_GIB * int(server.flavor["disk_gb"])
 
 
 def cold_seconds(server: Instance) -> float:

@@ -1,4 +1,4 @@
-"""What would happen to the servers of each host if it died now."""
+"""The effect of the death of each host on its servers."""
 
 from collections import Counter
 from dataclasses import dataclass
