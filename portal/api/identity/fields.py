@@ -1,4 +1,4 @@
-"""Converts request fields into arguments of the services: known, read-only and additional fields."""
+"""Additional attributes and times in the bodies of requests."""
 
 from collections.abc import Container, Mapping
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ SHOWN = frozenset({"links", "password_expires_at"})
 """Fields of responses; they are ignored, so that clients can send a response back."""
 
 
-def further(body: Mapping[str, Any], known: Container[str]) -> dict[str, Any]:
+def additional(body: Mapping[str, Any], known: Container[str]) -> dict[str, Any]:
     """Return the additional fields of a body. Raises InvalidInputError for a field that cannot be set."""
     for name in body:
         if name in NEVER or not name.strip():

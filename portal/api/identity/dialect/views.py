@@ -66,14 +66,14 @@ class ResourceView(views.ResourceView):
         """Return the values of a body by column, and the additional ones as ``extra``. Raises InvalidInputError, or the
         error of a fixed attribute that an update would change.
         """
-        known, given = self.resource.attributes, self.checked_body()[self.resource.name]
+        known, given = self.resource.attributes, self.resource.content(self.checked_body())
         settable = [each for each in known if (each.post if new else each.put) and each.name in given]
         for each in known:
             if each.name in given and each not in settable:
                 self._check(each, given[each.name], new=new)
         own = {each.name for each in known if not each.additional}
         found = {each.source: each.kind.read(given[each.name]) for each in settable if each.name in own}
-        more = fields.further(given, own)
+        more = fields.additional(given, own)
         return found | ({"extra": more} if more else {})
 
     def _check(self, attribute: Attribute, value: object, *, new: bool) -> None:
