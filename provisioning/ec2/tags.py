@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import CharField, Count, Q, QuerySet
+from django.db.models import CharField, Count, Exists, OuterRef, Q, QuerySet
 
 from provisioning.common.errors import InvalidInputError, OverQuotaError
 from provisioning.common.lookups import Among, Ids
@@ -47,9 +47,9 @@ def tags_in(project_id: uuid.UUID) -> QuerySet[Ec2Tag]:
     return Ec2Tag.objects.filter(project_id=project_id)
 
 
-def resources_with(kind: str, **wanted: Any) -> QuerySet[Ec2Tag, uuid.UUID]:
-    """Return the resources of a kind with such a tag (``key="Name", value__in=[…]``), for use in queries."""
-    return Ec2Tag.objects.filter(kind=kind, **wanted).values_list("resource_id", flat=True)
+def has_tag(kind: str, **wanted: Any) -> Exists:
+    """Return the condition that a row of a kind has such a tag (``key="Name", value__in=[…]``)."""
+    return Exists(Ec2Tag.objects.filter(resource_id=OuterRef("pk"), kind=kind, **wanted))
 
 
 def check(tags: Mapping[str, str]) -> None:

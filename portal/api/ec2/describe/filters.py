@@ -176,7 +176,7 @@ class _Tagged:
         wanted: dict[str, Any] = {column: values} if exact else {}
         if self.key:
             wanted["key"] = self.key
-        return Q(pk__in=tags.resources_with(self.prefix, **wanted)), exact
+        return Q(tags.has_tag(self.prefix, **wanted)), exact
 
 
 def members(names: str) -> dict[str, Filter]:
