@@ -18,6 +18,7 @@ from provisioning.compute.actions.snapshot import drop_unfinished
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.host_link.release import host_holding, keeps_ports, leave_host, not_handed_over, release_place
 from provisioning.compute.models import Instance
+from provisioning.compute.moves import cold
 from provisioning.compute.records import host_commands, instance_actions
 from provisioning.compute.state_machine import state
 from provisioning.compute.states import ALIVE, TaskState, Transition, VmState
@@ -27,6 +28,10 @@ from provisioning.quotas.services.ledger import commit
 MIGRATING = (
     "Server {id} is being migrated live, and may run on either host. Abort the migration, or force down the host that"
     " does not answer."
+)
+MOVING = (
+    "The server is moving between two hosts. The move ends or returns by itself; force a host down that is off, so that"
+    " nothing waits for it."
 )
 BY_HAND = "An administrator has reset the server's state."
 
@@ -66,6 +71,8 @@ class ResetState(ServerAction[Literal["active", "error"]]):
 
         Raises NotFoundError, ConflictError for ``active`` without a host and during a live migration, InstanceBusyError
         for a server that is being deleted.
+        Raises NotFoundError, ConflictError for ``active`` without a host and during a move, InstanceBusyError for a
+        server that is being deleted.
         """
         started = timezone.now()
         with transaction.atomic():
@@ -73,6 +80,8 @@ class ResetState(ServerAction[Literal["active", "error"]]):
             state.lock([instance.id])
             if instance.task_state == TaskState.MIGRATING:
                 raise ConflictError(MIGRATING.format(id=instance.id))
+            if cold.is_moving(instance):
+                raise ConflictError(MOVING)
             homeless = not_handed_over(instance) or instance.task_state == TaskState.SHELVING_OFFLOADING
             if request == "active" and (instance.host_id is None or homeless):
                 raise ConflictError("The server has no host and cannot be set to active.")

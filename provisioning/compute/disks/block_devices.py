@@ -123,6 +123,12 @@ def are_connected_elsewhere(instance: Instance) -> bool:
     return rows.exclude(host_id=instance.host_id or NOBODY).exists()
 
 
+def are_connecting(instance: Instance) -> bool:
+    """Whether a volume of the server is still being connected to its host."""
+    rows = Attachment.objects.filter(instance_id=instance.id, host_id=instance.host_id or NOBODY)
+    return rows.filter(connection={}).exists()
+
+
 def local_disks(instance: Instance, devices: Iterable[BlockDevice]) -> list[LocalDisk] | None:
     """Describe the ephemeral and swap disks, if the launch specified any; None: the flavor describes them."""
     local = [device for device in devices if not device.is_volume]

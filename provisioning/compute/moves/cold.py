@@ -59,6 +59,7 @@ TOPIC, JOB = "scheduler", "compute.move"
 MOVING = (TaskState.RESIZE_MIGRATING, TaskState.RESIZE_MIGRATED, TaskState.RESIZE_FINISH)
 SETTLED: Mapping[str, Any] = {"old_flavor": None, "resized_at": None, "previous_vm_state": ""}
 COULD_NOT = "The server could not be moved."
+VOLUMES_LATE = "The server's volumes could not be connected to its host in time."
 NO_EXPORTS = "The server's host did not report how its disks can be copied."
 OLDER = "Its agent is too old to receive servers."
 EARLIER = "Host {host} has not confirmed yet that it has removed what an earlier move left there. Try again later."
@@ -398,12 +399,12 @@ def overdue(instance: Instance, silent: Outcome) -> None:
     if instance.task_state == TaskState.RESIZE_REVERTING:
         if host_commands.of_kind(instance, ReturnGuestRequest).exists():
             _broke(instance, silent.message)
-        elif _other_is_gone(instance) and block_devices.volumes_of(instance.id):
-            _broke(instance, COULD_NOT)
+        elif block_devices.are_connecting(instance):
+            _broke(instance, VOLUMES_LATE)
         else:
             ask_again(instance)
     elif instance.task_state == TaskState.RESIZE_MIGRATED:
-        go_back(instance, COULD_NOT, silent.code)
+        go_back(instance, VOLUMES_LATE, silent.code)
     else:
         go_back(instance, silent.message, silent.code)
 

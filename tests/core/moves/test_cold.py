@@ -15,16 +15,22 @@ from compute_agent.contract.commands import (
 )
 from compute_agent.contract.messages import Command
 from compute_agent.contract.power import PowerState
+from compute_agent.contract.volume import ConnectVolumeRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.migrate import migrate
 from provisioning.compute.actions.power import Stop
+from provisioning.compute.actions.reset_state import ResetState
 from provisioning.compute.actions.resize import ConfirmResize, RevertResize, resize
+from provisioning.compute.actions.volumes import VolumeToAttach, attach_volume
 from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceFault, Migration, MoveAllocation
 from provisioning.compute.upkeep.reaper import reap
 from provisioning.hosts.models import Host
 from provisioning.network.models import Port
+from provisioning.volumes.models import Attachment, Volume
+from provisioning.volumes.records.requests import VolumeRequest
+from provisioning.volumes.services import create_volume
 from tests.core.moves.test_hosts import NOTHING, SMALL, taken
 from tests.support.clouds import Cloud, next_request, state_of
 from tests.support.jobs import drain
@@ -34,9 +40,10 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
-def addresses(running: Instance) -> None:
-    for number, host in enumerate(Host.objects.order_by("name"), 1):
-        Host.objects.filter(id=host.id).update(host_ip=f"198.51.100.{number}")
+def addresses(cloud: Cloud, running: Instance) -> None:
+    for number, agent in enumerate(cloud.agents.values(), 1):
+        agent.host.host_ip = f"198.51.100.{number}"
+        Host.objects.filter(id=agent.host.id).update(host_ip=agent.host.host_ip)
 
 
 def home(cloud: Cloud, instance: Instance) -> str:
@@ -94,6 +101,7 @@ def failed(instance: Instance) -> str:
 # ----- the way there --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.both_databases("sql")
 def test_a_server_moves_with_its_disks_and_waits_for_its_confirmation(
     cloud: Cloud, operator: RequestContext, running: Instance
 ) -> None:
@@ -201,6 +209,89 @@ def test_the_bytes_that_are_copied_are_recorded(cloud: Cloud, operator: RequestC
     h2.carry_out(received)
 
 
+# ----- volumes --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def volume(cloud: Cloud, alice: RequestContext, running: Instance) -> Volume:
+    """A volume in a pool of the first host, which the server has."""
+    cloud.agents["h1"].serve()
+    made = create_volume(alice, VolumeRequest(size_gb=1))
+    cloud.run()
+    attach_volume(alice, running.id, VolumeToAttach(str(made.id)))
+    cloud.run()
+    assert Attachment.objects.get().status == "attached"
+    return made
+
+
+def clients(cloud: Cloud) -> list[str]:
+    """The hosts that may open the volumes of the pool."""
+    [pool] = cloud.agents["h1"].pools.values()
+    return [client.host_id for found in pool.clients.values() for client in found]
+
+
+def test_volumes_leave_the_old_host_before_the_new_one_gets_them(
+    cloud: Cloud, operator: RequestContext, running: Instance, volume: Volume
+) -> None:
+    h1, h2 = cloud.agents["h1"], cloud.agents["h2"]
+    migrate(operator, running.id)
+    h1.carry_out(command(h1, SendGuestRequest))
+    drain()
+    assert not [each for each in h2.take() if isinstance(each.body, ReceiveGuestRequest)]
+    cloud.run()
+    assert state_of(running) == ("resized", None)
+    assert clients(cloud) == [str(h2.host.id)]
+    assert Attachment.objects.get().status == "attached"
+    RevertResize.begin(next_request(operator), running.id)
+    as_before(cloud, running)
+    assert clients(cloud) == [str(h1.host.id)]
+    assert Attachment.objects.get().status == "attached"
+
+
+def test_a_volume_that_cannot_be_connected_returns_the_server(
+    cloud: Cloud, operator: RequestContext, running: Instance, volume: Volume
+) -> None:
+    h1 = cloud.agents["h1"]
+    migrate(operator, running.id)
+    h1.carry_out(command(h1, SendGuestRequest))
+    drain()
+    ends, begins = [each for each in h1.take() if isinstance(each.body, ConnectVolumeRequest)]
+    h1.carry_out(ends)
+    h1.report(begins, "failed", error_code="failed", message="The pool is full.")
+    as_before(cloud, running)
+    assert "could not be connected" in failed(running)
+    assert clients(cloud) == [str(h1.host.id)]
+
+
+def test_a_server_with_volumes_waits_for_a_target_that_is_down(
+    cloud: Cloud, operator: RequestContext, running: Instance, volume: Volume
+) -> None:
+    h1, h2 = cloud.agents["h1"], cloud.agents["h2"]
+    migrate(operator, running.id)
+    h1.carry_out(command(h1, SendGuestRequest))
+    drain()
+    h1.work()
+    command(h2, ReceiveGuestRequest)
+    down = Host.objects.filter(name="h2")
+    down.update(last_seen_at=timezone.now() - timedelta(hours=1))
+    for _ in range(2):
+        Instance.objects.update(task_deadline=timezone.now() - timedelta(seconds=1))
+        reap()
+        drain()
+        h1.work()
+    assert state_of(running) == ("active", "resize_reverting")
+    down.update(forced_down=True)
+    Instance.objects.update(task_deadline=timezone.now() - timedelta(seconds=1))
+    reap()
+    for _ in range(3):
+        drain()
+        h1.work()
+    assert state_of(running) == ("active", None)
+    assert there(cloud) == {"h1": PowerState.RUNNING}
+    down.update(forced_down=False, last_seen_at=timezone.now())
+    as_before(cloud, running)
+
+
 # ----- resize ---------------------------------------------------------------------------------------------------------
 
 
@@ -284,6 +375,7 @@ def test_a_source_that_reports_nonsense_is_not_believed(
     failed(running)
 
 
+@pytest.mark.both_databases("sql")
 def test_a_target_that_fails_leaves_the_guest_where_it_was(
     cloud: Cloud, operator: RequestContext, running: Instance
 ) -> None:
@@ -367,6 +459,14 @@ def test_hosts_that_report_their_guests_in_the_middle_keep_them(
         agent.hello()
     cloud.run()
     assert there(cloud) == {"h1": PowerState.SHUTDOWN, "h2": PowerState.RUNNING}
+    assert state_of(running) == ("resized", None)
+
+
+def test_the_state_is_not_reset_in_the_middle(cloud: Cloud, operator: RequestContext, running: Instance) -> None:
+    migrate(operator, running.id)
+    with pytest.raises(ConflictError):
+        ResetState.begin(operator, running.id, "active")
+    cloud.run()
     assert state_of(running) == ("resized", None)
 
 
