@@ -16,7 +16,7 @@ LIVE_MIGRATION = 5
 RECEIVER_TRAIT = "CUSTOM_LIVE_MIGRATION_TARGET"
 """The trait of hosts whose hypervisor can receive running guests."""
 UNDECIDED = "migration_undecided"
-"""Error code of the sending host when the connection ended after the guest was handed over: the guest is paused here,
+"""Error code of the sending host when the connection ended after the transfer: the guest is paused here,
 and may run on the other host.
 """
 ADDRESS, PORT = "address", "port"
@@ -38,7 +38,7 @@ class SendLiveRequest(Message, frozen=True):
     """Migrate the guest to the host that listens at ``address`` and ``tcp_port``.
 
     ``finished``: the guest has left, and its definition and disks stay here until a DestroyRequest. ``failed``: the
-    guest goes on here, except with the code ``UNDECIDED``; a DestroyRequest or a KeepLiveRequest follows then.
+    guest continues here, except with the code ``UNDECIDED``; a DestroyRequest or a KeepLiveRequest follows then.
     Progress is reported in bytes of memory and local disks.
     """
 
@@ -59,7 +59,7 @@ class KeepLiveRequest(Message, frozen=True):
 
 
 class ControlMigrationCall(Message, frozen=True):
-    """Abort the migration that sends this guest, or complete it at once: by post-copy if it is allowed, else by pausing
+    """Abort the migration that sends this guest, or complete it immediately: by post-copy if it is allowed, else by pausing
     the guest until its memory is transferred. The answer is ``MigrationControlled``.
     """
 

@@ -127,7 +127,7 @@ class Receive(ServerHandler[ReceiveLiveRequest]):
 
 
 class Send(ServerHandler[SendLiveRequest]):
-    """Sends the guest to another host. After a failure it goes on here."""
+    """Sends the guest to another host. After a failure it continues here."""
 
     heavy = resumes_late = True
 

@@ -40,7 +40,7 @@ CONTROL, PROGRESS, FAILED, CANCEL = "control", "progress", "failed", "cancel"
 
 
 class MigrationFailedError(RetryableHostError):
-    """The migration failed; the guest goes on at its source."""
+    """The migration failed; the guest continues at its source."""
 
     code = "migration_failed"
 
@@ -259,7 +259,7 @@ class Sending:
         self._address, self._port, self._name = address, port, tls_hostname
 
     def send(self, stopped: Stopped, limits: Limits, control: Callable[[str], None]) -> None:
-        """Send the guest. Afterwards it has left; after an error it goes on here, except after
+        """Send the guest. Afterwards it has left; after an error it continues here, except after
         MigrationUndecidedError.
 
         ``control`` is called with ``abort`` or ``complete`` when the migration is stopped or reaches its limit.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,10 +101,17 @@ def _agents(data: DataFolder, port: int, hosts: Hosts) -> list[Program]:
     if not hosts.switched:
         return [Program("agent", _agent(data, port, hosts.names[0], "--netns", data.netns), told, stop_within=15)]
     places = Places(data.netns)
+    told = _receiving() | told
     return [
         Program(f"agent-{name}", _agent(data, port, name, *places.agent_options(number)), told, stop_within=15)
         for number, name in enumerate(hosts.names, 1)
     ]
+
+
+def _receiving() -> dict[str, str]:
+    """Return the setting with which an agent can receive running guests, if libvirt's daemon is installed."""
+    installed = shutil.which("libvirtd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+    return {"NOVELLA_AGENT_LIBVIRT_URI": "daemon"} if installed else {}
 
 
 def _agent(data: DataFolder, port: int, name: str, *where: str) -> list[str]:

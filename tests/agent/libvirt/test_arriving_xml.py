@@ -1,0 +1,88 @@
+"""The XML of a guest that arrives: this host's own paths, and what the guest sees from the other host."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from compute_agent.virt.errors import UnsupportedError
+from compute_agent.virt.libvirt.arriving_xml import arriving_xml, file_of, sized_disks
+
+OWN = """<domain type="qemu"><os><type arch="x86_64" machine="pc">hvm</type></os><cpu mode="host-model"/><devices>
+<disk type="file" device="disk"><driver name="qemu" type="qcow2"/><source file="/run/here/disk.qcow2"/>
+ <target dev="vda" bus="virtio"/></disk>
+<disk type="file" device="cdrom"><driver name="qemu" type="raw"/><source file="/run/here/seed.iso"/>
+ <target dev="hda" bus="ide"/><readonly/></disk>
+<controller type="usb" model="none"/>
+<interface type="bridge"><mac address="fa:16:3e:00:00:01"/><source bridge="br-here"/></interface>
+<interface type="bridge"><mac address="fa:16:3e:00:00:02"/><source bridge="br-here"/></interface>
+</devices></domain>"""
+OFFERED = """<domain type="kvm"><os><type arch="x86_64" machine="pc-i440fx-7.2">hvm</type>
+ <nvram>/etc/shadow</nvram></os>
+<cpu mode="custom" match="exact"><model fallback="forbid">Skylake-Server</model><feature policy="require" name="pcid"/>
+ <evil path="/etc/shadow"/></cpu>
+<devices><emulator>/tmp/evil</emulator>
+<disk type="file" device="disk"><source file="/etc/shadow"/><target dev="vda" bus="virtio"/>
+ <address type="pci" bus="0x00" slot="0x07" function="0x0"/></disk>
+<disk type="file" device="disk"><source file="/etc/shadow"/><target dev="vdz" bus="virtio"/></disk>
+<controller type="usb" index="0" model="none"/>
+<controller type="pci" index="0" model="pci-root" file="/etc/shadow"/>
+<interface type="bridge"><mac address="FA:16:3E:00:00:02"/><source bridge="br-there"/>
+ <address type="pci" slot="0x09"/></interface>
+<interface type="bridge"><mac address="fa:16:3e:00:00:01"/><source bridge="br-there"/></interface>
+<hostdev mode="subsystem" type="pci"/>
+</devices></domain>"""
+
+
+def made(offered: str = OFFERED, own: str = OWN) -> ET.Element:
+    return ET.fromstring(arriving_xml(own, offered))  # noqa: S314 - of the code under test
+
+
+def test_nothing_of_the_other_host_itself_is_taken() -> None:
+    text = arriving_xml(OWN, OFFERED)
+    for foreign in ("/etc/shadow", "/tmp/evil", "br-there", "evil", "hostdev", "vdz", "kvm"):
+        assert foreign not in text
+
+
+def test_what_the_guest_sees_is_taken() -> None:
+    tree = made()
+    machine, model = tree.find("os/type"), tree.find("cpu/model")
+    assert machine is not None
+    assert machine.get("machine") == "pc-i440fx-7.2"
+    assert model is not None
+    assert model.text == "Skylake-Server"
+    [address] = tree.findall("devices/disk[1]/address")
+    assert address.get("slot") == "0x07"
+    assert {(each.get("type"), each.get("model")) for each in tree.findall("devices/controller")} == {
+        ("usb", "none"), ("pci", "pci-root"),
+    }  # fmt: skip
+
+
+def test_interfaces_have_the_order_of_the_guest() -> None:
+    found = [each.find("mac") for each in made().findall("devices/interface")]
+    assert [mac.get("address") for mac in found if mac is not None] == ["fa:16:3e:00:00:02", "fa:16:3e:00:00:01"]
+
+
+@pytest.mark.parametrize(
+    "offered",
+    [
+        "",
+        "<domain/>",
+        "<domain>",
+        '<!DOCTYPE a [<!ENTITY b "c">]>' + OFFERED,
+        OFFERED.replace("pc-i440fx-7.2", "pc-q35-7.2"),
+        OFFERED.replace("pc-i440fx-7.2", "pc-i440fx-7.2,accel=/x"),
+        OFFERED + " " * (1 << 20),
+    ],
+)
+def test_other_offers_are_refused(offered: str) -> None:
+    with pytest.raises(UnsupportedError):
+        arriving_xml(OWN, offered)
+
+
+def test_writable_files_are_copied() -> None:
+    assert sized_disks(OWN) == ["vda"]
+    assert file_of(OWN, "vda") == ("/run/here/disk.qcow2", "qcow2")
+    with pytest.raises(UnsupportedError):
+        file_of(OWN, "vdb")
