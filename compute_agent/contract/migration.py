@@ -59,8 +59,8 @@ class KeepLiveRequest(Message, frozen=True):
 
 
 class ControlMigrationCall(Message, frozen=True):
-    """Abort the migration that sends this guest, or complete it immediately: by post-copy if it is allowed, else by pausing
-    the guest until its memory is transferred. The answer is ``MigrationControlled``.
+    """Abort the migration that sends this guest, or complete it immediately: by post-copy if it is allowed, otherwise
+    by pausing the guest until its memory is transferred. The answer is ``MigrationControlled``.
     """
 
     since: ClassVar[int] = LIVE_MIGRATION

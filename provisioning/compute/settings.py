@@ -24,7 +24,7 @@ of them is forced down.
 LIVE_MIGRATION_LIMIT = integer("NOVELLA_LIVE_MIGRATION_LIMIT", 0, 0, 604_800)
 """Seconds that the transfer of a live migration may take in total; 0: no limit."""
 LIVE_MIGRATION_AT_LIMIT = text("NOVELLA_LIVE_MIGRATION_AT_LIMIT", "abort")
-"""What happens to a live migration at its limit: ``abort``, or ``complete``, which pauses the server until its memory
+"""Action for a live migration at its limit: ``abort``, or ``complete``, which pauses the server until its memory
 is transferred, or uses post-copy where it is allowed.
 """
 if LIVE_MIGRATION_AT_LIMIT not in {"abort", "complete"}:
@@ -33,8 +33,8 @@ if LIVE_MIGRATION_AT_LIMIT not in {"abort", "complete"}:
 LIVE_MIGRATION_BANDWIDTH = integer("NOVELLA_LIVE_MIGRATION_BANDWIDTH", 0, 0, 1_000_000)
 """Limit of each live migration in MiB per second; 0: unlimited."""
 LIVE_MIGRATION_POST_COPY = flag("NOVELLA_LIVE_MIGRATION_POST_COPY", default=False)
-"""Whether a server may continue on the other host before all of its memory is there, when its migration is forced to
-complete. If the connection breaks then, the server is lost. Servers with disks on their host never use it.
+"""Whether a server may continue on the other host before all of its memory is available, when its migration is forced
+to complete. If the connection breaks then, the server is lost. Servers with disks on their host never use it.
 """
 DELETE_TIMEOUT = integer("NOVELLA_DELETE_TIMEOUT", 300, 5, 86_400)
 """Seconds that the host may take to delete a server."""

@@ -53,6 +53,7 @@ INVALID: Mapping[str, Typed] = {
     "instance_attach_interface": {"target": "nowhere"},
     "instance_backup": {"rotation": "none"},
     "instance_change_password": {"password": "x", "again": "y"},
+    "instance_live_migrate": {"host": "nowhere"},
     "instance_lock": {"reason": "x" * 256},
     "instance_metadata": {"metadata": "no sign"},
     "instance_migrate": {"host": "nowhere"},

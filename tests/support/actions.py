@@ -12,7 +12,6 @@ from uuid import uuid4
 from provisioning.common.context import RequestContext
 from provisioning.compute import actions as package
 from provisioning.compute.actions.base import HostAction
-from provisioning.compute.actions.live_migrate import LiveMigration
 from provisioning.compute.actions.rebuild import Rebuild
 from provisioning.compute.actions.registry import actions, host_actions
 from provisioning.compute.actions.rescue import RescueWith
@@ -35,7 +34,6 @@ REQUESTS: dict[str, Callable[[Cloud, Instance], Any]] = {
         MadeImage(uuid4(), "copy", BACKUP, {"backup_type": "daily"}), {"rotation": "1", "backup_type": "daily"}
     ),
     "unshelve": lambda cloud, server: None,
-    "live_migrate": lambda cloud, server: LiveMigration(),
     "attach_interface": lambda cloud, server: NetworkRequest(str(cloud.network.id)),
     "detach_interface": lambda cloud, server: str(guest_ports().get(device_id=server.id).id),
 }

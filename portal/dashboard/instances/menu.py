@@ -20,7 +20,14 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
     ),
     (
         "Size and image",
-        (("resize", "confirm_resize", "revert_resize"), ("migrate",), ("rebuild",), ("snapshot",), ("backup",)),
+        (
+            ("resize", "confirm_resize", "revert_resize"),
+            ("migrate",),
+            ("live_migrate",),
+            ("rebuild",),
+            ("snapshot",),
+            ("backup",),
+        ),
     ),
     ("Disks and network", (("attach_volume",), ("trim",), ("attach_interface",), ("security_groups",))),
     (
@@ -58,7 +65,6 @@ ABSENT: Mapping[str, str] = {
     "refresh_volume": "The system starts it when a disk of a volume changes.",
     "soft_delete": "Delete begins it when RECLAIM_INSTANCE_INTERVAL is set.",
     "swap_volume": "The Block Storage API starts it when it moves a volume; there is no request for users.",
-    "os-migrateLive": MOVES,
     "evacuate": MOVES,
     "addFixedIp": "Deprecated since microversion 2.44: the addresses of a port are edited on the page of the port.",
     "removeFixedIp": "Deprecated since microversion 2.44: the addresses of a port are edited on the page of the port.",

@@ -32,7 +32,7 @@ from provisioning.compute.moves import live
 from provisioning.compute.moves.cpu import with_cpu
 from provisioning.compute.moves.hosts import claim_target, exchange, leave_second, second_of, set_bytes
 from provisioning.compute.moves.obstacles import live_obstacles, live_seconds
-from provisioning.compute.moves.targets import MoveRequest, rank_targets, why_none
+from provisioning.compute.moves.targets import rank_targets, why_none
 from provisioning.compute.notifications import Note, notify
 from provisioning.compute.records import host_commands, instance_actions
 from provisioning.compute.records.faults import record_fault
@@ -74,13 +74,14 @@ class LiveMigrate(HostAction[LiveMigration, ReceiveLiveRequest]):
     (``SendLiveRequest``). 4. When the target reports that the guest runs there, the record moves, and the source
     removes its part.
 
-    Until then the server is on the source in the records. After a failure it goes on there: the source resumes it by
+    Until then the server is on the source in the records. After a failure it continues there: the source resumes it by
     itself unless the target may have started it. In that case it stays paused until the target has reported, and
     resumes by a ``KeepLiveRequest`` if the target has not started it.
     """
 
     key = "live_migrate"
     record = "live-migration"
+    api = "os-migrateLive"
     done = "Moved to other hardware"
     doing = "Moving to other hardware"
     rule = "os_compute_api:os-migrate-server:migrate_live"
@@ -127,7 +128,7 @@ class LiveMigrate(HostAction[LiveMigration, ReceiveLiveRequest]):
         _check_host(instance, request.host, started)
         if second_of(instance.id) is not None:
             raise ConflictError(STILL_LEAVING)
-        move = MoveRequest(instance, host=request.host, live=True, unfit=live.unfit_hosts(instance))
+        move = live.move_request(instance, request.host)
         found = rank_targets(move)
         if not found.decision.ranked:
             raise InvalidInputError(NO_VALID_HOST + why_none(found, move), field="host")
@@ -221,7 +222,7 @@ class LiveMigrate(HostAction[LiveMigration, ReceiveLiveRequest]):
         return moved
 
     def _not_received(self, instance: Instance, outcome: Outcome) -> Instance | None:
-        """End the task if the source's guest goes on; otherwise let the source resume it, or wait for its report."""
+        """End the task if the source's guest continues; otherwise let the source resume it, or wait for its report."""
         command = live.sent(instance)
         if command is None:
             return self.fail(instance, outcome.message or COULD_NOT, outcome.code, outcome)
@@ -275,7 +276,7 @@ class LiveMigrate(HostAction[LiveMigration, ReceiveLiveRequest]):
         state.extend_deadline(instance)
 
     def abandoned(self, instance: Instance, body: CommandBody) -> None:
-        """Let the target remove its part of a migration whose task is over."""
+        """Let the target remove its part of a migration whose task has ended."""
         leave_second(instance)
 
 
@@ -298,7 +299,7 @@ def _check_host(instance: Instance, name: str, now: datetime) -> None:
 def abort_live_migration(
     context: RequestContext, instance_id: uuid.UUID | str, number: str, *, early: bool = True
 ) -> None:
-    """Abort a live migration; the server goes on where it is. ``early``: also before the transfer has begun.
+    """Abort a live migration; the server continues where it is. ``early``: also before the transfer has begun.
 
     Raises NotFoundError, InstanceLockedError, InstanceBusyError, InvalidInputError or ConflictError when it cannot be
     aborted now, and UnavailableError when the host does not answer.
@@ -307,7 +308,7 @@ def abort_live_migration(
 
 
 def force_live_migration(context: RequestContext, instance_id: uuid.UUID | str, number: str) -> None:
-    """Complete a live migration at once; the errors are those of ``abort_live_migration``."""
+    """Complete a live migration immediately; the errors are those of ``abort_live_migration``."""
     _control(context, instance_id, number, "complete")
 
 

@@ -1,4 +1,4 @@
-"""The parts of live migrations: hosts that can receive, commands, and what the records say of one that runs."""
+"""The parts of live migrations: hosts that can receive, commands, and the records of a running one."""
 
 import uuid
 from collections.abc import Mapping
@@ -26,6 +26,7 @@ from provisioning.compute.disks.device_names import hardware_of
 from provisioning.compute.host_link.allocations import second_of
 from provisioning.compute.host_link.guest_spec import guest_spec
 from provisioning.compute.models import Instance, Migration
+from provisioning.compute.moves.targets import MoveRequest
 from provisioning.compute.records import host_commands
 from provisioning.compute.records.migration_records import LIVE_MIGRATION, OPEN
 from provisioning.hosts import addresses
@@ -48,6 +49,11 @@ def unfit_hosts(instance: Instance | None = None) -> dict[str, str]:
     own = instance.host_id if instance is not None else None
     rows = Host.objects.exclude(id=own or NOBODY).values_list("name", "traits")
     return {name: CANNOT_RECEIVE for name, traits in rows if RECEIVER_TRAIT not in traits}
+
+
+def move_request(instance: Instance, host: str = "") -> MoveRequest:
+    """Return the request to the scheduler; ``host``: the only acceptable one, empty: any."""
+    return MoveRequest(instance, host=host, live=True, unfit=unfit_hosts(instance))
 
 
 def check_movable(instance: Instance, *, block_migration: bool | None = None) -> None:

@@ -3,7 +3,7 @@
 from portal.dashboard.instances.dialogs.access import ChangePassword, LockWithReason, ResetState
 from portal.dashboard.instances.dialogs.describe import EditMetadata, EditTags, Rename
 from portal.dashboard.instances.dialogs.images import CreateBackup, CreateImage, Rebuild, Rescue
-from portal.dashboard.instances.dialogs.migrate import Migrate
+from portal.dashboard.instances.dialogs.migrate import LiveMigrate, Migrate
 from portal.dashboard.instances.dialogs.network import AttachInterface, DetachInterface
 from portal.dashboard.instances.dialogs.place import UnshelveTo
 from portal.dashboard.instances.dialogs.size import Resize
@@ -15,6 +15,7 @@ DIALOGS: tuple[type[InstanceDialog], ...] = (
     EditMetadata,
     Resize,
     Migrate,
+    LiveMigrate,
     Rebuild,
     CreateImage,
     CreateBackup,

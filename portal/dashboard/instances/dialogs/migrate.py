@@ -6,12 +6,15 @@ from django.http import HttpResponse, QueryDict
 from portal.dashboard.forms import ChoiceLabel, Form, OfferedField
 from portal.dashboard.instances.page import InstanceSheet
 from provisioning.compute.actions import migrate as migrations
-from provisioning.compute.moves import cold
+from provisioning.compute.actions.live_migrate import LiveMigrate as Live
+from provisioning.compute.actions.live_migrate import LiveMigration
+from provisioning.compute.moves import cold, live
 from provisioning.compute.moves.targets import TargetChoice, target_choices
 from provisioning.compute.states import VmState
 
 ANY = ""
 TO_HOST = "os_compute_api:os-migrate-server:migrate:host"
+TO_HOST_LIVE = "os_compute_api:os-migrate-server:migrate_live:host"
 
 
 class MigrateForm(Form):
@@ -49,6 +52,34 @@ class Migrate(InstanceSheet):
             else "Its disk is copied. It stays stopped."
         )
         return f"{super().about()} {down} The old host keeps everything until you confirm.".strip()
+
+
+class LiveMigrate(InstanceSheet):
+    """Moves the running instance to another host."""
+
+    path, label, icon, action = "live-migrate", "Live migrate", "lightning", "live_migrate"
+    heading, submit = "Migrate {name} live?", "Live migrate"
+    message = "{name} moves to another host while it runs."
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        form = MigrateForm(data, initial={"host": ANY})
+        if not self.allows(TO_HOST_LIVE):
+            del form.fields["host"]
+            return form
+        hosts = target_choices(live.move_request(self.instance))
+        form.offer("host", [(ANY, "The scheduler chooses"), *((host.name, _label(host)) for host in hosts)])
+        return form
+
+    def save(self, form: Form) -> HttpResponse:
+        Live.begin(self.context, self.instance.id, LiveMigration(form.cleaned_data.get("host") or ""))
+        return self.done()
+
+    def about(self) -> str:
+        text = (
+            "The instance keeps running while its memory and disks are copied, and pauses for less than a second at the"
+            " end. If it cannot be completed, it stays on its host."
+        )
+        return f"{super().about()} {text}".strip()
 
 
 def _label(choice: TargetChoice) -> ChoiceLabel:
