@@ -32,7 +32,7 @@ def claimed(operator: RequestContext, wanted: MoveRequest) -> Migration | None:
         return hosts.claim_target(operator, wanted, rank_targets(wanted), "migration")
 
 
-@pytest.mark.doctor_finds("quota")  # the flavor is changed by hand
+@pytest.mark.doctor_finds("quota", "bound_ports")  # the record is changed by hand
 def test_both_hosts_hold_the_server_until_one_is_released(
     cloud: Cloud, operator: RequestContext, running: Instance
 ) -> None:
