@@ -1,4 +1,4 @@
-"""What would happen to the instances of each host if it died now."""
+"""The effect of the death of each host on its instances."""
 
 from typing import Any, cast
 
