@@ -15,7 +15,6 @@ from portal.dashboard.cloud.watched import WatchedPage
 from portal.dashboard.forms import Form, OfferedListField
 from portal.dashboard.names import bdi
 from portal.dashboard.records import Crumbs, SheetPage
-from portal.dashboard.wording import duration
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.plans.moves import PlannedMove, known_ways
@@ -67,7 +66,7 @@ class HostDrain(WatchedPage, HostPage):
         query.setlist("ways", chosen)
         return {
             "plan": plan,
-            "takes": duration(plan.seconds(settings.DRAIN_MOVES)),
+            "takes": _about(plan.seconds(settings.DRAIN_MOVES)),
             "parallel": settings.DRAIN_MOVES,
             "moves": [_move(move, projects.get(move.instance.project_id)) for move in plan.moves],
             "ways": [{"way": way, "chosen": way.name in chosen} for way in offered],
@@ -75,8 +74,13 @@ class HostDrain(WatchedPage, HostPage):
         }
 
 
+def _about(seconds: float) -> str:
+    """Format an estimate: ``40 s``, ``5 min``."""
+    return f"{round(seconds)} s" if seconds < 90 else f"{round(seconds / 60)} min"
+
+
 def _move(move: PlannedMove, project: Any) -> dict[str, Any]:
-    return {"move": move, "project": project, "way": WORDS.get(move.way, move.way), "takes": duration(move.seconds)}
+    return {"move": move, "project": project, "way": WORDS.get(move.way, move.way), "takes": _about(move.seconds)}
 
 
 def _progress(drain: Drain) -> dict[str, Any]:
@@ -85,7 +89,7 @@ def _progress(drain: Drain) -> dict[str, Any]:
     back = drain.finished_at is not None and drain.returns_id is None
     return {
         "progress": progress,
-        "left": duration(progress.seconds),
+        "left": _about(progress.seconds),
         "items": [_item(item) for item in items],
         "may_return": back and progress.done > 0 and drain.host.enabled,
     }
