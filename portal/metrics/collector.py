@@ -157,6 +157,10 @@ def _cloud() -> Iterator[Metric]:
     for state, many in gauges.instances_by_state().items():
         instances.add_metric([state], many)
     yield instances
+    moves = GaugeMetricFamily("novella_moves", "Migrations of servers that have not ended.", labels=["type"])
+    for kind, many in gauges.moves_by_type().items():
+        moves.add_metric([kind], many)
+    yield moves
     overdue = gauges.tasks_overdue(timezone.now())
     yield _gauge("novella_tasks_overdue", "Servers with a task past its deadline.", overdue)
 

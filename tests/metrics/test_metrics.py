@@ -151,6 +151,7 @@ def test_a_cloud_that_works(cloud: Cloud, alice: RequestContext) -> None:
     assert of(found, "novella_instances", state="active") == 1
     assert of(found, "novella_instances", state="error") == 1
     assert of(found, "novella_instances", state="building") == 1
+    assert of(found, "novella_moves", type="live-migration") == 0
     assert of(found, "novella_tasks_overdue") == 1
     assert of(found, "novella_hosts", zone="nova") == of(found, "novella_agents_connected", zone="nova") == 1
     assert of(found, "novella_vcpus", zone="cold") == 4

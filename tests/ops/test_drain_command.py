@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import io
+import re
+import shlex
+from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.core.management import CommandError, call_command
 
 from provisioning.drains import services
 from provisioning.drains.models import Drain
+from provisioning.hosts.models import Host
 from tests.support.cast import People
 from tests.support.clouds import Cloud, state_of
 
@@ -49,6 +54,31 @@ def test_a_host_is_drained_from_the_command_line(people: People) -> None:
             "--project",
             str(people.operator.project_id),
         )
+
+
+def steps(heading: str) -> list[list[str]]:
+    """The arguments of each ``manage.py drain`` of a part of the guide, without the host."""
+    text = (Path(settings.BASE_DIR) / "docs/operator-guide.md").read_text().partition("### Drains")[2]
+    part = text.partition(heading)[2].partition("\n**")[0]
+    return [shlex.split(line)[1:] for line in re.findall(r"`manage.py drain ([^`]+)`", part)]
+
+
+def test_a_reboot_goes_as_the_guide_says(people: People) -> None:
+    cloud = Cloud.make()
+    for number, name in enumerate(("h1", "h2"), 1):
+        cloud.add_host(name, documents=True)
+        Host.objects.filter(name=name).update(host_ip=f"198.51.100.{number}")
+        if name == "h1":
+            servers = [cloud.running(people.alice.context, name=each) for each in ("web", "db")]
+    empty, back = ([each for each in arguments if each != "--wait"] for arguments in steps("**To reboot a host:**"))
+    for arguments, expected in ((empty, "h2"), (back, "h1")):
+        Host.objects.filter(name="h1").update(enabled=arguments is back)
+        assert run(people, *arguments)[1] == 0
+        for _ in range(4):
+            cloud.run()
+            services.run_all()
+        assert [cloud.fresh(each).host_name for each in servers] == [expected] * 2
+        assert [state_of(each) for each in servers] == [("active", None)] * 2
 
 
 def test_wrong_hosts_and_people_are_refused(people: People) -> None:

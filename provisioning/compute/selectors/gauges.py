@@ -7,7 +7,8 @@ from typing import Any
 from django.db.models import Count, F, Q, Sum, Value
 from django.db.models.functions import Coalesce
 
-from provisioning.compute.models import Instance
+from provisioning.compute.models import Instance, Migration
+from provisioning.compute.records.migration_records import EVACUATION, LIVE_MIGRATION, MIGRATION, OPEN, RESIZE
 from provisioning.compute.selectors.capacity import disk_limit, memory_limit, vcpus_limit
 from provisioning.compute.states import VmState
 from provisioning.hosts.models import Host
@@ -53,6 +54,12 @@ def instances_by_state() -> dict[str, int]:
 def tasks_overdue(now: datetime) -> int:
     """Return the number of servers with an overdue task; one query on an index."""
     return Instance.objects.exclude(task_state=None).filter(task_deadline__lt=now).count()
+
+
+def moves_by_type() -> dict[str, int]:
+    """Return Nova's type of migrations → number of those that have not ended, also of types without any; one query."""
+    rows = Migration.objects.filter(status__in=OPEN).order_by().values_list("migration_type").annotate(many=Count("id"))
+    return dict.fromkeys((MIGRATION, RESIZE, LIVE_MIGRATION, EVACUATION), 0) | dict(rows)
 
 
 def _capacity(column: str, now: datetime) -> list[Capacity]:
