@@ -1,0 +1,260 @@
+"""Copy as: the lines of each form, run by its program, create what the form says, and alike."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+import yaml
+from openstack.connection import Connection
+
+from tests.e2e.sdk_proxies import connect
+from tests.support.one_machine import CHECKOUT, ENVIRONMENT, PATIENCE, OneMachine, running
+
+pytestmark = [
+    pytest.mark.compat,
+    pytest.mark.filterwarnings(
+        "ignore::DeprecationWarning",
+        "ignore::openstack.warnings.OpenStackDeprecationWarning",
+        "ignore::PendingDeprecationWarning",
+    ),
+]
+PROGRAMS, ANSIBLE = CHECKOUT / ".venv/bin", CHECKOUT / ".venv/ansible/bin"
+TEXT = re.compile(r'<pre id="copy-(\w+)"[^>]*>(.*?)</pre>', re.DOTALL)
+TOKEN = re.compile(r'csrfmiddlewaretoken" value="([^"]+)')
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ2vM0ZrzUqvpAMHrGe1iA2zJhbdOqMWgAb1hZ8RMhbO me@desk"
+ON = dict.fromkeys(("with_gateway", "enable_dhcp", "port_security_enabled", "admin_state_up", "stateful"), "on")
+FORMS = ("openstack", "curl", "python")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A form: its page, what is typed besides the name, and how a client finds what was created."""
+
+    path: str
+    typed: Mapping[str, str]
+    find: Callable[[Connection, str], Any]
+    compared: tuple[str, ...]
+    user: str = "demo"
+
+
+def named(proxy: str, kind: str) -> Callable[[Connection, str], Any]:
+    return lambda conn, name: getattr(getattr(conn, proxy), f"find_{kind}")(name, ignore_missing=False)
+
+
+KINDS = {
+    "volume": Kind(
+        "/volumes/create/",
+        {"source": "empty", "size": "1", "description": "it's $HOME"},
+        named("block_storage", "volume"),
+        ("size", "description"),
+    ),
+    "snapshot": Kind("/volumes/{volume}/snapshot/", {}, named("block_storage", "snapshot"), ("volume_id",)),
+    "backup": Kind("/volumes/{volume}/back-up/", {}, named("block_storage", "backup"), ("volume_id",)),
+    "network": Kind(
+        "/networks/create/",
+        {"cidr": "10.{number}.0.0/24", "router": "", "ipv6_mode": "slaac", **ON},
+        named("network", "network"),
+        ("is_admin_state_up", "is_port_security_enabled", "mtu"),
+    ),
+    "subnet": Kind(
+        "/networks/{network}/subnets/create/",
+        {"cidr": "10.{number}.1.0/24", "gateway": "none", "dns_nameservers": "9.9.9.9"},
+        named("network", "subnet"),
+        ("network_id", "gateway_ip", "is_dhcp_enabled", "dns_nameservers"),
+    ),
+    "port": Kind(
+        "/networks/{network}/ports/create/",
+        {"description": "d", **ON},
+        named("network", "port"),
+        ("network_id", "description", "is_admin_state_up", "security_group_ids"),
+    ),
+    "router": Kind(
+        "/routers/create/",
+        {"gateway": "{outside}", **ON},
+        named("network", "router"),
+        ("is_admin_state_up", "status"),
+    ),
+    "group": Kind(
+        "/security-groups/create/",
+        {"description": "-x 'q' $HOME", **ON},
+        named("network", "security_group"),
+        ("description", "stateful"),
+    ),
+    "key": Kind(
+        "/key-pairs/create/",
+        {"how": "import", "public_key": KEY},
+        named("compute", "keypair"),
+        ("public_key", "fingerprint"),
+    ),
+    "server": Kind(
+        "/instances/launch/",
+        {"image": "{image}", "flavor": "{flavor}", "networks": "{network}", "count": "1", "tags": "a,b",
+         "metadata": "role=web", "user_data": "#!/bin/sh\nid", "description": "d"},
+        lambda conn, name: conn.compute.get_server(conn.compute.find_server(name, ignore_missing=False)),
+        ("metadata", "tags", "flavor", "description"),
+    ),
+    "reachable": Kind(
+        "/instances/launch/",
+        {"image": "{image}", "flavor": "{flavor}", "networks": "{network}", "count": "1", "reachable": "on",
+         "openings": "ssh", "disks_size": "1", "disks_mount": ""},
+        named("compute", "server"),
+        ("attached_volumes_count",),
+    ),
+    "image": Kind(
+        "/images/upload/",
+        {"disk_format": "raw", "min_disk": "1", "login": "debian", "visibility": "private"},
+        named("image", "image"),
+        ("disk_format", "min_disk", "visibility", "status", "size"),
+    ),
+    "credential": Kind(
+        "/application-credentials/create/",
+        {"roles": "member", "expiry": "never", "access_rules": "compute GET /v2.1/servers"},
+        lambda conn, name: conn.identity.find_application_credential(conn.current_user_id, name, ignore_missing=False),
+        ("expires_at", "unrestricted"),
+    ),
+    "flavor": Kind(
+        "/flavors/create/",
+        {"vcpus": "1", "memory_mb": "64", "root_gb": "1", "description": "d", "is_public": "on"},
+        named("compute", "flavor"),
+        ("vcpus", "ram", "disk", "is_public"),
+        "admin",
+    ),
+    "project": Kind(
+        "/projects/create/",
+        {"description": "d", "domain": "default"},
+        named("identity", "project"),
+        ("description", "domain_id", "is_enabled"),
+        "admin",
+    ),
+    "user": Kind(
+        "/users/create/",
+        {"how": "make", "domain": "default", "project": "demo", "role": "member", "email": "e@example.org"},
+        named("identity", "user"),
+        ("email", "default_project_id", "domain_id"),
+        "admin",
+    ),
+    "staff": Kind(
+        "/groups/create/", {"domain": "default", "description": "d"}, named("identity", "group"), ("description",),
+        "admin",
+    ),
+    "role": Kind("/roles/create/", {"description": "d"}, named("identity", "role"), ("description",), "admin"),
+    "domain": Kind("/domains/create/", {"description": "d"}, named("identity", "domain"), ("description",), "admin"),
+}  # fmt: skip
+"""Name of the kind, which the names of what is created begin with → its form."""
+LANDING = ("network", "user")
+"""One kind of several calls, and one with a secret."""
+NOT_IN_ANSIBLE = {"reachable"}
+"""The collection has no floating IPs without servers."""
+
+
+@dataclass
+class Copied:
+    """The pages of a cloud, and the programs that run their lines."""
+
+    cloud: OneMachine
+    folder: Path
+    sessions: dict[str, requests.Session] = field(default_factory=dict)
+    number: int = 100
+
+    def session(self, user: str) -> requests.Session:
+        if user not in self.sessions:
+            found = self.sessions[user] = requests.Session()
+            address = f"{self.cloud.url}/auth/login/"
+            [token] = set(TOKEN.findall(found.get(address).text))
+            typed = {"user_name": user, "password": self.cloud.password(user), "csrfmiddlewaretoken": token}
+            assert found.post(address, typed).ok
+        return self.sessions[user]
+
+    def lines(self, kind: Kind, name: str, things: Mapping[str, str]) -> dict[str, str]:
+        """Return the lines of a form by the name of the program."""
+        self.number += 1
+        known = {**things, "number": str(self.number)}
+        session, address = self.session(kind.user), self.cloud.url + kind.path.format(**known)
+        typed = {key: value.format(**known) if "{" in value else value for key, value in kind.typed.items()}
+        token = TOKEN.findall(session.get(address).text)[0]
+        answer = session.post(address, {"name": name, **typed, "copy_as": "1", "csrfmiddlewaretoken": token})
+        assert answer.status_code == 200, re.findall(r"field-error.*?</span>", answer.text, re.DOTALL)
+        return {key: html.unescape(text) for key, text in TEXT.findall(answer.text)}
+
+    def run(self, form: str, text: str, user: str) -> None:
+        """Run lines as a person with the clouds.yaml of *API access*."""
+        clouds = yaml.safe_load((self.cloud.data / "clouds.yaml").read_text())["clouds"]
+        (self.folder / "clouds.yaml").write_text(yaml.safe_dump({"clouds": {"novella": clouds[user]}}))
+        (self.folder / "disk.raw").write_bytes(b"\x55" * 65_536)
+        (self.folder / "site.yml").write_text(text)
+        playbook = ("-i", "localhost,", "-e", f"ansible_python_interpreter={ANSIBLE / 'python'}", "site.yml")
+        command: Mapping[str, tuple[str | Path, ...]] = {
+            "openstack": ("bash", "-euo", "pipefail", "-c", text),
+            "curl": ("bash", "-euo", "pipefail", "-c", text),
+            "python": (sys.executable, "-W", "ignore", "-c", text),
+            "ansible": (ANSIBLE / "ansible-playbook", *playbook),
+        }
+        environment = ENVIRONMENT | {
+            "OS_CLIENT_CONFIG_FILE": str(self.folder / "clouds.yaml"),
+            "PATH": f"{PROGRAMS}:{os.environ['PATH']}",
+            "HOME": str(self.folder),
+            "PASSWORD": "a-long-enough-Password-1",
+            "LC_ALL": "C.UTF-8",
+            "PYTHONDONTWRITEBYTECODE": "",
+        }
+        done = subprocess.run(
+            command[form], cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            timeout=PATIENCE, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{text}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+
+    def created_alike(self, names: tuple[str, ...], forms: tuple[str, ...]) -> None:
+        """Run the lines of kinds in each form; what they create differs in nothing but the name."""
+        conns = {user: connect(self.cloud, name=user) for user in ("demo", "admin")}
+        things = self._things(conns["demo"], volume=bool({"snapshot", "backup"} & set(names)))
+        for name in names:
+            kind, found = KINDS[name], {}
+            for form in forms:
+                if form == "ansible" and name in NOT_IN_ANSIBLE:
+                    continue
+                called = f"{name}-{form}"
+                self.run(form, self.lines(kind, called, things)[form], kind.user)
+                made = kind.find(conns[kind.user], called)
+                found[form] = {each: getattr(made, each, None) for each in kind.compared}
+            first = next(iter(found.values()))
+            assert all(each == first for each in found.values()), (name, found)
+
+    @staticmethod
+    def _things(conn: Connection, *, volume: bool) -> dict[str, str]:
+        found: dict[str, str] = {}
+        if volume:
+            made = conn.block_storage.create_volume(name="base", size=1)
+            conn.block_storage.wait_for_status(made, "available", interval=0.3, wait=int(PATIENCE))
+            found = {"volume": made.id}
+        return found | {
+            "network": conn.network.find_network("demo-net", ignore_missing=False).id,
+            "outside": conn.network.find_network("public", ignore_missing=False).id,
+            "image": conn.image.find_image("novella-guest", ignore_missing=False).id,
+            "flavor": conn.compute.find_flavor("m1.nano", ignore_missing=False).id,
+        }
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Copied]:
+    """A cloud of its own: the lines create things of every kind in it."""
+    with running(simulate=1) as cloud:
+        yield Copied(cloud, tmp_path)
+
+
+def test_the_lines_of_two_kinds_create_the_same(own: Copied) -> None:
+    own.created_alike(LANDING, FORMS)
+
+
+@pytest.mark.deep
+def test_the_lines_of_every_kind_create_the_same(own: Copied) -> None:
+    own.created_alike(tuple(each for each in KINDS if each not in LANDING), (*FORMS, "ansible"))
