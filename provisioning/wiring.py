@@ -75,8 +75,6 @@ import provisioning.quotas.jobs
 import provisioning.quotas.project_resources
 import provisioning.quotas.registry
 import provisioning.starred.services
-import provisioning.volumes.host_link.copies
-import provisioning.volumes.inbound.backup_reports
 import provisioning.volumes.inbound.restored
 import provisioning.volumes.inbound.volume_subjects
 import provisioning.volumes.records.keys
@@ -85,12 +83,11 @@ import provisioning.volumes.services
 import provisioning.volumes.services.backup_restores
 import provisioning.volumes.services.manage
 import provisioning.volumes.services.migrate
-import provisioning.volumes.services.upload
-import provisioning.volumes.state_machine.deadlines
 import provisioning.volumes.upkeep.backup_jobs
 import provisioning.volumes.upkeep.upkeep
 import provisioning.volumes.wiring.holdings
 import provisioning.volumes.wiring.ownership
+from provisioning.common.tasks import TASKS
 from provisioning.identity.encrypted import Encrypted
 
 WORKING = (
@@ -138,7 +135,7 @@ def connect() -> None:
     _hosts()
     provisioning.jobs.registry.START_CHECKS.connect(provisioning.identity.key_records.agree_if_possible)
     register_check(provisioning.identity.checks.check_policy_file)
-    provisioning.volumes.state_machine.deadlines.check()
+    TASKS.check()
     provisioning.compute.state_machine.deadlines.check()
 
 
@@ -250,9 +247,6 @@ def _users() -> None:
     provisioning.volumes.records.uses.USERS.connect(provisioning.compute.inbound.volume_user.Servers())
     provisioning.volumes.records.uses.MOVES.connect(provisioning.volumes.services.migrate)
     provisioning.volumes.records.uses.FILL.connect(provisioning.volumes.services.backup_restores.fill)
-    provisioning.volumes.host_link.copies.KINDS.connect(
-        provisioning.volumes.services.upload.load, provisioning.volumes.inbound.backup_reports.load
-    )
     provisioning.compute.host_link.guest_changes.NOTIFY.connect(provisioning.compute.actions.interfaces.send_refresh)
     provisioning.network.records.guest_ports.OWNERS.connect(provisioning.compute.actions.interfaces.GUESTS)
 

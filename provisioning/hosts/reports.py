@@ -119,11 +119,11 @@ def _take(host_id: uuid.UUID, events: Sequence[AgentEvent], records: _Records) -
         return
     if events[0].kind in _STEPS:
         handler.take_steps(subject, [(event, found) for event in events if (found := _command(event, records))])
-        _take_life(handler, subject, events[-1], records)
+        _heartbeat(handler, subject, events[-1], records)
         return
     (event,) = events
     if event.kind in _SIGNS:
-        _take_life(handler, subject, event, records)
+        _heartbeat(handler, subject, event, records)
         if event.detail and (moving := _command(event, records)) is not None:
             handler.take_progress(subject, event, moving)
         return
@@ -137,7 +137,7 @@ def _take(host_id: uuid.UUID, events: Sequence[AgentEvent], records: _Records) -
         del records.commands[command.id]
 
 
-def _take_life(handler: SubjectHandler[Any], subject: Any, event: AgentEvent, records: _Records) -> None:
+def _heartbeat(handler: SubjectHandler[Any], subject: Any, event: AgentEvent, records: _Records) -> None:
     """Extend a command's deadline, because a step or another event shows that the host is working on it."""
     command = _command(event, records)
     if command is None or event.command_id in records.ending:
@@ -146,9 +146,9 @@ def _take_life(handler: SubjectHandler[Any], subject: Any, event: AgentEvent, re
     if until is None:
         return
     if command.beside:
-        handler.take_life_beside(subject, command, until)
+        handler.heartbeat_beside(subject, command, until)
     else:
-        handler.take_life(subject, command, until)
+        handler.heartbeat(subject, command, until)
 
 
 def _command(event: AgentEvent, records: _Records) -> HostCommand | None:

@@ -49,10 +49,10 @@ class SubjectHandler(ABC, Generic[S]):
         """Process reported steps of running commands."""
 
     @abstractmethod
-    def take_life(self, subject: S, command: HostCommand, until: datetime) -> None:
+    def heartbeat(self, subject: S, command: HostCommand, until: datetime) -> None:
         """Process a sign of life of a command (a report that its host works on it); ``until`` is its new deadline."""
 
-    def take_life_beside(self, subject: S, command: HostCommand, until: datetime) -> None:
+    def heartbeat_beside(self, subject: S, command: HostCommand, until: datetime) -> None:
         """Process a sign of life of a command for which no task of the subject waits (``beside``)."""
 
     @abstractmethod

@@ -1,98 +1,176 @@
-"""Tasks of volumes: a host's work, which begins with a command and ends with a report or a timeout.
+"""Tasks of volumes, snapshots and backups that a host carries out: they begin with a command and end with a report or a
+timeout.
 
 Each task is a class in the module of the service that sends its command.
 """
 
 import uuid
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import Any, ClassVar, Generic, TypeVar
+
+from django.db.models import Model
 
 from compute_agent.contract.commands import CommandBody
 from compute_agent.contract.messages import AgentEvent
-from provisioning.volumes.models import Volume
-from provisioning.volumes.state_machine import deadlines
-from provisioning.volumes.states import VolumeStatus
+from compute_agent.contract.volume import VOLUME, DeleteSnapshotRequest, SnapshotVolumeRequest
+from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.tasks import TASKS, RecordTask
+from provisioning.hosts import commands
+from provisioning.hosts.models import HostCommand
+from provisioning.volumes.errors import InvalidVolumeError
+from provisioning.volumes.host_link.host_commands import open_commands
+from provisioning.volumes.models import Attachment, Snapshot, Volume
+from provisioning.volumes.records import uses
+from provisioning.volumes.state_machine import state
 
 SILENT = "The host has not answered in time."
 
+R = TypeVar("R", bound=Model)
 B = TypeVar("B", bound=CommandBody)
 """The command that a host carries out."""
-T = TypeVar("T", bound="type[Task[Any]]")
+C = TypeVar("C", SnapshotVolumeRequest, DeleteSnapshotRequest)
+T = TypeVar("T", bound="type[RecordTask[Any]]")
 
 
-class Task(ABC, Generic[B]):
-    """A kind of task, identified by the type of its command."""
+class HostTask(RecordTask[R], Generic[R, B]):
+    """A task of a record that a host carries out. The type of the command identifies it."""
 
     body: ClassVar[type[CommandBody]]
     """The command that is sent."""
-    seconds: ClassVar[Mapping[VolumeStatus, int]] = {}
-    """Status of a volume while the task runs → its timeout, unless NOVELLA_VOLUME_TIMEOUTS overrides it.  Empty for a
-    task without a status of its own.
-    """
 
     @abstractmethod
-    def end(self, volume: Volume, event: AgentEvent, body: B, host_id: uuid.UUID) -> None:
-        """Handle the report of the host that had the command.
+    def end(self, subject: R, event: AgentEvent, body: B, host_id: uuid.UUID) -> None:
+        """Handle the report of the host that had the command. The record is locked, and the report is current."""
 
-        The volume is locked, and the report is of the volume's current generation.
-        """
-
-    def overdue(self, volume: Volume) -> None:
-        """Give up the task of a locked volume after a timeout. Afterwards the volume must have another status."""
-        raise NotImplementedError  # tasks with a status of their own implement it
+    def subject(self, volume: Volume, body: B) -> R | None:
+        """Return the record that a command about a locked volume is for; None if it no longer exists."""
+        return None  # commands of copies are not commands about a volume
 
 
-class VolumeTask(Task[B], Generic[B]):
-    """A task whose result and failure are recorded with the volume."""
+class StatusTask(HostTask[R, B], Generic[R, B]):
+    """A task with a status of its record, which shows its result or its failure afterwards."""
 
-    awaited_in: ClassVar[tuple[VolumeStatus, ...]] = ()
-    """Statuses of the volume in which a report is handled, including late reports.  Empty: all."""
+    awaited_in: ClassVar[tuple[str, ...]] = ()
+    """Statuses in which a report is handled, including late reports.  Empty: all."""
 
-    def end(self, volume: Volume, event: AgentEvent, body: B, host_id: uuid.UUID) -> None:
-        if self.awaited_in and volume.status not in self.awaited_in:
+    def end(self, subject: R, event: AgentEvent, body: B, host_id: uuid.UUID) -> None:
+        if self.awaited_in and getattr(subject, "status") not in self.awaited_in:  # noqa: B009 - a column of each model
             return
         if event.kind == "failed":
-            self.failed(volume, reason_of(event))
+            self.failed(subject, reason_of(event))
         else:
-            self.finished(volume, event, body, host_id)
+            self.finished(subject, event, body, host_id)
 
-    def overdue(self, volume: Volume) -> None:
-        self.failed(volume, SILENT)
+    def overdue(self, subject: R) -> None:
+        self.failed(subject, SILENT)
+
+    def waits_until(self, subject: R) -> datetime | None:
+        return commands.awaited_until(self.awaited(subject))
 
     @abstractmethod
-    def finished(self, volume: Volume, event: AgentEvent, body: B, host_id: uuid.UUID) -> None:
+    def awaited(self, subject: R) -> Iterable[HostCommand]:
+        """Return the unfinished commands that the task waits for."""
+
+    @abstractmethod
+    def finished(self, subject: R, event: AgentEvent, body: B, host_id: uuid.UUID) -> None:
         """Record the result of a command that succeeded."""
 
     @abstractmethod
-    def failed(self, volume: Volume, reason: str) -> None:
-        """Record that the command failed or timed out."""
+    def failed(self, subject: R, reason: str) -> None:
+        """Record that the command failed or timed out. Afterwards the record must have another status."""
 
 
-_by_body: dict[type, Task[Any]] = {}
-_by_status: dict[VolumeStatus, Task[Any]] = {}
+class VolumeTask(StatusTask[Volume, B], Generic[B]):
+    """A task of a volume."""
+
+    model = Volume
+
+    def check(self, volume: Volume) -> None:
+        """Raise InvalidVolumeError for a volume in a status from which the task may not start."""
+        if volume.status not in self.legal_from:
+            named = " or ".join(status for status in self.legal_from if not status.startswith("error"))
+            raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be {named}.")
+
+    def lock(self, key: uuid.UUID) -> Volume | None:
+        return state.lock([key]).get(key)
+
+    def subject(self, volume: Volume, body: B) -> Volume | None:
+        return volume
+
+    def awaited(self, subject: Volume) -> Iterator[HostCommand]:
+        """Yield those about the volume, about the hidden volume of its migration, and about the disks of its guests."""
+        yield from open_commands(subject.id).filter(beside=False, generation=subject.generation)
+        hidden = list(Volume.objects.filter(migration_of=subject.id).values_list("id", flat=True))
+        for key in hidden:
+            yield from open_commands(key)
+        for attachment in Attachment.objects.filter(volume_id__in=[subject.id, *hidden]):
+            yield from uses.user().working(attachment)
+
+
+class SnapshotTask(StatusTask[Snapshot, C], Generic[C]):
+    """A task of a snapshot. Its commands are commands about the volume."""
+
+    model = Snapshot
+
+    def lock(self, key: uuid.UUID) -> Snapshot | None:
+        volume_id = Snapshot.objects.filter(id=key).values_list("volume_id", flat=True).first()
+        if volume_id is None or not state.lock([volume_id]):
+            return None
+        return Snapshot.objects.filter(id=key).first()
+
+    def subject(self, volume: Volume, body: C) -> Snapshot | None:
+        key = read_id(body.snapshot_id) or NOBODY  # the doctor deletes snapshots without a record, too
+        return Snapshot.objects.filter(id=key, volume_id=volume.id).first()
+
+    def awaited(self, subject: Snapshot) -> Iterable[HostCommand]:
+        return commands.unfinished(VOLUME, subject.volume_id).filter(kind=str(self.body.__struct_config__.tag))
+
+
+class CopyTask(StatusTask[R, B], Generic[R, B]):
+    """A task that copies the data of a volume to an image or a backup, independently of the volume's other commands.
+
+    The subject of its command is the new image or backup.
+    """
+
+    @abstractmethod
+    def load(self, ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, R]:
+        """Return id of the image or backup → the record that waits for it, locked."""
+
+    @abstractmethod
+    def heartbeat(self, subject: R, until: datetime) -> None:
+        """Handle a sign of life: the host is still copying, and the new deadline is ``until``."""
+
+    def progress(self, subject: R, done: int, total: int) -> None:
+        """Handle the host's report of the bytes copied so far; ``total`` 0: unknown."""
+
+
+_by_body: dict[type, HostTask[Any, Any]] = {}
 
 
 def task(cls: T) -> T:
     """Register a class of tasks.  Raises ValueError for a second class with the same command or status."""
-    one = cls()
-    if one.body in _by_body or _by_status.keys() & one.seconds.keys():
-        raise ValueError(f"There are two tasks of volumes like {cls.__name__}.")
-    _by_body[one.body] = one
-    for status, seconds in one.seconds.items():
-        _by_status[status] = one
-        deadlines.TIMEOUTS[status] = seconds
+    one: RecordTask[Any] = cls()
+    TASKS.add(one)
+    if isinstance(one, HostTask):
+        if one.body in _by_body:
+            raise ValueError(f"There are two tasks with the command {one.body.__name__}.")
+        _by_body[one.body] = one
     return cls
 
 
-def task_of(body: object) -> Task[Any] | None:
-    """Return the task that a command belongs to; None if the end of the command changes nothing."""
-    return _by_body.get(type(body))
+def end(volume: Volume, event: AgentEvent, body: CommandBody, host_id: uuid.UUID) -> None:
+    """Let the task of a command about a locked volume handle its report. Ignored if the command has no task."""
+    found = _by_body.get(type(body))
+    subject = found.subject(volume, body) if found is not None else None
+    if found is not None and subject is not None:
+        found.end(subject, event, body, host_id)
 
 
-def task_in(status: str) -> Task[Any] | None:
-    """Return the task that a volume with this status has; None: no task."""
-    return _by_status.get(VolumeStatus(status))
+def copy_tasks() -> list[CopyTask[Any, Any]]:
+    """Return the tasks that copy the data of volumes."""
+    return [task for task in _by_body.values() if isinstance(task, CopyTask)]
 
 
 def reason_of(event: AgentEvent) -> str:

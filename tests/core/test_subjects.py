@@ -53,7 +53,7 @@ class VolumeHandler(SubjectHandler[Volume]):
     def take_steps(self, subject: Volume, steps: Sequence[Reported]) -> None:
         subject.steps += [event.step for event, _ in steps]
 
-    def take_life(self, subject: Volume, command: HostCommand, until: datetime) -> None:
+    def heartbeat(self, subject: Volume, command: HostCommand, until: datetime) -> None:
         """Nothing waits for a volume until then."""
 
     def take_end(self, subject: Volume, event: AgentEvent, command: HostCommand) -> None:

@@ -177,7 +177,7 @@ def test_a_backup_that_fails_says_why_and_leaves_nothing(town: Town, disks: Memo
     silent = create_backup(town.alice, BackupRequest(volume_id=str(volume.id)))
     current().put(str(silent.id), "00000000-half", b"half")
     pass_time(86_400)
-    assert backup_jobs.end_overdue() == 1
+    assert upkeep.reap() == 1
     drain()
     silent.refresh_from_db()
     assert (silent.status, town.fresh(volume).status, current().folders()) == ("error", "available", [])
@@ -196,7 +196,7 @@ def test_a_backup_whose_record_alone_is_behind_is_completed(town: Town, disks: M
         whole = Backup.objects.values("status", "digest", "stored_bytes", "object_count", "parent").get(id=backup.id)
         behind = {"status": "creating", "digest": "", "stored_bytes": 0, "object_count": 0}
         Backup.objects.filter(id=backup.id).update(**behind, deadline=timezone.now() - timedelta(minutes=1))
-        assert backup_jobs.end_overdue() == 1
+        assert upkeep.reap() == 1
         drain()
         found = Backup.objects.values("status", "digest", "stored_bytes", "object_count", "parent").get(id=backup.id)
         assert (found, found["status"]) == (whole, "available")
@@ -326,6 +326,6 @@ def test_what_nobody_ends_is_given_up(town: Town, disks: MemoryCopies) -> None:
     backup.refresh_from_db()
     assert (town.fresh(volume).status, backup.status) == ("error_restoring", "available")
     delete_backup(town.alice, str(backup.id))
-    backup_jobs.give_up_removal("", str(backup.id))
+    backups.DeleteBackup().given_up(backup.id)
     backup.refresh_from_db()
     assert backup.status == "error_deleting"

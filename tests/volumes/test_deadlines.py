@@ -12,6 +12,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from compute_agent.contract.messages import Command
 from provisioning.common.errors import NotFoundError
+from provisioning.common.tasks import TASKS
 from provisioning.compute.upkeep import reaper
 from provisioning.hosts.models import HostCommand
 from provisioning.quotas import drift
@@ -136,7 +137,7 @@ def statuses() -> list[tuple[str, str]]:
 def look() -> None:
     upkeep.reap()
     reaper.reap()
-    backup_jobs.end_overdue()
+    backup_jobs.end_lost_restores()
 
 
 @one_in(3, "case", BEGIN)
@@ -225,4 +226,4 @@ def test_each_status_has_a_timeout_that_operators_can_change(town: Town, setting
 def test_an_unknown_status_stops_the_start(settings: Any) -> None:
     settings.VOLUME_TIMEOUTS = {"extending": 77, "in-use": 1}
     with pytest.raises(ImproperlyConfigured, match="in-use"):
-        deadlines.check()
+        TASKS.check()

@@ -7,6 +7,7 @@ import uuid
 import pytest
 
 from provisioning.common.errors import InvalidInputError
+from provisioning.common.tasks import TASKS
 from provisioning.hosts.models import RejectedReport
 from provisioning.images.models import Image
 from provisioning.quotas import drift
@@ -24,7 +25,7 @@ from provisioning.volumes.services import (
     upload_to_image,
 )
 from provisioning.volumes.services.attachments import release, reserve
-from provisioning.volumes.tasks import SILENT, task_in
+from provisioning.volumes.tasks import SILENT
 from tests.volumes.conftest import Town
 
 
@@ -139,7 +140,7 @@ def test_no_image_is_written_over_what_a_server_has(town: Town) -> None:
 def test_a_host_that_is_silent_about_an_image_leaves_the_volume_in_error(town: Town) -> None:
     image, volume = town.cloud.image, town.make(1)
     reimage(town.alice, volume.id, str(image.id))
-    task = task_in("downloading")
+    task = TASKS.of(Volume, "downloading")
     assert task is not None
     task.overdue(town.fresh(volume))
     assert (town.fresh(volume).status, town.guests.told[-1]) == ("error", (SILENT, volume.id))

@@ -7,19 +7,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from provisioning.common.tasks import TASKS
 from provisioning.compute.models import Instance
 from provisioning.doctor.checks.allocations import AT_A_HOST
 from provisioning.doctor.finding import Finding
 from provisioning.volumes.host_link.host_commands import data_id_of
 from provisioning.volumes.models import Attachment, Backup, Snapshot, StoragePool, Volume
-from provisioning.volumes.state_machine import deadlines
 from provisioning.volumes.states import AttachStatus, BackupStatus, SnapshotStatus, VolumeStatus
 from tools.chaos.journals import Seen
 from tools.chaos.wrongs import wrong
 
 GIB = 1 << 30
 ON_THE_WAY = (AttachStatus.ATTACHING, AttachStatus.DETACHING)
-COPYING = (BackupStatus.CREATING, BackupStatus.RESTORING, BackupStatus.DELETING)
+COPYING = (BackupStatus.RESTORING, BackupStatus.DELETING)
 HALF = (VolumeStatus.ERROR, VolumeStatus.ERROR_DELETING)
 """Statuses of volumes whose data may or may not exist."""
 OF_BACKUPS = "backup-"
@@ -28,12 +28,12 @@ OF_BACKUPS = "backup-"
 
 def under_way() -> Iterator[Finding]:
     """Yield the operations that are still running."""
-    for volume in Volume.objects.filter(
-        status__in=[VolumeStatus.ATTACHING, VolumeStatus.DETACHING, *deadlines.of_tasks()]
-    ):
-        yield wrong(f"volume {volume.id}", f"It is still {volume.status}; its deadline is {volume.deadline}.")
-    for snapshot in Snapshot.objects.filter(status__in=[SnapshotStatus.CREATING, SnapshotStatus.DELETING]):
-        yield wrong(f"snapshot {snapshot.id}", f"It is still {snapshot.status}.")
+    for model in TASKS.models():
+        rows = model._default_manager.filter(status__in=TASKS.statuses(model))
+        for key, status, deadline in rows.values_list("pk", "status", "deadline"):
+            yield wrong(f"{model._meta.verbose_name} {key}", f"It is still {status}; its deadline is {deadline}.")
+    for volume in Volume.objects.filter(status__in=[VolumeStatus.ATTACHING, VolumeStatus.DETACHING]):
+        yield wrong(f"volume {volume.id}", f"It is still {volume.status}.")
     for backup in Backup.objects.filter(status__in=COPYING):
         yield wrong(f"backup {backup.id}", f"It is still {backup.status}.")
     for row in Attachment.objects.filter(status__in=ON_THE_WAY):

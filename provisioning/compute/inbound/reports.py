@@ -88,7 +88,7 @@ def _few(action: InstanceAction, rows: dict[str, InstanceActionEvent]) -> dict[s
     return {name: row for name, row in rows.items() if name in there or name in fresh}
 
 
-def take_life(instance: Instance, command: HostCommand, until: datetime) -> None:
+def heartbeat(instance: Instance, command: HostCommand, until: datetime) -> None:
     """Extend the deadline of the task whose command the host is working on."""
     if instance.attempt == command.generation and _is_on(instance, command.host_id) and _awaits(instance, command):
         state.extend_deadline(instance, until)

@@ -40,10 +40,10 @@ class ServerHandler(SubjectHandler[Instance]):
     def take_steps(self, subject: Instance, steps: Sequence[Reported]) -> None:
         reports.take_steps(subject, steps)
 
-    def take_life(self, subject: Instance, command: HostCommand, until: datetime) -> None:
-        reports.take_life(subject, command, until)
+    def heartbeat(self, subject: Instance, command: HostCommand, until: datetime) -> None:
+        reports.heartbeat(subject, command, until)
 
-    def take_life_beside(self, subject: Instance, command: HostCommand, until: datetime) -> None:
+    def heartbeat_beside(self, subject: Instance, command: HostCommand, until: datetime) -> None:
         volume_commands.goes_on(command, until)
 
     def take_progress(self, subject: Instance, event: AgentEvent, command: HostCommand) -> None:

@@ -4,10 +4,10 @@ import re
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import islice
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Model, Q, QuerySet
 from django.utils import timezone
 
 from compute_agent.contract.volume import (
@@ -23,6 +23,7 @@ from compute_agent.contract.volume import (
 from provisioning.common.errors import UnavailableError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.prepared import Prepared
+from provisioning.common.tasks import TASKS
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.states import VmState
 from provisioning.doctor.finding import Finding, Repair, check, number
@@ -38,7 +39,7 @@ from provisioning.volumes.models import Attachment, Backup, PoolClaim, PoolHost,
 from provisioning.volumes.pools import placement
 from provisioning.volumes.selectors.deleted_data import by_project
 from provisioning.volumes.services import attachments, daemons
-from provisioning.volumes.state_machine import deadlines, state
+from provisioning.volumes.state_machine import state
 from provisioning.volumes.states import AttachStatus, BackupStatus, SnapshotStatus
 
 BATCH = 1000
@@ -61,15 +62,18 @@ def volumes() -> Iterator[Finding]:
     resting = Volume.objects.filter(status__in=state.RESTING).order_by("id").iterator(chunk_size=BATCH)
     while batch := list(islice(resting, BATCH)):
         yield from _unsettled(batch)
-    busy = Volume.objects.filter(status__in=deadlines.of_tasks())
-    late = timezone.now() - LONG_PAST
-    snapshots = Snapshot.objects.filter(status__in=[SnapshotStatus.CREATING, SnapshotStatus.DELETING])
-    for snapshot in (snapshots.filter(deadline=None) | snapshots.filter(deadline__lt=late)).order_by("id"):
-        sentence = f"It is {snapshot.status}, and its deadline is {snapshot.deadline or 'none'}."
-        yield Finding("error", f"snapshot {snapshot.id}", sentence, evidence=snapshot.status)
-    for volume in (busy.filter(deadline=None) | busy.filter(deadline__lt=late)).order_by("id"):
-        over = "without a deadline" if volume.deadline is None else f"past {volume.deadline:%Y-%m-%d %H:%M:%S}"
-        yield Finding("error", _named(volume), f"It is {volume.status}, {over}.", evidence=volume.version)
+    for model in TASKS.models():
+        yield from _endless(model, timezone.now() - LONG_PAST)
+
+
+def _endless(model: type[Model], late: datetime) -> Iterator[Finding]:
+    """Find records with a task that has no deadline, or that is long past it."""
+    busy = model._default_manager.filter(status__in=TASKS.statuses(model))
+    found = busy.filter(Q(deadline=None) | Q(deadline__lt=late)).order_by("pk")
+    for key, status, deadline in found.values_list("pk", "status", "deadline"):
+        over = "without a deadline" if deadline is None else f"past {deadline:%Y-%m-%d %H:%M:%S}"
+        evidence = (status, deadline)
+        yield Finding("error", f"{model._meta.verbose_name} {key}", f"It is {status}, {over}.", evidence=evidence)
 
 
 def _unsettled(batch: Sequence[Volume]) -> Iterator[Finding]:

@@ -36,7 +36,7 @@ class DocumentHandler(SubjectHandler[Told]):
     def take_steps(self, subject: Told, steps: Sequence[Reported]) -> None:
         """Steps of these commands are not recorded."""
 
-    def take_life(self, subject: Told, command: HostCommand, until: datetime) -> None:
+    def heartbeat(self, subject: Told, command: HostCommand, until: datetime) -> None:
         """These commands have no deadline."""
 
     def take_end(self, subject: Told, event: AgentEvent, command: HostCommand) -> None:

@@ -19,6 +19,7 @@ from provisioning.common.errors import UnavailableError
 from provisioning.common.ids import read_id
 from provisioning.hosts import commands
 from provisioning.hosts.models import Host
+from provisioning.volumes import tasks
 from provisioning.volumes.models import Attachment, PoolHost, Volume
 from provisioning.volumes.records import holds
 from provisioning.volumes.records.holds import GUEST_HOST, HELD_BY, NUMBER
@@ -26,7 +27,6 @@ from provisioning.volumes.services import daemons
 from provisioning.volumes.services.attachments import MOST_OF_VOLUME
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.states import AttachStatus
-from provisioning.volumes.tasks import task_of
 
 log = logging.getLogger(__name__)
 
@@ -109,13 +109,12 @@ def end_waiting(volume: Volume, host_id: uuid.UUID | None = None) -> None:
     for command in waiting.filter(**({"host_id": host_id} if host_id else {})).order_by("created_at"):
         body, generation = decode_command_body(command.body), command.generation
         commands.finish(command.host_id, command.id)
-        task = task_of(body)
-        if task is not None and state.reread(volume) and generation == volume.generation:
+        if state.reread(volume) and generation == volume.generation:
             event = AgentEvent(
                 seq=0, subject_kind=VOLUME, subject_id=str(volume.id), generation=generation, kind="failed",
                 command_id=str(command.id), error_code="superseded", message=REASON,
             )  # fmt: skip
-            task.end(volume, event, body, command.host_id)
+            tasks.end(volume, event, body, command.host_id)
 
 
 def held_on(host_id: uuid.UUID) -> dict[uuid.UUID, Attachment]:

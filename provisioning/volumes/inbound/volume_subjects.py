@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -13,14 +14,14 @@ from provisioning.common.numbers import MAX_INTEGER
 from provisioning.hosts import commands
 from provisioning.hosts.models import HostCommand
 from provisioning.hosts.subjects import Reported, Subject, SubjectHandler
-from provisioning.volumes.host_link import copies
+from provisioning.volumes import tasks
 from provisioning.volumes.inbound import kept_open, older_records
 from provisioning.volumes.models import Attachment, PoolHost, Volume
 from provisioning.volumes.pools import pools
 from provisioning.volumes.records import uses
 from provisioning.volumes.services import daemons, migrate
 from provisioning.volumes.state_machine import state
-from provisioning.volumes.tasks import task_of
+from provisioning.volumes.tasks import CopyTask
 
 
 class VolumeHandler(SubjectHandler[Volume]):
@@ -41,15 +42,15 @@ class VolumeHandler(SubjectHandler[Volume]):
         for event, command in steps:
             self.take_progress(subject, event, command)
 
-    def take_life(self, subject: Volume, command: HostCommand, until: datetime) -> None:
+    def heartbeat(self, subject: Volume, command: HostCommand, until: datetime) -> None:
         if subject.deadline is not None and command.generation == subject.generation:
             waiting = [subject, *Volume.objects.filter(id=subject.migration_of or NOBODY, status__in=migrate.MOVING)]
             migrate.goes_on(waiting, until)
 
-    def take_life_beside(self, subject: Volume, command: HostCommand, until: datetime) -> None:
+    def heartbeat_beside(self, subject: Volume, command: HostCommand, until: datetime) -> None:
         """Handle heartbeats of commands that serve a migration but belong to no task, such as the start of a daemon."""
         if subject.status in migrate.MOVING or subject.migration_of is not None:
-            self.take_life(subject, command, until)
+            self.heartbeat(subject, command, until)
 
     def take_progress(self, subject: Volume, event: AgentEvent, command: HostCommand) -> None:
         done, total = (number_of(event, name) for name in ("done", "total"))
@@ -68,9 +69,7 @@ class VolumeHandler(SubjectHandler[Volume]):
             if not older_records.refused(subject, event, body, command.host_id) or not state.reread(subject):
                 return
             event = replace(event, message=kept_open.REASON)
-        task = task_of(body)
-        if task is not None:
-            task.end(subject, event, body, command.host_id)
+        tasks.end(subject, event, body, command.host_id)
 
     def take_pools(self, host_id: uuid.UUID, pools_now: Sequence[PoolState]) -> None:
         pools.keep_unserved_still(pools_now)
@@ -98,29 +97,36 @@ def _has(volume: Volume, host_id: uuid.UUID) -> bool:
     return volume.daemon_host_id == host_id or served.exists()
 
 
-class CopyHandler(SubjectHandler[copies.Copy]):
+class Copied(NamedTuple):
+    """The record that waits for a copy of a volume's data, and its task."""
+
+    task: CopyTask[Any, Any]
+    row: Any
+
+
+class CopyHandler(SubjectHandler[Copied]):
     """Handles reports of hosts about copies of volumes to images and backups."""
 
     kind = VOLUME_COPY
 
-    def load(self, ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, copies.Copy]:
-        return copies.load(ids)
+    def load(self, ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, Copied]:
+        return {key: Copied(task, row) for task in tasks.copy_tasks() for key, row in task.load(ids).items()}
 
-    def take_steps(self, subject: copies.Copy, steps: Sequence[Reported]) -> None:
+    def take_steps(self, subject: Copied, steps: Sequence[Reported]) -> None:
         for event, command in steps:
             self.take_progress(subject, event, command)
 
-    def take_life(self, subject: copies.Copy, command: HostCommand, until: datetime) -> None:
-        subject.take_life(until + commands.MARGIN)
+    def heartbeat(self, subject: Copied, command: HostCommand, until: datetime) -> None:
+        subject.task.heartbeat(subject.row, until + commands.MARGIN)
 
-    def take_progress(self, subject: copies.Copy, event: AgentEvent, command: HostCommand) -> None:
+    def take_progress(self, subject: Copied, event: AgentEvent, command: HostCommand) -> None:
         done, total = (number_of(event, name) for name in ("done", "total"))
         if done is not None:
-            subject.take_progress(done, max(total or 0, done))
+            subject.task.progress(subject.row, done, max(total or 0, done))
 
-    def take_end(self, subject: copies.Copy, event: AgentEvent, command: HostCommand) -> None:
+    def take_end(self, subject: Copied, event: AgentEvent, command: HostCommand) -> None:
         if event.error_code != "superseded":
-            subject.take_end(event, decode_command_body(command.body))
+            subject.task.end(subject.row, event, decode_command_body(command.body), command.host_id)
 
     def owned_by(self, host_id: uuid.UUID) -> Iterable[Subject]:
         rows = HostCommand.objects.filter(host_id=host_id, subject_kind=VOLUME_COPY, finished_at=None)

@@ -6,6 +6,7 @@ begin_detaching → release, or roll_detaching if the guest does not release the
 
 import contextlib
 import uuid
+from datetime import datetime
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
@@ -16,6 +17,8 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, UnavailableError
 from provisioning.common.ids import NOBODY
 from provisioning.common.retry import when_broken_off
+from provisioning.common.tasks import RecordTask
+from provisioning.hosts import commands
 from provisioning.hosts.models import Host
 from provisioning.volumes.errors import AttachmentNotFoundError, InvalidVolumeError
 from provisioning.volumes.host_link import connections
@@ -27,8 +30,9 @@ from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import check_free, locked_volume, pool_of
 from provisioning.volumes.services.daemons import end_at_holder, set_daemon, settle_hold, tell_clients
 from provisioning.volumes.state_machine import state
+from provisioning.volumes.state_machine.deadlines import MINUTE, by_status
 from provisioning.volumes.states import AttachStatus, VolumeStatus
-from provisioning.volumes.tasks import Task, reason_of, task
+from provisioning.volumes.tasks import SILENT, HostTask, reason_of, task
 
 KIND = "connect_volume_request"
 MOST_OF_VOLUME = 100
@@ -251,13 +255,17 @@ def _locked(attachment_id: uuid.UUID) -> tuple[Attachment, Volume]:
 
 
 @task
-class Connect(Task[ConnectVolumeRequest]):
-    """Set the list of clients that a volume's daemon admits.
+class Connect(HostTask[Volume, ConnectVolumeRequest]):
+    """Set the list of clients that a volume's daemon admits. ``Attach`` gives up the attachments that wait for it."""
 
-    The task's progress is stored in the status of the attachments, not of the volume.
-    """
-
+    model = Volume
     body = ConnectVolumeRequest
+
+    def subject(self, volume: Volume, body: ConnectVolumeRequest) -> Volume | None:
+        return volume
+
+    def overdue(self, volume: Volume) -> None:
+        """Do nothing: the volume has no status of its own for this task."""
 
     def end(self, volume: Volume, event: AgentEvent, body: ConnectVolumeRequest, host_id: uuid.UUID) -> None:
         if body.clients and host_id != volume.daemon_host_id:
@@ -283,6 +291,34 @@ class Connect(Task[ConnectVolumeRequest]):
                 uses.MOVES.only().connected(attachment, "")
             else:
                 uses.user().connected(attachment)
+
+
+@task
+class Attach(RecordTask[Attachment]):
+    """Export a volume to the host of a guest, which then attaches it."""
+
+    model = Attachment
+    clock = "updated_at"
+    timeouts = by_status({AttachStatus.ATTACHING: 3 * MINUTE})
+
+    def lock(self, key: uuid.UUID) -> Attachment | None:
+        with contextlib.suppress(AttachmentNotFoundError):
+            return _locked(key)[0]
+        return None
+
+    def waits_until(self, attachment: Attachment) -> datetime | None:
+        told = open_commands(attachment.volume_id).filter(kind=KIND)
+        return None if attachment.connection else commands.awaited_until(told)
+
+    def overdue(self, attachment: Attachment) -> None:
+        """Fail an attachment without connection. Call ``VolumeUser.connected`` again for a server's attachment that is
+        still not complete, because the first call may have had no effect.
+        """
+        if not attachment.connection:
+            refuse(attachment, attachment.volume, SILENT)
+        elif attachment.instance_id is not None:
+            Attachment.objects.filter(id=attachment.id).update(updated_at=timezone.now())
+            uses.user().connected(attachment, again=True)
 
 
 def _place_open(volume: Volume, event: AgentEvent, body: ConnectVolumeRequest, host_id: uuid.UUID) -> None:

@@ -23,9 +23,9 @@ from provisioning.volumes.services.backups import locked, move
 from provisioning.volumes.services.checks import check_free
 from provisioning.volumes.services.create import create_volume, ready
 from provisioning.volumes.state_machine import state
-from provisioning.volumes.state_machine.deadlines import MINUTE
+from provisioning.volumes.state_machine.deadlines import MINUTE, by_status
 from provisioning.volumes.states import BackupStatus, VolumeStatus
-from provisioning.volumes.tasks import SILENT, Task, reason_of, task
+from provisioning.volumes.tasks import VolumeTask, task
 
 UNLIKE = "Either the volume or the backup is encrypted, but not the other one: choose a matching type."
 
@@ -58,7 +58,7 @@ def restore_backup(context: RequestContext, backup_id: str, volume_id: str = "",
     )
     volume = create_volume(context, request)
     if volume.status == VolumeStatus.CREATING:
-        move(backup, BackupStatus.RESTORING, "restore.start", restored_volume_id=volume.id)
+        move(backup, BackupStatus.RESTORING, Restore().start_of(), restored_volume_id=volume.id)
     return Restored(backup, volume)
 
 
@@ -80,7 +80,7 @@ def _target(context: RequestContext, backup: Backup, volume_id: str) -> Volume:
     volume = state.lock([wanted.id]).get(wanted.id)
     if volume is None:
         raise VolumeNotFoundError(volume_id)
-    if volume.status != VolumeStatus.AVAILABLE:
+    if volume.status not in Restore.legal_from:
         raise InvalidVolumeError(f"Volume to be restored to must be available; it is {volume.status}.")
     check_free(volume)
     if volume.size_gb < backup.size_gb:
@@ -95,7 +95,7 @@ def begin(backup: Backup, volume: Volume) -> None:
     """Send the restore command. The caller has locked the backup and the volume."""
     chain = chain_of(backup)
     state.move(volume, VolumeStatus.RESTORING_BACKUP)
-    move(backup, BackupStatus.RESTORING, "restore.start", restored_volume_id=volume.id)
+    move(backup, BackupStatus.RESTORING, Restore().start_of(), restored_volume_id=volume.id)
     body = RestoreVolumeRequest(volume=host_commands.spec_of(volume), backup_ids=[str(each.id) for each in chain])
     host_commands.send(volume, body, status=VolumeStatus.RESTORING_BACKUP)
 
@@ -117,24 +117,28 @@ def fill(volume: Volume) -> None:
 
 
 @task
-class Restore(Task[RestoreVolumeRequest]):
+class Restore(VolumeTask[RestoreVolumeRequest]):
     """Write a backup over the data of a volume."""
 
     body = RestoreVolumeRequest
-    seconds = {VolumeStatus.RESTORING_BACKUP: 60 * MINUTE}
+    legal_from = (VolumeStatus.AVAILABLE,)
+    notification = "restore"
+    timeouts = by_status({VolumeStatus.RESTORING_BACKUP: 60 * MINUTE})
+    awaited_in = (VolumeStatus.RESTORING_BACKUP,)
 
-    def end(self, volume: Volume, event: AgentEvent, body: RestoreVolumeRequest, host_id: uuid.UUID) -> None:
-        if volume.status not in self.seconds:
-            return
+    def finished(self, volume: Volume, event: AgentEvent, body: RestoreVolumeRequest, host_id: uuid.UUID) -> None:
         backup = Backup.objects.select_for_update().filter(id=body.backup_ids[-1]).first()
-        if event.kind == "finished" and backup is not None:
+        if backup is not None:
             _finished(volume, backup)
         else:
-            failed(volume, backup, reason_of(event))
+            self.failed(volume, "The backup was deleted in the meantime.")
+
+    def failed(self, volume: Volume, reason: str) -> None:
+        failed(volume, Backup.objects.select_for_update().filter(restored_volume_id=volume.id).first(), reason)
 
     def overdue(self, volume: Volume) -> None:
         commands.withdraw(host_commands.open_commands(volume.id).filter(kind="restore_volume_request"))
-        failed(volume, Backup.objects.select_for_update().filter(restored_volume_id=volume.id).first(), SILENT)
+        super().overdue(volume)
 
 
 def _finished(volume: Volume, backup: Backup) -> None:
@@ -173,7 +177,7 @@ def failed(volume: Volume, backup: Backup | None, reason: str) -> None:
 
 def _give_back(backup: Backup, volume: Volume) -> None:
     if backup.status == BackupStatus.RESTORING and backup.restored_volume_id == volume.id:
-        move(backup, BackupStatus.AVAILABLE, "restore.end", restored_volume_id=None)
+        move(backup, BackupStatus.AVAILABLE, Restore().end_of(), restored_volume_id=None)
 
 
 @transaction.atomic

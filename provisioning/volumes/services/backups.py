@@ -2,18 +2,23 @@
 
 import logging
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
+from compute_agent.contract.messages import AgentEvent
 from compute_agent.contract.volume import VOLUME_COPY, BackupVolumeRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
+from provisioning.common.tasks import RecordTask, Timeout
 from provisioning.hosts import commands
+from provisioning.hosts.models import HostCommand
 from provisioning.jobs.cast import cast
+from provisioning.jobs.tasks import JobTask, job_task
 from provisioning.quotas.services import ledger
 from provisioning.volumes.backups import backup_data
 from provisioning.volumes.backups.backup_announcements import announce_backup
@@ -33,12 +38,14 @@ from provisioning.volumes.selectors.copies import LONGEST_CHAIN, backup_for, cha
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import check_metadata, check_texts, check_zone
 from provisioning.volumes.state_machine import state
-from provisioning.volumes.state_machine.deadlines import deadline_of
+from provisioning.volumes.state_machine.deadlines import MINUTE, SETTING, deadline_of
 from provisioning.volumes.states import BackupStatus, SnapshotStatus, VolumeStatus
+from provisioning.volumes.tasks import SILENT, CopyTask, task
 
 log = logging.getLogger(__name__)
 
-TOPIC, REMOVE, DISCARD = "backups", "volumes.remove_backup", "volumes.discard_backup_data"
+TOPIC, DISCARD = "backups", "volumes.discard_backup_data"
+TIMEOUT = Timeout(SETTING, VolumeStatus.BACKING_UP, 60 * MINUTE)
 ENDED = frozenset({BackupStatus.AVAILABLE, BackupStatus.ERROR, BackupStatus.ERROR_DELETING})
 
 
@@ -100,7 +107,7 @@ def create_backup(context: RequestContext, request: BackupRequest) -> Backup:
         snapshot_id=str(snapshot.id) if snapshot else "",
     )
     host_commands.send_copy(volume, backup.id, body, status=VolumeStatus.BACKING_UP)
-    announce_backup(backup, "create.start")
+    announce_backup(backup, CreateBackup().start_of())
     return backup
 
 
@@ -121,7 +128,7 @@ def _check(volume: Volume, snapshot: Snapshot | None, *, force: bool) -> None:
         if snapshot.status != SnapshotStatus.AVAILABLE:
             raise InvalidSnapshotError(f"The snapshot must be available; it is {snapshot.status}.", field="snapshot_id")
         return
-    if volume.status not in {VolumeStatus.AVAILABLE, VolumeStatus.IN_USE}:
+    if volume.status not in CreateBackup.legal_from:
         message = f"Volume to be backed up must be available or in-use, but the current status is '{volume.status}'."
         raise InvalidVolumeError(message, field="volume_id")
     if volume.status == VolumeStatus.IN_USE and not force:
@@ -179,7 +186,7 @@ def delete_backup(context: RequestContext, backup_id: str, *, force: bool = Fals
     backup = locked(backup_for(context, backup_id).id)
     if backup.status == BackupStatus.DELETING:
         return
-    if not force and backup.status not in {BackupStatus.AVAILABLE, BackupStatus.ERROR}:
+    if not force and backup.status not in DeleteBackup.legal_from:
         raise InvalidBackupError(f"Backup status must be available or error; it is {backup.status}.")
     if backup.children.exists():
         raise InvalidBackupError("Incremental backups exist for this backup.")
@@ -187,8 +194,9 @@ def delete_backup(context: RequestContext, backup_id: str, *, force: bool = Fals
         raise InvalidBackupError(f"It is being restored to volume {backup.restored_volume_id}.")
     if backup.status == BackupStatus.CREATING:
         stop(backup)
-    move(backup, BackupStatus.DELETING, "delete.start", deadline=None)
-    cast(TOPIC, REMOVE, backup_id=str(backup.id))
+    removal = DeleteBackup()
+    move(backup, BackupStatus.DELETING, removal.start_of(), deadline=None)
+    removal.queue(backup.id)
 
 
 def locked(backup_id: uuid.UUID) -> Backup:
@@ -263,4 +271,93 @@ def complete(backup: Backup, *, full: bool) -> None:
     let_go(backup)
     parent = None if full else backup.parent
     total = backup.progress_total
-    move(backup, BackupStatus.AVAILABLE, "create.end", deadline=None, parent=parent, progress_bytes=total)
+    move(backup, BackupStatus.AVAILABLE, CreateBackup().end_of(), deadline=None, parent=parent, progress_bytes=total)
+
+
+@task
+class CreateBackup(CopyTask[Backup, BackupVolumeRequest]):
+    """Copy the data of a volume or of its snapshot to the backup store."""
+
+    model = Backup
+    body = BackupVolumeRequest
+    legal_from = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE)
+    notification = "create"
+    timeouts = {BackupStatus.CREATING: TIMEOUT}
+    awaited_in = (BackupStatus.CREATING,)
+
+    def load(self, ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, Backup]:
+        rows = Backup.objects.select_for_update(of=("self",)).filter(id__in=list(ids)).order_by("id")
+        return {row.id: row for row in rows}
+
+    def awaited(self, backup: Backup) -> QuerySet[HostCommand]:
+        return commands.unfinished(VOLUME_COPY, backup.id)
+
+    def heartbeat(self, backup: Backup, until: datetime) -> None:
+        if backup.status == BackupStatus.CREATING:
+            Backup.objects.filter(id=backup.id).update(deadline=until)
+            Volume.objects.filter(id=backup.volume_id, status=VolumeStatus.BACKING_UP).update(deadline=until)
+
+    def finished(self, backup: Backup, event: AgentEvent, body: BackupVolumeRequest, host_id: uuid.UUID) -> None:
+        backup.refresh_from_db()  # the digest was written after the row was read
+        complete(backup, full=event.detail.get("full") == "true")
+
+    def failed(self, backup: Backup, reason: str) -> None:
+        """Store the reason, release the volume, and queue the removal of the data."""
+        fail(backup, reason)
+
+    def overdue(self, backup: Backup) -> None:
+        """Complete the backup if its manifest is in the store; otherwise it fails."""
+        if not recover(backup):
+            self.failed(backup, SILENT)
+
+
+@task
+class BeBackedUp(RecordTask[Volume]):
+    """A volume waits for the end of its backup, which has the task and the same deadline."""
+
+    model = Volume
+    timeouts = {VolumeStatus.BACKING_UP: TIMEOUT}
+
+    def lock(self, key: uuid.UUID) -> Volume | None:
+        return state.lock([key]).get(key)
+
+    def waits_until(self, volume: Volume) -> datetime | None:
+        """Return the deadline of the newest backup that is being created."""
+        rows = Backup.objects.filter(volume_id=volume.id, status=BackupStatus.CREATING).order_by("-created_at")
+        until = rows.values_list("deadline", flat=True).first()
+        return max(until, timezone.now()) + commands.MARGIN if until is not None else None
+
+    def overdue(self, volume: Volume) -> None:
+        """Set a volume without such a backup to the status that its attachments imply."""
+        state.end_task(volume)
+
+
+@job_task
+class DeleteBackup(JobTask[Backup]):
+    """Remove the data of a backup, then its record and its quota usage."""
+
+    model = Backup
+    topic, job, payload = TOPIC, "volumes.remove_backup", "backup_id"
+    legal_from = (BackupStatus.AVAILABLE, BackupStatus.ERROR)
+    notification = "delete"
+
+    def run(self, key: uuid.UUID) -> None:
+        backup = Backup.objects.filter(id=key, status=BackupStatus.DELETING).first()
+        if backup is None:
+            return
+        backup_data.discard(store_named(backup.service), backup.id)
+        with transaction.atomic():
+            row = self.lock(key)
+            if row is not None and row.status == BackupStatus.DELETING:
+                ledger.release(row.id)
+                announce_backup(row, self.end_of(), gone=True)
+                row.delete()
+
+    def given_up(self, key: uuid.UUID) -> None:
+        """Set the backup to ``error_deleting``, and write a message to its owner."""
+        with transaction.atomic():
+            backup = self.lock(key)
+            if backup is not None and backup.status == BackupStatus.DELETING:
+                reason = "The backup store did not answer."
+                move(backup, BackupStatus.ERROR_DELETING, fail_reason=reason)
+                messages.write(backup.project_id, "VOLUME_BACKUP", backup.id, messages.BACKUP_DELETE, reason)

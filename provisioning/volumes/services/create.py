@@ -30,7 +30,7 @@ from provisioning.volumes.services.checks import check_may_share, check_metadata
 from provisioning.volumes.services.reimage import Reimage
 from provisioning.volumes.services.sources import Source, source_of
 from provisioning.volumes.state_machine import state
-from provisioning.volumes.state_machine.deadlines import MINUTE, deadline_of
+from provisioning.volumes.state_machine.deadlines import MINUTE, by_status, deadline_of
 from provisioning.volumes.states import VolumeStatus
 from provisioning.volumes.tasks import VolumeTask, reason_of, task
 
@@ -145,12 +145,12 @@ class Create(VolumeTask[CreateVolumeRequest]):
     """Create the data of a volume: empty, or copied from its source."""
 
     body = CreateVolumeRequest
-    seconds = {VolumeStatus.CREATING: 10 * MINUTE, VolumeStatus.DOWNLOADING: 30 * MINUTE}
+    timeouts = by_status({VolumeStatus.CREATING: 10 * MINUTE, VolumeStatus.DOWNLOADING: 30 * MINUTE})
 
     def end(self, volume: Volume, event: AgentEvent, body: CreateVolumeRequest, host_id: uuid.UUID) -> None:
         """Handle the report, even if the task has timed out. After a retryable failure, another pool is tried."""
         late = volume.status == VolumeStatus.ERROR and volume.launched_at is None
-        if volume.status not in self.seconds and not late:
+        if volume.status not in self.timeouts and not late:
             return
         if event.kind != "failed":
             self.finished(volume, event, body, host_id)

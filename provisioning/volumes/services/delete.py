@@ -23,7 +23,7 @@ from provisioning.volumes.records.announcements import announce, announce_snapsh
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import SWAPPING, check_in_no_group, check_thawed, locked_volume
 from provisioning.volumes.state_machine import state
-from provisioning.volumes.state_machine.deadlines import MINUTE
+from provisioning.volumes.state_machine.deadlines import MINUTE, by_status
 from provisioning.volumes.states import SnapshotStatus, VolumeStatus
 from provisioning.volumes.tasks import VolumeTask, task
 
@@ -130,7 +130,7 @@ class Delete(VolumeTask[DeleteVolumeRequest]):
     """Delete the data of a volume."""
 
     body = DeleteVolumeRequest
-    seconds = {VolumeStatus.DELETING: 10 * MINUTE}
+    timeouts = by_status({VolumeStatus.DELETING: 10 * MINUTE})
     awaited_in = (VolumeStatus.DELETING, VolumeStatus.ERROR_DELETING)
 
     def finished(self, volume: Volume, event: AgentEvent, body: DeleteVolumeRequest, host_id: uuid.UUID) -> None:

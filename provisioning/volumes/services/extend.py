@@ -25,11 +25,9 @@ from provisioning.volumes.services import messages
 from provisioning.volumes.services.attachments import follow_refreshed
 from provisioning.volumes.services.checks import check_size, check_thawed, locked_volume, pool_of
 from provisioning.volumes.state_machine import state
-from provisioning.volumes.state_machine.deadlines import MINUTE
+from provisioning.volumes.state_machine.deadlines import MINUTE, by_status
 from provisioning.volumes.states import AttachStatus, VolumeStatus
 from provisioning.volumes.tasks import VolumeTask, task
-
-GROWABLE = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE, VolumeStatus.ERROR_EXTENDING)
 
 
 @when_broken_off
@@ -39,8 +37,7 @@ def extend_volume(context: RequestContext, volume_id: str | uuid.UUID, size_gb: 
     volume = locked_volume(context, volume_id)
     if volume.status == VolumeStatus.IN_USE:
         policy.enforce(context, "volume:extend_attached_volume")
-    if volume.status not in GROWABLE:
-        raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be available or in-use.")
+    Extend().check(volume)
     pool = pool_of(volume)
     check_thawed(volume)
     wanted = check_size(volume.project_id, size_gb)
@@ -52,7 +49,7 @@ def extend_volume(context: RequestContext, volume_id: str | uuid.UUID, size_gb: 
     grow(volume.project_id, volume.id, quota.of_volume(volume.volume_type, wanted))
     if not placement.claim(pool.id, wanted - volume.size_gb):
         raise InvalidInputError("The storage pool has no room for that size.", field="new_size")
-    state.move(volume, VolumeStatus.EXTENDING, "resize.start", changes={"wanted_gb": wanted})
+    state.move(volume, VolumeStatus.EXTENDING, Extend().start_of(), changes={"wanted_gb": wanted})
     send(volume, GrowVolumeRequest(volume=spec_of(volume, size_gb=wanted)))
     return volume
 
@@ -62,7 +59,9 @@ class Extend(VolumeTask[GrowVolumeRequest]):
     """Grow the data of a volume; guests that use the volume switch to an export of the new size."""
 
     body = GrowVolumeRequest
-    seconds = {VolumeStatus.EXTENDING: 5 * MINUTE}
+    legal_from = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE, VolumeStatus.ERROR_EXTENDING)
+    notification = "resize"
+    timeouts = by_status({VolumeStatus.EXTENDING: 5 * MINUTE})
 
     def finished(self, volume: Volume, event: AgentEvent, body: GrowVolumeRequest, host_id: uuid.UUID) -> None:
         """Record the new size, even if the task has timed out."""
@@ -76,9 +75,9 @@ class Extend(VolumeTask[GrowVolumeRequest]):
         changes = {"size_gb": size, "wanted_gb": None}
         if not attached.exists():
             if volume.status in (VolumeStatus.EXTENDING, VolumeStatus.ERROR_EXTENDING):
-                state.end_task(volume, "resize.end", changes=changes)
+                state.end_task(volume, self.end_of(), changes=changes)
             else:
-                state.update(volume, changes, "resize.end")
+                state.update(volume, changes, self.end_of())
             return
         state.update(volume, changes)
         for attachment in attached:

@@ -26,11 +26,10 @@ from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFou
 from provisioning.common.ids import NOBODY
 from provisioning.common.retry import when_broken_off
 from provisioning.hosts import commands
-from provisioning.hosts.models import HostCommand
 from provisioning.quotas.services.ledger import release as release_quota
 from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.host_link import connections
-from provisioning.volumes.host_link.host_commands import NO_HOST, host_of, hosts_of, open_commands, send, spec_of
+from provisioning.volumes.host_link.host_commands import NO_HOST, host_of, hosts_of, send, spec_of
 from provisioning.volumes.models import Attachment, Snapshot, StoragePool, Volume, VolumeType
 from provisioning.volumes.pools import placement
 from provisioning.volumes.records import keys, quota, uses
@@ -45,9 +44,9 @@ from provisioning.volumes.services.checks import (
 )
 from provisioning.volumes.services.delete import delete
 from provisioning.volumes.state_machine import state
-from provisioning.volumes.state_machine.deadlines import MINUTE, deadline_of
+from provisioning.volumes.state_machine.deadlines import MINUTE, by_status, deadline_of
 from provisioning.volumes.states import AttachStatus, VolumeStatus
-from provisioning.volumes.tasks import SILENT, Task, reason_of, task
+from provisioning.volumes.tasks import VolumeTask, reason_of, task
 
 SUCCESS, FAILED = "success", "error"
 UNDECIDED = (
@@ -81,8 +80,7 @@ def migrate_volume(context: RequestContext, volume_id: str | uuid.UUID, pool_id:
 
 def check_movable(volume: Volume) -> None:
     """Raise InvalidVolumeError for a volume whose data cannot be moved now."""
-    if volume.status not in (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE):
-        raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be available or in-use.")
+    Move().check(volume)
     pool_of(volume)
     check_thawed(volume)
     check_in_no_group(volume)
@@ -153,26 +151,30 @@ def exported(volume: Volume, event: AgentEvent, body: ConnectVolumeRequest) -> b
 
 
 @task
-class Move(Task[FetchVolumeRequest]):
-    """Copy the data of a volume to a hidden volume in another pool."""
+class Move(VolumeTask[FetchVolumeRequest]):
+    """Copy the data of a volume to a hidden volume in another pool. Reports are about the hidden volume."""
 
     body = FetchVolumeRequest
-    seconds = {VolumeStatus.MAINTENANCE: 60 * MINUTE, VolumeStatus.RETYPING: 60 * MINUTE}
+    legal_from = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE)
+    timeouts = by_status({VolumeStatus.MAINTENANCE: 60 * MINUTE, VolumeStatus.RETYPING: 60 * MINUTE})
 
-    def end(self, volume: Volume, event: AgentEvent, body: FetchVolumeRequest, host_id: uuid.UUID) -> None:
-        """Handle the report. ``volume`` is the hidden volume."""
-        hidden, moved = volume, _volume_of(volume)
+    def end(self, subject: Volume, event: AgentEvent, body: FetchVolumeRequest, host_id: uuid.UUID) -> None:
+        moved = _volume_of(subject)
         if moved is None:
             return
         if event.kind == "failed":
-            abort(moved, reason_of(event))
-            return
-        Volume.objects.filter(id=hidden.id).update(daemon_host_id=None)
-        state.reread(hidden)
-        exchange(moved, hidden)
+            self.failed(moved, reason_of(event))
+        else:
+            self.finished(subject, event, body, host_id)
 
-    def overdue(self, volume: Volume) -> None:
-        abort(volume, SILENT)
+    def finished(self, subject: Volume, event: AgentEvent, body: FetchVolumeRequest, host_id: uuid.UUID) -> None:
+        Volume.objects.filter(id=subject.id).update(daemon_host_id=None)
+        state.reread(subject)
+        if (moved := _volume_of(subject)) is not None:
+            exchange(moved, subject)
+
+    def failed(self, subject: Volume, reason: str) -> None:
+        abort(subject, reason)
 
 
 def created(hidden: Volume, reason: str) -> None:
@@ -252,18 +254,6 @@ def is_swapping(volume: Volume) -> bool:
     return any(uses.user().is_swapping(each) for each in coming)
 
 
-def work_elsewhere(volume: Volume) -> list[HostCommand]:
-    """Return the unfinished commands about the volume's hidden volume and about its guests' disks.
-
-    A task of the volume waits for these commands as well as for the volume's own.
-    """
-    hidden = list(Volume.objects.filter(migration_of=volume.id).values_list("id", flat=True))
-    given = [command for key in hidden for command in open_commands(key)]
-    for attachment in Attachment.objects.filter(volume_id__in=[volume.id, *hidden]):
-        given += uses.user().working(attachment)
-    return given
-
-
 def guest_goes_on(attachment_id: uuid.UUID, until: datetime) -> None:
     """Extend the deadline of an attachment's volume, because a host works on its guest's disk.
 
@@ -337,7 +327,7 @@ def _settle_quota(volume: Volume, old: VolumeType | None, new: VolumeType | None
         release_quota(volume.id, only=list(quota.of_type(old, volume.size_gb)))
 
 
-MOVING = tuple(Move.seconds)
+MOVING = tuple(Move.timeouts)
 
 
 def abort(volume: Volume, reason: str) -> None:

@@ -24,7 +24,7 @@ from provisioning.volumes.services.checks import (
     locked_volume,
     pool_of,
 )
-from provisioning.volumes.services.migrate import begin, check_movable
+from provisioning.volumes.services.migrate import Move, begin, check_movable
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.states import VolumeStatus
 
@@ -47,8 +47,7 @@ def retype(
     wanted = type_for(context, new_type)
     if wanted.id == volume.volume_type_id:
         raise InvalidInputError(f"Volume {volume.id} already has this type.", field="new_type")
-    if volume.status not in (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE):
-        raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be available or in-use.")
+    Move().check(volume)
     pool_of(volume)
     check_not_moving(volume)
     check_in_no_group(volume)

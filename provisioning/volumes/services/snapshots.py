@@ -4,9 +4,7 @@ creating → available → deleting → deleted; error and error_deleting with a
 """
 
 import uuid
-from abc import abstractmethod
 from collections.abc import Mapping
-from typing import ClassVar, Generic, TypeVar
 
 from django.db import transaction
 from django.db.models import ProtectedError
@@ -16,7 +14,6 @@ from compute_agent.contract.messages import AgentEvent, decode_command_body
 from compute_agent.contract.volume import DeleteSnapshotRequest, SnapshotVolumeRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError
-from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.retry import when_broken_off
 from provisioning.quotas.services.ledger import hold
 from provisioning.volumes.errors import InvalidSnapshotError, InvalidVolumeError, SnapshotNotFoundError
@@ -27,15 +24,13 @@ from provisioning.volumes.records.announcements import announce_snapshot
 from provisioning.volumes.selectors import snapshot_for
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import check_metadata, check_texts, check_thawed, locked_volume, pool_of
-from provisioning.volumes.services.delete import end_snapshot
+from provisioning.volumes.services.create import Create
+from provisioning.volumes.services.delete import Delete, end_snapshot
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import deadline_of
 from provisioning.volumes.states import SnapshotStatus, VolumeStatus
-from provisioning.volumes.tasks import Task, reason_of, task
+from provisioning.volumes.tasks import SnapshotTask, task
 
-S = TypeVar("S", SnapshotVolumeRequest, DeleteSnapshotRequest)
-
-DELETABLE = (SnapshotStatus.AVAILABLE, SnapshotStatus.ERROR, SnapshotStatus.ERROR_DELETING)
 RESETTABLE = frozenset(
     {SnapshotStatus.AVAILABLE, SnapshotStatus.CREATING, SnapshotStatus.DELETING, SnapshotStatus.ERROR}
     | {SnapshotStatus.ERROR_DELETING}
@@ -68,7 +63,7 @@ def create_snapshot(
     check_metadata(metadata or {})
     volume = locked_volume(context, volume_id)
     check_thawed(volume)
-    allowed = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE) if force else (VolumeStatus.AVAILABLE,)
+    allowed = TakeSnapshot.legal_from if force else (VolumeStatus.AVAILABLE,)
     if volume.status not in allowed:
         said = " or ".join(allowed)
         raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be {said} for a snapshot.")
@@ -89,7 +84,7 @@ def create_snapshot(
         group_snapshot=group_snapshot,
         deadline=deadline_of(VolumeStatus.CREATING),
     )
-    announce_snapshot(snapshot, "create.start")
+    announce_snapshot(snapshot, TakeSnapshot().start_of())
     body = SnapshotVolumeRequest(volume=spec_of(volume), snapshot_id=str(key))
     send(volume, body, status=VolumeStatus.CREATING, beside=True)
     return snapshot
@@ -107,12 +102,12 @@ def delete_snapshot(context: RequestContext, snapshot_id: str | uuid.UUID, *, fo
 
 def delete(snapshot: Snapshot, volume: Volume, *, force: bool = False) -> None:
     """Delete a snapshot of a locked volume, in the caller's transaction.  Raises InvalidSnapshotError."""
-    if snapshot.status not in DELETABLE and not force:
+    if snapshot.status not in DeleteSnapshot.legal_from and not force:
         raise InvalidSnapshotError(f"Snapshot {snapshot.id} is {snapshot.status}; it cannot be deleted now.")
     check_thawed(volume)
     if volume.status == VolumeStatus.REVERTING:
         raise InvalidSnapshotError(f"Volume {volume.id} is being reverted.")
-    _move(snapshot, SnapshotStatus.DELETING, "delete.start", deadline=deadline_of(VolumeStatus.DELETING))
+    _move(snapshot, SnapshotStatus.DELETING, DeleteSnapshot().start_of(), deadline=deadline_of(VolumeStatus.DELETING))
     body = DeleteSnapshotRequest(volume=spec_of(volume), snapshot_id=str(snapshot.id))
     send(volume, body, status=VolumeStatus.DELETING, beside=True)
 
@@ -227,57 +222,40 @@ def _settle_group_snapshot(group_snapshot_id: uuid.UUID) -> None:
     rows.update(status=SnapshotStatus.ERROR if failed else SnapshotStatus.AVAILABLE, updated_at=timezone.now())
 
 
-class _SnapshotTask(Task[S], Generic[S]):
-    """A task of one snapshot. Its status and deadline are stored in the snapshot, not in the volume."""
-
-    statuses: ClassVar[tuple[SnapshotStatus, ...]]
-    """Statuses of the snapshot in which a report is handled, including late reports."""
-
-    def end(self, volume: Volume, event: AgentEvent, body: S, host_id: uuid.UUID) -> None:
-        key = read_id(body.snapshot_id) or NOBODY  # the doctor deletes snapshots without a record, too
-        snapshot = Snapshot.objects.filter(id=key, volume_id=volume.id).first()
-        if snapshot is None or snapshot.status not in self.statuses:
-            return
-        if event.kind == "failed":
-            fail(snapshot, reason_of(event))
-        else:
-            self.ended(snapshot)
-
-    @abstractmethod
-    def ended(self, snapshot: Snapshot) -> None:
-        """Record the result."""
-
-
 @task
-class TakeSnapshot(_SnapshotTask[SnapshotVolumeRequest]):
+class TakeSnapshot(SnapshotTask[SnapshotVolumeRequest]):
     """Create a snapshot of the volume's current data."""
 
     body = SnapshotVolumeRequest
-    statuses = (SnapshotStatus.CREATING, SnapshotStatus.ERROR)
+    legal_from = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE)
+    notification = "create"
+    timeouts = {SnapshotStatus.CREATING: Create.timeouts[VolumeStatus.CREATING]}
+    awaited_in = (SnapshotStatus.CREATING, SnapshotStatus.ERROR)
 
-    def ended(self, snapshot: Snapshot) -> None:
-        _move(snapshot, SnapshotStatus.AVAILABLE, "create.end", progress=100)
+    def finished(self, snapshot: Snapshot, event: AgentEvent, body: SnapshotVolumeRequest, host_id: uuid.UUID) -> None:
+        _move(snapshot, SnapshotStatus.AVAILABLE, self.end_of(), progress=100)
+
+    def failed(self, snapshot: Snapshot, reason: str) -> None:
+        messages.of_snapshot(snapshot, messages.SNAPSHOT_CREATE, reason)
+        _move(snapshot, SnapshotStatus.ERROR)
 
 
 @task
-class DeleteSnapshot(_SnapshotTask[DeleteSnapshotRequest]):
+class DeleteSnapshot(SnapshotTask[DeleteSnapshotRequest]):
     """Delete the data of a snapshot."""
 
     body = DeleteSnapshotRequest
-    statuses = (SnapshotStatus.DELETING, SnapshotStatus.ERROR_DELETING)
+    legal_from = (SnapshotStatus.AVAILABLE, SnapshotStatus.ERROR, SnapshotStatus.ERROR_DELETING)
+    notification = "delete"
+    timeouts = {SnapshotStatus.DELETING: Delete.timeouts[VolumeStatus.DELETING]}
+    awaited_in = (SnapshotStatus.DELETING, SnapshotStatus.ERROR_DELETING)
 
-    def ended(self, snapshot: Snapshot) -> None:
+    def finished(self, snapshot: Snapshot, event: AgentEvent, body: DeleteSnapshotRequest, host_id: uuid.UUID) -> None:
         try:
             end_snapshot(snapshot)
         except ProtectedError:
-            fail(snapshot, "Something still refers to it.")
+            self.failed(snapshot, "Something still refers to it.")
 
-
-def fail(snapshot: Snapshot, reason: str) -> None:
-    """Set a snapshot to ``error`` or ``error_deleting`` after its creation or deletion failed, and write a message."""
-    if snapshot.status in (SnapshotStatus.DELETING, SnapshotStatus.ERROR_DELETING):
+    def failed(self, snapshot: Snapshot, reason: str) -> None:
         messages.of_snapshot(snapshot, messages.SNAPSHOT_DELETE, reason)
         _move(snapshot, SnapshotStatus.ERROR_DELETING)
-    else:
-        messages.of_snapshot(snapshot, messages.SNAPSHOT_CREATE, reason)
-        _move(snapshot, SnapshotStatus.ERROR)

@@ -6,32 +6,31 @@ available or (with force) in-use → uploading → the previous status.
 
 import contextlib
 import uuid
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
-from typing import Any
 
 from django.db import transaction
 
 from compute_agent.contract.messages import AgentEvent
-from compute_agent.contract.volume import UploadVolumeRequest
+from compute_agent.contract.volume import VOLUME_COPY, UploadVolumeRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
-from provisioning.common.ids import NOBODY
+from provisioning.common.ids import read_id
 from provisioning.common.retry import when_broken_off
+from provisioning.hosts import commands
+from provisioning.hosts.models import HostCommand
 from provisioning.images import services as images
 from provisioning.images.models import Image
 from provisioning.images.properties import FOUND
 from provisioning.volumes.errors import InvalidVolumeError
-from provisioning.volumes.host_link import copies
 from provisioning.volumes.host_link.host_commands import send_copy, spec_of
 from provisioning.volumes.models import Volume
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import check_texts, locked_volume, pool_of
 from provisioning.volumes.state_machine import state
-from provisioning.volumes.state_machine.deadlines import MINUTE
+from provisioning.volumes.state_machine.deadlines import MINUTE, by_status
 from provisioning.volumes.states import VolumeStatus
-from provisioning.volumes.tasks import VolumeTask, task
+from provisioning.volumes.tasks import CopyTask, VolumeTask, task
 
 FORMATS = ("qcow2", "raw")
 UPLOADED_TO = "uploading_to"
@@ -65,7 +64,7 @@ def upload_to_image(
         msg = f"A volume can be uploaded as {' or '.join(FORMATS)}, not as {disk_format[:40]}."
         raise InvalidInputError(msg, field="disk_format")
     volume = locked_volume(context, volume_id)
-    allowed = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE) if force else (VolumeStatus.AVAILABLE,)
+    allowed = UploadToImage.legal_from if force else (VolumeStatus.AVAILABLE,)
     if volume.status not in allowed:
         raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be {' or '.join(allowed)}.")
     pool_of(volume)
@@ -87,33 +86,6 @@ def upload_to_image(
     return volume, image
 
 
-@dataclass
-class Upload(copies.Copy):
-    """The copy of a volume to an image, while the volume is ``uploading``."""
-
-    volume: Volume
-
-    def take_life(self, until: datetime) -> None:
-        Volume.objects.filter(id=self.volume.id).update(deadline=until)
-
-    def take_progress(self, done: int, total: int) -> None:
-        if state.reread(self.volume):
-            state.update(self.volume, {"progress_bytes": done, "progress_total": total})
-
-    def take_end(self, event: AgentEvent, body: Any) -> None:
-        if not state.reread(self.volume) or self.volume.admin_metadata.get(UPLOADED_TO) != body.image_id:
-            return
-        UploadToImage().end(self.volume, event, body, NOBODY)
-
-
-def load(ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, copies.Copy]:
-    busy = Volume.objects.filter(status=VolumeStatus.UPLOADING).values_list("id", "admin_metadata")
-    named = {str(key): volume_id for volume_id, said in busy for key in [said.get(UPLOADED_TO)] if key}
-    wanted = {key: named[str(key)] for key in ids if str(key) in named}
-    rows = state.lock(list(wanted.values()))
-    return {key: Upload(rows[volume_id]) for key, volume_id in wanted.items() if volume_id in rows}
-
-
 def _end(volume: Volume) -> None:
     said = {name: value for name, value in volume.admin_metadata.items() if name != UPLOADED_TO}
     if volume.status == VolumeStatus.UPLOADING:
@@ -123,11 +95,35 @@ def _end(volume: Volume) -> None:
 
 
 @task
-class UploadToImage(VolumeTask[UploadVolumeRequest]):
-    """Copy the data of a volume to an image, independently of other commands about the volume."""
+class UploadToImage(CopyTask[Volume, UploadVolumeRequest], VolumeTask[UploadVolumeRequest]):
+    """Copy the data of a volume to an image."""
 
     body = UploadVolumeRequest
-    seconds = {VolumeStatus.UPLOADING: 30 * MINUTE}
+    legal_from = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE)
+    timeouts = by_status({VolumeStatus.UPLOADING: 30 * MINUTE})
+
+    def load(self, ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, Volume]:
+        busy = Volume.objects.filter(status=VolumeStatus.UPLOADING).values_list("id", "admin_metadata")
+        named = {str(key): volume_id for volume_id, said in busy for key in [said.get(UPLOADED_TO)] if key}
+        wanted = {key: named[str(key)] for key in ids if str(key) in named}
+        rows = state.lock(list(wanted.values()))
+        return {key: rows[volume_id] for key, volume_id in wanted.items() if volume_id in rows}
+
+    def awaited(self, volume: Volume) -> Iterator[HostCommand]:
+        yield from super().awaited(volume)
+        if image_id := read_id(volume.admin_metadata.get(UPLOADED_TO)):
+            yield from commands.unfinished(VOLUME_COPY, image_id)
+
+    def heartbeat(self, volume: Volume, until: datetime) -> None:
+        Volume.objects.filter(id=volume.id).update(deadline=until)
+
+    def progress(self, volume: Volume, done: int, total: int) -> None:
+        if state.reread(volume):
+            state.update(volume, {"progress_bytes": done, "progress_total": total})
+
+    def end(self, volume: Volume, event: AgentEvent, body: UploadVolumeRequest, host_id: uuid.UUID) -> None:
+        if state.reread(volume) and volume.admin_metadata.get(UPLOADED_TO) == body.image_id:
+            super().end(volume, event, body, host_id)
 
     def finished(self, volume: Volume, event: AgentEvent, body: UploadVolumeRequest, host_id: uuid.UUID) -> None:
         _end(volume)

@@ -1,120 +1,36 @@
 """Periodic jobs for volumes: overdue tasks, hosts that are forced down, and expired messages."""
 
 import contextlib
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from django.db import transaction
-from django.db.models import F
 from django.utils import timezone
 
-from compute_agent.contract.volume import VOLUME, VOLUME_COPY
+from compute_agent.contract.volume import VOLUME
 from provisioning.common.errors import UnavailableError
 from provisioning.common.retry import when_broken_off
 from provisioning.hosts import commands, restored
-from provisioning.hosts.models import Host, HostCommand
-from provisioning.jobs.absence import absence
+from provisioning.hosts.models import Host
+from provisioning.jobs import reaping
 from provisioning.jobs.registry import periodic
-from provisioning.volumes.models import Attachment, Message, PoolHost, Snapshot, Volume
-from provisioning.volumes.records import uses
-from provisioning.volumes.services import attachments, changes, daemons, messages, migrate, snapshots
+from provisioning.volumes.models import Attachment, Backup, Message, PoolHost, Snapshot, Volume
+from provisioning.volumes.services import attachments, changes, daemons, messages
 from provisioning.volumes.services.delete import delete
-from provisioning.volumes.services.upload import UPLOADED_TO
 from provisioning.volumes.state_machine import state
-from provisioning.volumes.state_machine.deadlines import connecting
 from provisioning.volumes.states import AttachStatus, VolumeStatus
-from provisioning.volumes.tasks import SILENT, task_in
 
 COPIES_KEPT = timedelta(days=1)
 """Minimum time for which ``Volume.copied`` is kept after a restore of the database."""
 AWAY = "The host that has its data is down. The data can be reached again when the host is back."
 
 
+MODELS = (Volume, Snapshot, Attachment, Backup)
+
+
 @periodic("volumes.reap", every=5.0)
-def reap() -> None:
-    """Give up tasks whose deadline has passed; a late report can still correct the result."""
-    _make_up_for_absence()
-    now = timezone.now()
-    for (key,) in list(Volume.objects.filter(deadline__lt=now).order_by("id").values_list("id")[:100]):
-        _give_up(key, now)
-    for (key,) in list(Snapshot.objects.filter(deadline__lt=now).order_by("id").values_list("volume_id")[:100]):
-        _give_up_snapshots(key, now)
-    late = now - connecting()
-    silent = Attachment.objects.filter(status=AttachStatus.ATTACHING, connection={}, updated_at__lt=late)
-    for (key,) in list(silent.values_list("volume_id")[:100]):
-        _give_up_connecting(key, late)
-    unused = Attachment.objects.filter(status=AttachStatus.ATTACHING, updated_at__lt=late).exclude(connection={})
-    for (key,) in list(unused.filter(instance_id__isnull=False).values_list("volume_id")[:100]):
-        _say_again(key, late)
-
-
-@when_broken_off
-def _make_up_for_absence() -> None:
-    """Extend the deadlines of volumes by the time in which this job did not run."""
-    gap = absence("volumes.reap")
-    if gap is None:
-        return
-    waiting = Volume.objects.filter(deadline__isnull=False)
-    with transaction.atomic():
-        state.lock(waiting.values_list("id", flat=True))
-        waiting.update(deadline=F("deadline") + gap)
-        Snapshot.objects.filter(deadline__isnull=False).update(deadline=F("deadline") + gap)
-        Attachment.objects.filter(status=AttachStatus.ATTACHING).update(updated_at=F("updated_at") + gap)
-
-
-@when_broken_off
-@transaction.atomic
-def _give_up(volume_id: object, now: datetime) -> None:
-    volume = next(iter(state.lock([volume_id]).values()), None)  # type: ignore[list-item]
-    if volume is None or volume.deadline is None or volume.deadline >= now:
-        return
-    open_now = list(commands.unfinished(VOLUME, volume.id).filter(beside=False, generation=volume.generation))
-    if volume.status == VolumeStatus.UPLOADING:
-        ids = [volume.admin_metadata.get(UPLOADED_TO)]
-        open_now += HostCommand.objects.filter(subject_kind=VOLUME_COPY, subject_id__in=ids, finished_at=None)
-    until = commands.awaited_until([*open_now, *migrate.work_elsewhere(volume)])
-    task = task_in(volume.status)
-    if until is not None or task is None:
-        Volume.objects.filter(id=volume.id).update(deadline=until)
-        return
-    task.overdue(volume)
-
-
-@when_broken_off
-@transaction.atomic
-def _give_up_snapshots(volume_id: object, now: datetime) -> None:
-    for volume in state.lock([volume_id]).values():  # type: ignore[list-item]
-        kinds = ("snapshot_volume_request", "delete_snapshot_request")
-        until = commands.awaited_until(commands.unfinished(VOLUME, volume.id).filter(kind__in=kinds))
-        for snapshot in Snapshot.objects.filter(volume_id=volume.id, deadline__lt=now):
-            if until is not None:
-                Snapshot.objects.filter(id=snapshot.id).update(deadline=until)
-            else:
-                snapshots.fail(snapshot, SILENT)
-
-
-@when_broken_off
-@transaction.atomic
-def _give_up_connecting(volume_id: object, late: datetime) -> None:
-    for volume in state.lock([volume_id]).values():  # type: ignore[list-item]
-        if commands.awaited_until(commands.unfinished(VOLUME, volume.id).filter(kind=attachments.KIND)) is not None:
-            continue
-        waiting = Attachment.objects.filter(volume_id=volume.id, status=AttachStatus.ATTACHING, connection={})
-        for attachment in waiting.filter(updated_at__lt=late).select_related("volume", "host"):
-            attachments.refuse(attachment, volume, SILENT)
-
-
-@when_broken_off
-@transaction.atomic
-def _say_again(volume_id: object, late: datetime) -> None:
-    """Call ``VolumeUser.connected`` again for attachments that are still not complete.
-
-    The first call may have had no effect.
-    """
-    for volume in state.lock([volume_id]).values():  # type: ignore[list-item]
-        waiting = Attachment.objects.filter(volume_id=volume.id, status=AttachStatus.ATTACHING, updated_at__lt=late)
-        for attachment in waiting.exclude(connection={}).select_related("volume", "host"):
-            Attachment.objects.filter(id=attachment.id).update(updated_at=timezone.now())
-            uses.user().connected(attachment, again=True)
+def reap() -> int:
+    """Give up overdue tasks of volumes, snapshots, attachments and backups; return their number."""
+    return reaping.reap("volumes.reap", MODELS)
 
 
 @periodic("volumes.delete_moved_data", every=300.0)

@@ -1,0 +1,163 @@
+"""Tasks: work that takes time and that a record waits for. Base classes, timeouts and registry.
+
+Each kind of task is one class in one module, registered by the decorator of its package. ``jobs.reaping`` gives up
+overdue tasks.
+"""
+
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, ClassVar, Generic, TypeVar
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.db import transaction
+from django.db.models import Model, Q
+
+from provisioning.common.retry import when_broken_off
+
+S = TypeVar("S")
+"""The record that waits."""
+R = TypeVar("R", bound=Model)
+
+
+class Task(ABC, Generic[S]):
+    """A kind of work in the background: an action of a server, or a task of another record."""
+
+    notification: ClassVar[str] = ""
+    """OpenStack's name of the task's notifications, without the record and the phase; empty: none are sent."""
+
+    @abstractmethod
+    def overdue(self, subject: S) -> None:
+        """End, restart or undo the task of a locked record after its timeout."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timeout:
+    """The seconds without progress after which a task is overdue."""
+
+    setting: str
+    """Name of the setting, without ``NOVELLA_``: seconds, or a mapping of names to seconds."""
+    name: str = ""
+    """Key in a setting that is a mapping."""
+    default: int = 0
+    """For a key that the setting lacks."""
+
+    @property
+    def seconds(self) -> int:
+        value = getattr(settings, self.setting)
+        return int(value.get(self.name) or self.default) if self.name else int(value)
+
+
+class RecordTask(Task[R], Generic[R]):
+    """A task of a record with a status: while the task runs, the record has one of the statuses of the task."""
+
+    model: ClassVar[type[Model]]
+    timeouts: ClassVar[Mapping[str, Timeout]] = {}
+    """Status during the task → its timeout. Empty for a task that another one with the same status gives up, and for a
+    job that the queue gives up.
+    """
+    clock: ClassVar[str] = "deadline"
+    """The column that shows when the task is overdue: ``deadline``, or ``updated_at`` plus the timeout. All tasks of a
+    model have the same.
+    """
+    legal_from: ClassVar[tuple[str, ...]] = ()
+    """Statuses in which the task may start; empty: the service has rules of its own."""
+
+    def start_of(self) -> str:
+        """Return the name of the notification of the start."""
+        return f"{self.notification}.start"
+
+    def end_of(self) -> str:
+        """Return the name of the notification of the end."""
+        return f"{self.notification}.end"
+
+    def lock(self, key: uuid.UUID) -> R | None:
+        """Lock the record until the transaction ends, in the locking order of its service; None if it was deleted."""
+        row: R | None = self.model._default_manager.select_for_update().filter(pk=key).first()  # type: ignore[assignment]
+        return row
+
+    def waits_until(self, subject: R) -> datetime | None:
+        """Return when to check an overdue task again, because the work is still in progress; None: it is not."""
+        return None
+
+    @when_broken_off
+    @transaction.atomic
+    def give_up(self, key: uuid.UUID, now: datetime) -> bool:
+        """Lock the record, and give up its task if it is still overdue. Returns whether it was given up."""
+        subject = self.lock(key)
+        rows = self.model._default_manager.filter(pk=key)
+        if subject is None or not rows.filter(TASKS.late(self.model, now)).exists():
+            return False
+        until = self.waits_until(subject)
+        if until is None:
+            self.overdue(subject)
+        elif self.clock == "deadline":
+            rows.update(deadline=until)
+        return until is None
+
+
+class Registry:
+    """All tasks of records: by model and status, and their timeouts by setting and name."""
+
+    def __init__(self) -> None:
+        self.tasks: list[RecordTask[Any]] = []
+        self._by_status: dict[tuple[type[Model], str], RecordTask[Any]] = {}
+        self._timeouts: dict[str, dict[str, Timeout]] = {}
+
+    def add(self, task: RecordTask[Any]) -> None:
+        """Register a task.  Raises ValueError for a second task that has a timeout in the same status, and for a second
+        default of a timeout.
+        """
+        for status, timeout in task.timeouts.items():
+            if (task.model, str(status)) in self._by_status:
+                raise ValueError(f"There are two tasks for a {task.model.__name__} that is {status}.")
+            self._by_status[task.model, str(status)] = task
+            if self._timeouts.setdefault(timeout.setting, {}).setdefault(timeout.name, timeout) != timeout:
+                raise ValueError(f"There are two defaults for {timeout.name} in NOVELLA_{timeout.setting}.")
+        self.tasks.append(task)
+
+    def of(self, model: type[Model], status: str) -> RecordTask[Any] | None:
+        """Return the task that a record with this status has; None: no task."""
+        return self._by_status.get((model, str(status)))
+
+    def timeouts(self, setting: str) -> Mapping[str, Timeout]:
+        """Return name → timeout of all statuses whose timeouts are in this setting."""
+        return self._timeouts.get(setting, {})
+
+    def check(self) -> None:
+        """Raise ImproperlyConfigured at the start if a setting has a timeout for a name that no task has."""
+        for setting, known in self._timeouts.items():
+            given = getattr(settings, setting)
+            if isinstance(given, Mapping) and (unknown := sorted(set(given) - known.keys())):
+                raise ImproperlyConfigured(
+                    f"NOVELLA_{setting} names {', '.join(unknown)}, which has no deadline; these have:"
+                    f" {', '.join(sorted(known))}."
+                )
+
+    def models(self, clock: str = "deadline") -> list[type[Model]]:
+        """Return the models whose tasks have timeouts by this clock."""
+        return list(dict.fromkeys(model for (model, _), task in self._by_status.items() if task.clock == clock))
+
+    def clock(self, model: type[Model]) -> str:
+        """Return the column that shows when a task of this model is overdue."""
+        return next(task.clock for (known, _), task in self._by_status.items() if known is model)
+
+    def late(self, model: type[Model], now: datetime) -> Q:
+        """Return the condition of the records of a model whose task is overdue."""
+        if self.clock(model) == "deadline":
+            return Q(status__in=self.statuses(model), deadline__lt=now)
+        found = Q(pk__in=[])
+        for (known, status), task in self._by_status.items():
+            if known is model:
+                found |= Q(status=status, updated_at__lt=now - timedelta(seconds=task.timeouts[status].seconds))
+        return found
+
+    def statuses(self, model: type[Model]) -> list[str]:
+        """Return the statuses in which records of a model have a task with a timeout."""
+        return [status for known, status in self._by_status if known is model]
+
+
+TASKS = Registry()

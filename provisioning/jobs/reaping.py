@@ -1,0 +1,42 @@
+"""Gives up the overdue tasks of records, for periodic jobs."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+from django.db import transaction
+from django.db.models import F, Model
+from django.utils import timezone
+
+from provisioning.common.retry import when_broken_off
+from provisioning.common.tasks import TASKS
+from provisioning.jobs.absence import absence
+
+MOST = 100
+"""Maximum number of records of a model that one run handles. Without a deadline that moves, all are examined again."""
+
+
+def reap(job: str, models: Iterable[type[Model]]) -> int:
+    """Give up the overdue tasks of these models; return their number. A late report can still correct the result.
+
+    ``job``: the periodic job that calls this function. The time in which it did not run is added to all deadlines.
+    """
+    gap, ended = absence(job), 0
+    for model in models:
+        if gap is not None:
+            _postpone(model, gap)
+        now = timezone.now()
+        rows = model._default_manager.filter(TASKS.late(model, now)).order_by("pk").values_list("pk", "status")
+        for key, status in list(rows[:MOST] if TASKS.clock(model) == "deadline" else rows):
+            found = TASKS.of(model, status)
+            ended += found is not None and found.give_up(key, now)
+    return ended
+
+
+@when_broken_off
+@transaction.atomic
+def _postpone(model: type[Model], gap: timedelta) -> None:
+    """Extend the deadlines of the tasks of a model. Locks the records in the order of their ids."""
+    waiting = model._default_manager.filter(status__in=TASKS.statuses(model))
+    keys = list(waiting.select_for_update().order_by("pk").values_list("pk", flat=True))
+    clock = TASKS.clock(model)
+    model._default_manager.filter(pk__in=keys).update(**{clock: F(clock) + gap})
