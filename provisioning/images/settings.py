@@ -1,7 +1,7 @@
 """Images."""
 
 from compute_agent.disk_formats.formats import FORMATS
-from provisioning.common.environment import chosen, folder, integer, names, networks, ports, text
+from provisioning.common.environment import chosen, folder, integer, names, networks, ports, seconds_by_name, text
 from provisioning.common.settings import PORTAL_DIR
 
 IMAGE_DIR = folder("NOVELLA_IMAGE_DIR", PORTAL_DIR / "images", shown="`images/` in the portal's folder")
@@ -50,6 +50,10 @@ IMPORT_TIMEOUT = integer("NOVELLA_IMPORT_TIMEOUT", 7200, 1, 604_800)
 """Seconds that one download may take, plus one second for each MiB received."""
 IMPORTS_AT_ONCE = integer("NOVELLA_IMPORTS_AT_ONCE", 2, 1, 64)
 """Concurrent imports of images of one project; the others wait."""
+IMAGE_TIMEOUTS = seconds_by_name("NOVELLA_IMAGE_TIMEOUTS", 1, 2_592_000)
+"""Seconds without progress of a task of an image, which override the defaults, as ``saving=120,importing=1800``
+([all of them](operator-guide.md#deadlines)).
+"""
 STAGING_TIMEOUT = integer("NOVELLA_STAGING_TIMEOUT", 86_400, 60, 2_592_000)
 """Seconds that staged data waits for its import, and an interrupted upload of the dashboard for its next part."""
 TASK_RETENTION = integer("NOVELLA_IMAGE_TASK_RETENTION", 172_800, 60, 31_536_000)

@@ -15,8 +15,8 @@ from provisioning.compute.upkeep import reaper
 from provisioning.hosts import restored
 from provisioning.hosts.models import HostCommand
 from provisioning.images import store
+from provisioning.images.jobs import clean_up
 from provisioning.images.models import Image
-from provisioning.images.services import recover_interrupted_uploads
 from tests.support.clouds import Cloud, context, state_of
 from tests.support.copies import Copy
 from tests.support.landing import diagonal
@@ -46,7 +46,7 @@ def a_moment_later() -> None:
     for _ in range(2):
         reaper.reap()
         Image.objects.update(updated_at=past)
-        recover_interrupted_uploads()
+        clean_up()
 
 
 @pytest.mark.doctor_finds("guests")

@@ -20,6 +20,7 @@ from provisioning.common.errors import ConflictError
 from provisioning.images import services
 from provisioning.images.models import Image
 from provisioning.images.services import recovery
+from provisioning.jobs import reaping
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
@@ -192,10 +193,10 @@ def test_data_that_gets_no_further_part_is_removed(
     send(at_alice, path, bytes(100))
     long_ago = timezone.now() - timedelta(seconds=settings.STAGING_TIMEOUT - 60)
     Image.objects.update(updated_at=long_ago)
-    assert (recovery.clear_staging(), recovery.sweep()) == (0, 0)
+    assert (reaping.reap("images.clean_up", [Image]), recovery.sweep()) == (0, 0)
     Image.objects.update(updated_at=long_ago - timedelta(seconds=120))
     with django_capture_on_commit_callbacks(execute=True):
-        assert recovery.clear_staging() == 1
+        assert reaping.reap("images.clean_up", [Image]) == 1
     assert (Image.objects.get().status, Image.objects.get().size) == ("queued", None)
     assert list(tmp_path.iterdir()) == []
 

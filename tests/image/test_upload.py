@@ -19,6 +19,7 @@ from provisioning.images import selectors, services
 from provisioning.images import store as image_store
 from provisioning.images.errors import ImageContentError, InterruptedUploadError
 from provisioning.images.models import Image
+from provisioning.jobs import reaping
 from tests.image import pictures
 from tests.image.conftest import MakeImage, files
 from tests.support.cast import Person
@@ -247,9 +248,9 @@ def test_an_upload_that_died_with_its_process_is_found(make: MakeImage, store: P
     (store / f"{image.id}.part").write_bytes(b"half")
     Image.objects.update(status="saving", updated_at=old)
     with image_store.new_file(image.id):
-        assert services.recover_interrupted_uploads() == 0
+        assert reaping.reap("images.clean_up", [Image]) == 0
     (store / f"{image.id}.part").write_bytes(b"half")
-    assert services.recover_interrupted_uploads() == 1
+    assert reaping.reap("images.clean_up", [Image]) == 1
     image.refresh_from_db()
     assert image.status == "queued"
     assert files(store) == []
@@ -261,7 +262,7 @@ def test_an_upload_whose_record_alone_is_behind_is_completed(make: MakeImage, st
     whole = Image.objects.values("status", "size", "virtual_size", "checksum", "os_hash_value").get()
     old = timezone.now() - timedelta(minutes=5)
     Image.objects.update(status="saving", size=None, virtual_size=None, checksum="", os_hash_value="", updated_at=old)
-    assert services.recover_interrupted_uploads() == 0
+    assert reaping.reap("images.clean_up", [Image]) == 1
     assert Image.objects.values("status", "size", "virtual_size", "checksum", "os_hash_value").get() == whole
     assert files(store) == [str(image.id)]
 
@@ -269,7 +270,7 @@ def test_an_upload_whose_record_alone_is_behind_is_completed(make: MakeImage, st
 def test_a_young_upload_is_left_alone(make: MakeImage) -> None:
     make()
     Image.objects.update(status="saving")
-    assert services.recover_interrupted_uploads() == 0
+    assert reaping.reap("images.clean_up", [Image]) == 0
 
 
 @pytest.mark.django_db(transaction=True)

@@ -14,16 +14,19 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import IO, Any
 
 from django.conf import settings
 from django.db import transaction
+from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, GoneError, InvalidInputError, NovellaError, TooLargeError
 from provisioning.identity import owner_locks
 from provisioning.identity.models import Project
 from provisioning.images import store
+from provisioning.images.file_tasks import timeout
 from provisioning.images.formats import check_container, check_taken
 from provisioning.images.models import Image, ImageTask
 from provisioning.images.services import intake, tasks
@@ -33,9 +36,8 @@ from provisioning.images.services.records import create
 from provisioning.images.services.sources import CATALOGUE, Origin, opened
 from provisioning.images.uses import FOLLOWERS
 from provisioning.images.web_address import read_uri
-from provisioning.jobs.cast import cast
+from provisioning.jobs.tasks import JobTask, job_task
 
-TOPIC, JOB = "images", "images.import"
 KIND, OLD_KIND = "api_image_import", "import"
 WEB_DOWNLOAD, GLANCE_DIRECT = "web-download", "glance-direct"
 STARTS_FROM = {
@@ -106,7 +108,7 @@ def _begin(context: RequestContext, image_id: str | uuid.UUID, request: ImportRe
         announce(image.project_id, image.id, Image.Status.IMPORTING, 0)
         owner_locks.lock_rows(Project, [task.project_id])
         if tasks.has_turn(task):
-            cast(TOPIC, JOB, task_id=str(task.id))
+            Import().queue(task.id)
     return task
 
 
@@ -128,6 +130,33 @@ def import_new(context: RequestContext, given: dict[str, Any]) -> ImageTask:
         )
         request = ImportRequest(WEB_DOWNLOAD, uri=given["import_from"], old=given)
         return import_image(context, image.id, request)
+
+
+@job_task
+class Import(JobTask[ImageTask]):
+    """Make staged data, or a file on the web or of the catalogue, the data of an image."""
+
+    model = ImageTask
+    clock = "updated_at"
+    topic, job, payload = "images", "images.import", "task_id"
+    leaves_room = True
+    timeouts = dict.fromkeys(tasks.OPEN, timeout("importing", 900))
+
+    def run(self, key: uuid.UUID) -> None:
+        run(key)
+
+    def given_up(self, key: uuid.UUID) -> None:
+        fail(key, "The import failed for an internal reason. Report the task's id to your operator.")
+
+    def waits_until(self, subject: ImageTask) -> datetime | None:
+        """Return a time while the import waits for its turn, or a process has its file open."""
+        alive = subject.image_id is not None and store.upload_is_alive(subject.image_id)
+        return timezone.now() if alive or not tasks.has_turn(subject) else None
+
+    def overdue(self, subject: ImageTask) -> None:
+        """Queue an import again, because its message may be lost."""
+        ImageTask.objects.filter(pk=subject.pk).update(updated_at=timezone.now())
+        super().overdue(subject)
 
 
 def run(task_id: uuid.UUID) -> None:
@@ -256,7 +285,7 @@ def _call_next(project_id: uuid.UUID) -> None:
     owner_locks.lock_rows(Project, [project_id])
     following = tasks.last_in_turn(project_id)
     if following is not None:
-        cast(TOPIC, JOB, task_id=str(following))
+        Import().queue(following)
 
 
 def _input(image: Image, request: ImportRequest) -> dict[str, Any]:

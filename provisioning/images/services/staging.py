@@ -1,19 +1,25 @@
 """The staging area: uploaded data that waits for its import."""
 
+import logging
 import uuid
 from collections.abc import Iterable
+from datetime import timedelta
 
 from django.conf import settings
 from django.db import transaction
+from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, GoneError, NotFoundError
 from provisioning.images import store
+from provisioning.images.file_tasks import FileTask, task, timeout
 from provisioning.images.models import Image
 from provisioning.images.services import intake
 from provisioning.images.services.access import move, owned
 from provisioning.images.services.announcements import announce
 from provisioning.images.services.storage import hold_storage
+
+log = logging.getLogger(__name__)
 
 
 def stage(
@@ -61,3 +67,21 @@ def _keep(image: Image, size: int) -> None:
         store.remove(image.id)
         msg = f"Image {image.id} could not be found after staging. The image may have been deleted meanwhile."
         raise GoneError(msg)
+
+
+@task
+class Stage(FileTask):
+    """Receive data that waits for its import, or for its next part."""
+
+    legal_from = (Image.Status.QUEUED,)
+    timeouts = {Image.Status.UPLOADING: timeout("uploading", 60)}
+
+    def in_progress(self, image: Image) -> bool:
+        kept_until = image.updated_at + timedelta(seconds=settings.STAGING_TIMEOUT)
+        return (store.is_waiting(image.id) and kept_until > timezone.now()) or super().in_progress(image)
+
+    def overdue(self, image: Image) -> None:
+        """Discard data that was never imported or completed."""
+        if unstage(image.id):
+            store.part_of(image.id).unlink(missing_ok=True)
+            log.warning("The staged data of image %s was discarded; the image is queued again.", image.id)

@@ -1,16 +1,24 @@
 """Uploads of image data."""
 
+import logging
 import uuid
 from collections.abc import Iterable
 
+from django.conf import settings
+from django.db import transaction
+
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import ConflictError, InvalidInputError
+from provisioning.common.errors import ConflictError, InvalidInputError, NovellaError, TooLargeError
 from provisioning.images import store
+from provisioning.images.file_tasks import FileTask, task, timeout
 from provisioning.images.formats import check_container, check_taken
 from provisioning.images.models import Image
 from provisioning.images.services import intake
 from provisioning.images.services.access import move, owned
 from provisioning.images.services.announcements import announce
+from provisioning.images.services.storage import hold_storage
+
+log = logging.getLogger(__name__)
 
 
 def upload(
@@ -62,3 +70,42 @@ def _formats(image: Image) -> str:
     check_taken(image.disk_format)
     check_container(image.disk_format, image.container_format)
     return image.disk_format
+
+
+@task
+class Upload(FileTask):
+    """Receive the data of an image in one stream."""
+
+    legal_from = (Image.Status.QUEUED,)
+    timeouts = {Image.Status.SAVING: timeout("saving", 60)}
+
+    def overdue(self, image: Image) -> None:
+        """Complete an image whose data has arrived completely; set another one back to ``queued``."""
+        if not complete(image):
+            store.discard(image.id)
+            move(image.id, Image.Status.SAVING, Image.Status.QUEUED)
+            log.warning("The upload of image %s was interrupted; the image is queued again.", image.id)
+
+
+def complete(image: Image) -> bool:
+    """Set an image to ``active`` if its data has its final name and is therefore complete; otherwise return False.
+
+    Such data exists if the process of the upload died before it updated the record, or if the database was restored
+    from an older backup. Data that exceeds a limit is kept, and the image stays ``saving``.
+    """
+    try:
+        with store.path_of(image.id).open("rb") as file:
+            wanted = intake.Wanted(image.disk_format or "", settings.MAX_IMAGE_SIZE, may_be_empty=True)
+            facts = intake.receive(file, wanted, intake.pieces(file), keep=False)
+        with transaction.atomic():
+            hold_storage(image.id, int(facts["size"]))
+            if move(image.id, Image.Status.SAVING, Image.Status.ACTIVE, **facts):
+                announce(image.project_id, image.id, Image.Status.ACTIVE)
+    except FileNotFoundError:
+        return False
+    except TooLargeError as error:  # data is not deleted because its record cannot be updated
+        log.error("The data of image %s is complete, but exceeds a limit: %s", image.id, error.message)  # noqa: TRY400
+    except NovellaError as error:
+        log.warning("The data of image %s is invalid: %s", image.id, error.message)
+        return False
+    return True

@@ -25,7 +25,7 @@ from provisioning.events.models import Event
 from provisioning.images import services as images
 from provisioning.images.errors import DownloadError, ImportUriError
 from provisioning.images.models import Image, ImageTask
-from provisioning.images.services import imports, recovery, sources
+from provisioning.images.services import imports, sources
 from tests.image.catalogue.publishing import DATA, Publisher, document, entry, serve_index
 from tests.image.conftest import files
 from tests.support.cast import Person
@@ -299,7 +299,8 @@ def test_an_import_goes_on_after_the_death_of_its_worker(
         with pytest.raises(DeadError):
             drain()
     assert offer(alice).state == State.FETCHING
-    ImageTask.objects.update(updated_at=timezone.now() - timedelta(seconds=recovery.LOST_AFTER + 1))
+    lost = timedelta(seconds=imports.Import.timeouts["pending"].seconds + 1)
+    ImageTask.objects.update(updated_at=timezone.now() - lost)
     run_periodic("images.clean_up")
     drain()
     assert (offer(alice).state, len(live())) == (State.ADDED, 1)
@@ -308,9 +309,7 @@ def test_an_import_goes_on_after_the_death_of_its_worker(
 def test_an_internal_error_is_given_up_with_a_reason(alice: Person, folder: Publisher, store: Path) -> None:
     folder.publish(entry())
     add(alice.context, "tiny", for_all=False)
-    from provisioning.images.jobs import give_up_import  # noqa: PLC0415
-
-    give_up_import("killed three times", str(ImageTask.objects.get().id))
+    imports.Import().given_up(ImageTask.objects.get().id)
     assert "internal reason" in offer(alice).fault
     assert live() == []
 

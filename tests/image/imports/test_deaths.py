@@ -21,7 +21,8 @@ from provisioning.common.errors import TooLargeError
 from provisioning.images import services
 from provisioning.images import store as image_store
 from provisioning.images.models import Image, ImageTask
-from provisioning.images.services import recovery
+from provisioning.images.services.imports import Import
+from provisioning.images.services.staging import Stage
 from tests.image import pictures
 from tests.image.conftest import MakeImage, files
 from tests.image.imports.importing import ask, put, show, task_of
@@ -42,7 +43,7 @@ settings.IMAGE_DIR, settings.IMPORT_ALLOWED_PORTS = sys.argv[2], [int(sys.argv[3
 settings.IMPORT_ALLOWED_NETWORKS = [ipaddress.ip_network("127.0.0.1/32")]
 django.setup()
 from compute_agent.disk_formats import inspection
-from provisioning.images import jobs
+from provisioning.images.services.imports import run
 whole = inspection.Inspector.__iter__
 def dying(inspector):
     for number, piece in enumerate(whole(inspector)):
@@ -50,7 +51,7 @@ def dying(inspector):
             os.kill(os.getpid(), signal.SIGKILL)
         yield piece
 inspection.Inspector.__iter__ = dying
-jobs.run_import(sys.argv[4])
+run(sys.argv[4])
 """
 
 
@@ -88,7 +89,7 @@ def test_an_import_whose_message_was_lost_is_cast_again(alice: Person, make: Mak
     OrmQ.objects.all().delete()
     run_periodic("images.clean_up")
     assert drain() == 0
-    ImageTask.objects.update(updated_at=timezone.now() - timedelta(seconds=recovery.LOST_AFTER + 1))
+    ImageTask.objects.update(updated_at=timezone.now() - timedelta(seconds=Import.timeouts["pending"].seconds + 1))
     run_periodic("images.clean_up")
     run_periodic("images.clean_up")
     assert drain() == 1
@@ -111,7 +112,7 @@ def test_staging_that_died_is_given_up_soon(alice: Person, make: MakeImage, stor
     image = make()
     store.mkdir(exist_ok=True)
     image_store.part_of(image.id).write_bytes(b"half")
-    old = timezone.now() - timedelta(seconds=recovery.SETTLE_TIME + 1)
+    old = timezone.now() - timedelta(seconds=Stage.timeouts["uploading"].seconds + 1)
     Image.objects.update(status="uploading", updated_at=old)
     run_periodic("images.clean_up")
     assert (show(alice, image)["status"], files(store)) == ("queued", [])

@@ -13,7 +13,7 @@ from django.db import connection
 from pytest_django import Settings
 
 from provisioning.common.errors import GoneError
-from provisioning.images import jobs, services
+from provisioning.images import services
 from provisioning.images import store as image_store
 from provisioning.images.models import Image
 from provisioning.images.services import imports
@@ -169,7 +169,7 @@ def test_our_own_fault_is_tried_again_and_then_given_up(
     with pytest.raises(OSError, match="on fire"):
         drain()
     assert (show(alice, image)["status"], task_of(image).status) == ("importing", "processing")
-    jobs.give_up_import("failed 3 times", str(task_of(image).id))
+    imports.Import().given_up(task_of(image).id)
     shown, task = show(alice, image), task_of(image)
     assert (shown["status"], task.status, files(store)) == ("queued", "failure", [])
     assert "/secret" not in task.message
@@ -180,8 +180,8 @@ def test_a_task_that_is_delivered_again_does_no_harm(alice: Person, make: MakeIm
     ask(alice, image, web.serve("/x", pictures.raw()))
     task = task_of(image)
     drain()
-    jobs.run_import(str(task.id))
-    jobs.run_import(str(uuid.uuid4()))
+    imports.Import().run(task.id)
+    imports.Import().run(uuid.uuid4())
     assert len(web.asked) == 1
     assert (show(alice, image)["status"], task_of(image).status, files(store)) == ("active", "success", [str(image.id)])
 
@@ -205,18 +205,18 @@ def test_two_workers_with_one_import_do_not_disturb_each_other(
 
     web.answers["/slow"] = slow
     ask(alice, image, web.url("/slow"))
-    task_id = str(task_of(image).id)
+    task_id = task_of(image).id
 
     def first() -> None:
         try:
-            jobs.run_import(task_id)
+            imports.Import().run(task_id)
         finally:
             connection.close()
 
     thread = threading.Thread(target=first)
     thread.start()
     assert begun.wait(60)
-    jobs.run_import(task_id)  # gives way
+    imports.Import().run(task_id)  # gives way
     go_on.set()
     thread.join(60)
     assert show(alice, image)["status"] == "active"
