@@ -113,7 +113,7 @@ class Registry:
         """
         for status, timeout in task.timeouts.items():
             if (task.model, str(status)) in self._by_status:
-                raise ValueError(f"There are two tasks for a {task.model.__name__} that is {status}.")
+                raise ValueError(f"There are two tasks of {task.model.__name__} with the status {status}.")
             self._by_status[task.model, str(status)] = task
             if self._timeouts.setdefault(timeout.setting, {}).setdefault(timeout.name, timeout) != timeout:
                 raise ValueError(f"There are two defaults for {timeout.name} in NOVELLA_{timeout.setting}.")

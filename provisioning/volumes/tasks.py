@@ -20,7 +20,6 @@ from provisioning.common.tasks import TASKS, RecordTask
 from provisioning.hosts import commands
 from provisioning.hosts.models import HostCommand
 from provisioning.volumes.errors import InvalidVolumeError
-from provisioning.volumes.host_link.host_commands import open_commands
 from provisioning.volumes.models import Attachment, Snapshot, Volume
 from provisioning.volumes.records import uses
 from provisioning.volumes.state_machine import state
@@ -101,10 +100,10 @@ class VolumeTask(StatusTask[Volume, B], Generic[B]):
 
     def awaited(self, subject: Volume) -> Iterator[HostCommand]:
         """Yield those about the volume, about the hidden volume of its migration, and about the disks of its guests."""
-        yield from open_commands(subject.id).filter(beside=False, generation=subject.generation)
+        yield from commands.unfinished(VOLUME, subject.id).filter(beside=False, generation=subject.generation)
         hidden = list(Volume.objects.filter(migration_of=subject.id).values_list("id", flat=True))
         for key in hidden:
-            yield from open_commands(key)
+            yield from commands.unfinished(VOLUME, key)
         for attachment in Attachment.objects.filter(volume_id__in=[subject.id, *hidden]):
             yield from uses.user().working(attachment)
 

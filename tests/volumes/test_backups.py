@@ -177,12 +177,24 @@ def test_a_backup_that_fails_says_why_and_leaves_nothing(town: Town, disks: Memo
     silent = create_backup(town.alice, BackupRequest(volume_id=str(volume.id)))
     current().put(str(silent.id), "00000000-half", b"half")
     pass_time(86_400)
-    assert upkeep.reap() == 1
+    assert (upkeep.reap(), backup_jobs.end_lost_restores()) == (1, 0)
     drain()
     silent.refresh_from_db()
     assert (silent.status, town.fresh(volume).status, current().folders()) == ("error", "available", [])
     town.agent.work()  # the host that was slow: its command is withdrawn
     assert back_up(town, volume).status == "available"
+
+
+@pytest.mark.slow
+def test_a_volume_without_its_backup_can_be_used_again(town: Town, disks: MemoryCopies) -> None:
+    """The record of the backup was lost, for example by a restore of the database."""
+    volume = town.make(1)
+    backup = create_backup(town.alice, BackupRequest(volume_id=str(volume.id)))
+    pass_time(86_400)
+    assert (upkeep.reap(), town.fresh(volume).status) == (1, "available")
+    Volume.objects.filter(id=volume.id).update(status="backing-up", deadline=timezone.now() - timedelta(minutes=1))
+    backup.refresh_from_db()
+    assert (backup.status, upkeep.reap(), town.fresh(volume).status) == ("error", 1, "available")
 
 
 @pytest.mark.slow
