@@ -18,6 +18,7 @@ from compute_agent.contract.messages import decode_command_body
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, UnavailableError
 from provisioning.common.retry import when_broken_off
+from provisioning.common.tasks import Task
 from provisioning.compute import selectors
 from provisioning.compute.actions.ways import Way
 from provisioning.compute.errors import InstanceBusyError, InstanceLockedError
@@ -153,7 +154,7 @@ class ServerAction(ABC, Generic[R]):
         return ()
 
 
-class HostAction(ServerAction[R], Generic[R, B]):
+class HostAction(ServerAction[R], Task[Instance], Generic[R, B]):
     """An action that the server's host carries out.
 
     It begins with a transition into ``task``, an action record and a durable command, in one transaction. The host's
