@@ -14,12 +14,14 @@ from django.utils import timezone
 from compute_agent.contract.commands import BuildRequest
 from provisioning.common import environment
 from provisioning.common.context import RequestContext
+from provisioning.common.tasks import TASKS
 from provisioning.compute.actions.power import Stop
 from provisioning.compute.models import Instance
 from provisioning.compute.state_machine import deadlines
 from provisioning.compute.states import TaskState
 from provisioning.compute.upkeep import reaper
 from provisioning.hosts.models import HostCommand
+from provisioning.images.services.uploads import Upload
 from tests.support.clouds import Cloud, context, state_of
 from tests.support.jobs import drain
 
@@ -42,6 +44,26 @@ def test_the_guide_lists_them_all() -> None:
     wanted = [(task.value, deadlines.SETTING_OF[task], str(deadlines.seconds_of(task))) for task in TaskState]
     assert wanted == [row[:3] for row in rows]
     assert all(len(row[3]) > 10 for row in rows)
+
+
+def test_the_guide_lists_the_tasks_of_other_records() -> None:
+    text = GUIDE.read_text().partition("#### Deadlines of volumes, backups and images")[2].partition("\n#")[0]
+    pattern = r"^\| ([a-z ]+) \| `([a-z_-]+)` \| `NOVELLA_(\w+)` \| `([a-z-]+)` \| (\d+) \| (.+) \|$"
+    rows = re.findall(pattern, text, re.MULTILINE)
+    wanted = {
+        (str(task.model._meta.verbose_name), str(status), timeout.setting, timeout.name, str(timeout.seconds))
+        for task in TASKS.tasks
+        for status, timeout in task.timeouts.items()
+    }
+    assert wanted == {row[:5] for row in rows}
+
+
+def test_two_tasks_do_not_share_a_status() -> None:
+    class Other(Upload):
+        """A second task of an image that is being saved."""
+
+    with pytest.raises(ValueError, match="two tasks of Image with the status saving"):
+        TASKS.add(Other())
 
 
 @pytest.mark.parametrize("setting", sorted(set(deadlines.SETTING_OF.values())))
