@@ -332,7 +332,7 @@ def _flags(asked: _Asked) -> Iterator[tuple[str, bool]]:
     text = asked.image.get(known.CPU_FLAGS.image, "").lower()
     for flag in filter(None, (each.strip() for each in text.split(","))):
         if not _FLAG.fullmatch(flag):
-            raise asked.refuse(known.CPU_FLAGS, "must be names of CPU features, as +aes,-avx2")
+            raise asked.refuse(known.CPU_FLAGS, "must be names of CPU features, such as +aes,-avx2")
         yield flag.lstrip("+-"), not flag.startswith("-")
 
 

@@ -133,7 +133,7 @@ class CommandRunner:
                 timing.withdrawn = timing.withdrawn or command.id not in awaited
 
     def sweep(self) -> None:
-        """Try again to remove the remains of failed commands, for subjects without a command."""
+        """Retry to remove the remains of failed commands of all subjects without a running command."""
         if not self._open:
             return
         for record in self._store.leftovers():

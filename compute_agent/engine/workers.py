@@ -22,7 +22,7 @@ class Workers:
     async def take(self, owner: str, cancellation: Cancellation) -> bool:
         """Wait for a worker. Return False if the command is cancelled first.
 
-        ``owner``: the command's owner; empty for no owner, without a limit by share.
+        ``owner``: the command's owner, who may have only a share of the workers; empty: no owner and no such limit.
         """
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((owner, turn))

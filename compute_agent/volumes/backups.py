@@ -147,7 +147,9 @@ def _write(handle: int, chunk: bytes, disk_bytes: int, *, hollow: bool) -> None:
             for offset in range(extent.offset, end, len(_ZEROS)):
                 _write_all(handle, _ZEROS[: end - offset], offset)
     except OSError as error:
-        raise BackupTransferError("The host has no room to put the backup together.", detail=str(error)) from error
+        raise BackupTransferError(
+            "The host has not enough free space for the data of the backup.", detail=str(error)
+        ) from error
 
 
 def _write_all(handle: int, data: bytes | memoryview, offset: int) -> None:

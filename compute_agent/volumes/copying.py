@@ -173,5 +173,5 @@ def _convert(
             run_long(*command, limits=LIMITS, stopped=stopped, total=total, rights=rights)
     except ProgramError as error:
         if stopped():
-            raise StoppedError("The volume was not copied to its end.") from error
+            raise StoppedError("The volume was not copied completely.") from error
         raise CopyFailedError("The volume's data could not be copied.", detail=str(error)) from error

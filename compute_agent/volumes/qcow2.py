@@ -139,7 +139,7 @@ class Qcow2Driver(VolumeDriver):
             except ProgramError as error:
                 part.unlink(missing_ok=True)
                 if stopped():
-                    raise StoppedError("The image was not copied to its end.") from error
+                    raise StoppedError("The image was not copied completely.") from error
                 raise PoolUnavailableError("The pool has no room for the image.", detail=str(error)) from error
             part.chmod(0o400)
             keep(part, target)

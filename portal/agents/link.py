@@ -325,7 +325,7 @@ class AgentConsumer(Consumer):
             await self._ask_for_certificate(host_id, message.certificates)
 
     async def _take_samples(self, host_id: uuid.UUID, samples: Samples) -> None:
-        """Store samples, at most one frame for each slot; others cost no query."""
+        """Store the first samples in each interval; later ones are discarded without a query."""
         now = time.time()
         slot = self._samples.due(now)
         if slot is not None:

@@ -125,7 +125,7 @@ def _check_host(address: WebAddress) -> None:
         ports = ", ".join(str(port) for port in settings.IMPORT_ALLOWED_PORTS)
         raise _refused(shown, f"only the ports {ports} are allowed")
     if settings.IMPORT_ALLOWED_HOSTS and not _is_listed(address.host, settings.IMPORT_ALLOWED_HOSTS):
-        raise _refused(shown, "its host is not one of those that are allowed")
+        raise _refused(shown, "its host is not among the allowed hosts")
     if _is_listed(address.host, settings.IMPORT_DENIED_HOSTS):
         raise _refused(shown, "its host is not allowed")
     try:  # an address in any form that the resolver accepts: decimal, octal, hexadecimal, short

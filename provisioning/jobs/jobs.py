@@ -22,7 +22,7 @@ def prune_events() -> None:
 @registry.periodic("jobs.purge", every=600)
 def purge() -> None:
     """Delete records older than their retention."""
-    retention.purge_by_the_clock()
+    retention.purge_expired()
 
 
 KEPT = {

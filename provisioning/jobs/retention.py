@@ -118,8 +118,8 @@ def purge(before: datetime, *, seconds: float | None = None, pause: float = PAUS
     return dict(removed)
 
 
-def purge_by_the_clock() -> None:
-    """Purge by RETENTION_DAYS for some seconds, and log the numbers."""
+def purge_expired() -> None:
+    """Purge rows older than RETENTION_DAYS, for at most ``ROUND`` seconds, and log their number."""
     before = limit()
     if before is None:
         return

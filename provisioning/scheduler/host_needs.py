@@ -1,4 +1,4 @@
-"""The filter for requirements of an image or a flavor on a host: reported traits, and features that no host offers."""
+"""Filters hosts by the requirements of an image or flavor: required traits, and features that no host offers."""
 
 from collections.abc import Sequence
 

@@ -21,8 +21,8 @@ class SortErrors:
 def read_sort(
     keys: Sequence[str], ways: Sequence[str], known: Mapping[str, str], errors: SortErrors, *, usual: str = "asc"
 ) -> tuple[Sort, ...]:
-    """Return the requested order. ``known`` maps keys to columns; ``usual`` is the direction of keys for which ``ways``
-    has no direction.
+    """Return the requested order. ``known`` maps keys to columns; ``usual`` is the default direction, for keys
+    without one in ``ways``.
 
     Raises InvalidInputError.
     """

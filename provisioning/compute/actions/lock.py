@@ -25,7 +25,7 @@ class _LockAction(ServerAction[str | None]):
 
     @abstractmethod
     def columns(self, reason: str | None) -> dict[str, object]:
-        """Return the columns to write."""
+        """Return column → new value of the server."""
 
     @abstractmethod
     def check(self, context: RequestContext, instance: Instance) -> None:

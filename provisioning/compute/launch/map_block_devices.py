@@ -135,8 +135,9 @@ def _make(instance: Instance, device: BlockDevice, host: HostState) -> None:
 
 
 def _connect(instance: Instance, device: BlockDevice, host: HostState) -> bool:
-    """Reserve and connect the volume as far as possible now, even if it was detached concurrently. Returns whether the
-    host can open it.
+    """Reserve the volume, again if it was detached concurrently, and connect it to the host.
+
+    Returns whether the host can open it now.
     """
     rows = Attachment.objects.select_related("volume")
     attachment = rows.filter(id=device.attachment_id).first() if device.attachment_id is not None else None

@@ -1,4 +1,4 @@
-"""Restores volumes to servers whose guests have them open although the attachments were lost with records."""
+"""Restores attachments that were lost with records, if the guests of the servers still have the volumes open."""
 
 import logging
 import uuid

@@ -97,7 +97,7 @@ def accept_transfer(context: RequestContext, transfer_id: str, key: str) -> Tran
         raise InvalidInputError(f"Attempt to transfer {transfer.id} with invalid auth key.", field="auth_key")
     volume = state.lock([transfer.volume_id])[transfer.volume_id]
     if not Transfer.objects.filter(pk=transfer.pk).exists() or volume.status != VolumeStatus.AWAITING_TRANSFER:
-        raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it is no longer offered.")
+        raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it is no longer offered for a transfer.")
     snapshots = list(Snapshot.objects.filter(volume_id=volume.id))
     if transfer.no_snapshots and snapshots:
         raise InvalidVolumeError(f"Volume {volume.id} has snapshots, which are not transferred.")

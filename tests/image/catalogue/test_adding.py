@@ -190,7 +190,7 @@ def test_an_index_cannot_point_into_the_cloud(
     drain()
     assert "inside this cloud" in offer_for(alice.context, "led").fault
     settings.IMPORT_ALLOWED_HOSTS = ["images.example.org"]
-    with pytest.raises(ImportUriError, match="not one of those that are allowed"):
+    with pytest.raises(ImportUriError, match="not among the allowed hosts"):
         add(alice.context, "led", for_all=False)
 
 

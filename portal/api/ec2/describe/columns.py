@@ -1,4 +1,4 @@
-"""Conditions of the database for the values of filters, which are texts."""
+"""Database conditions for the values of filters, which are text."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
