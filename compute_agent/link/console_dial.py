@@ -207,7 +207,7 @@ class ConsoleDialer:
     async def _carry(self, tunnel: str, guest: Guest) -> None:
         reader, writer = guest
         try:
-            with self._said():
+            with self._logged():
                 async with self._dialled(f"consoles/{tunnel}") as portal:
                     await _both(_out(reader, portal), _back(portal, writer))
         finally:
@@ -220,7 +220,7 @@ class ConsoleDialer:
         heard_all = asyncio.Event()
         complete = False
         try:
-            with self._said():
+            with self._logged():
                 async with self._dialled(f"tunnels/{tunnel}", patient=True) as portal:
                     await _both(_out_to_its_end(reader, portal, heard_all), _back_to_its_end(portal, writer, heard_all))
                     complete = heard_all.is_set() and reader.at_eof()
@@ -233,12 +233,12 @@ class ConsoleDialer:
             _break_off(connection)
 
     async def _send(self, tunnel: str, frames: AsyncIterator[bytes]) -> None:
-        with self._said():
+        with self._logged():
             async with self._dialled(f"consoles/{tunnel}") as portal:
                 await _both(_say(frames, portal), portal.wait_closed())
 
     @contextlib.contextmanager
-    def _said(self) -> Iterator[None]:
+    def _logged(self) -> Iterator[None]:
         """Log an error that ends a tunnel."""
         try:
             yield

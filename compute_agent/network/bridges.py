@@ -13,7 +13,7 @@ from compute_agent.contract.network import NetworkDocument
 from compute_agent.network import links
 from compute_agent.network.parts import Part, for_each
 from compute_agent.network.segments import Segments, port_of
-from compute_agent.network.wanted import Touched, Wanted
+from compute_agent.network.wanted import DesiredState, Touched
 from compute_agent.virt.errors import RetryableHostError
 from compute_agent.virt.programs import ProgramError, run_program
 
@@ -74,17 +74,17 @@ class Bridges(Part):
     def prepare(self) -> None:
         """Do nothing: ``lacks`` is called before."""
 
-    def bring(self, wanted: Wanted, touched: Touched) -> None:
+    def bring(self, wanted: DesiredState, touched: Touched) -> None:
         for_each(
             [each for each in touched.networks(wanted) if touched.everything or self._brought.get(each.id) != each],
             lambda network: self._bring(network, wanted),
         )
 
-    def drop(self, wanted: Wanted) -> None:
+    def drop(self, wanted: DesiredState) -> None:
         self._brought = {subject: done for subject, done in self._brought.items() if subject in wanted.networks}
         for_each([path for path in self._folder.glob("*") if path.name not in wanted.networks], _drop)
 
-    def check(self, wanted: Wanted) -> list[str]:
+    def check(self, wanted: DesiredState) -> list[str]:
         there, masters, networks = set(links.names()), links.masters(), wanted.networks.values()
 
         def whole(network: NetworkDocument) -> bool:
@@ -96,7 +96,7 @@ class Bridges(Part):
         for_each(gone, lambda network: self._bring(network, wanted))
         return [f"bridge of network {network.id}" for network in gone]
 
-    def _bring(self, network: NetworkDocument, wanted: Wanted) -> None:
+    def _bring(self, network: NetworkDocument, wanted: DesiredState) -> None:
         self._brought.pop(network.id, None)
         self._remember(network)
         links.ensure_plain_bridge(network.bridge, network.mtu, up=network.enabled)

@@ -135,7 +135,7 @@ class DhcpServer:
             shutil.rmtree(folder, ignore_errors=True)
         return stopped
 
-    def said(self, since: int) -> tuple[list[Said], int]:
+    def events(self, since: int) -> tuple[list[Said], int]:
         """Return the lease events after offset ``since`` of dnsmasq's event file, and the new offset.
 
         The server reports all leases again when it starts, so lost events are repeated.

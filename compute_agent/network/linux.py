@@ -33,7 +33,7 @@ from compute_agent.network.segments import Segments
 from compute_agent.network.services import Listeners, Services
 from compute_agent.network.underlay import Underlay
 from compute_agent.network.uplink import Uplink
-from compute_agent.network.wanted import EVERYTHING, Touched, Wanted
+from compute_agent.network.wanted import EVERYTHING, DesiredState, Touched
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.errors import RetryableHostError
 
@@ -228,11 +228,11 @@ class LinuxNetwork(HostNetwork):
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
-    def _wanted(self) -> Wanted:
+    def _wanted(self) -> DesiredState:
         told = self._documents.of(NetworkDocument)
         ports = self._records.local_ports()
         untold = {each.port.network.id: _document(each.port.network) for each in ports}
-        return Wanted(
+        return DesiredState(
             ports=tuple(ports),
             networks={**untold, **told},
             routers=self._documents.of(RouterDocument),

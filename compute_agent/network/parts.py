@@ -4,7 +4,7 @@ import abc
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from compute_agent.network.wanted import Touched, Wanted
+from compute_agent.network.wanted import DesiredState, Touched
 from compute_agent.virt.errors import RetryableHostError
 
 T = TypeVar("T")
@@ -22,15 +22,15 @@ class Part(abc.ABC):
         """Create the objects that all subjects share. Called once when the agent starts, before all other methods."""
 
     @abc.abstractmethod
-    def bring(self, wanted: Wanted, touched: Touched) -> None:
+    def bring(self, wanted: DesiredState, touched: Touched) -> None:
         """Create and update the touched subjects. Parts are called in the order of their layers."""
 
     @abc.abstractmethod
-    def drop(self, wanted: Wanted) -> None:
+    def drop(self, wanted: DesiredState) -> None:
         """Remove objects that are not wanted. Parts are called in reverse order, after ``bring`` of all parts."""
 
     @abc.abstractmethod
-    def check(self, wanted: Wanted) -> list[str]:
+    def check(self, wanted: DesiredState) -> list[str]:
         """Repair failures and return a line for each repair. Cheap enough to run every few seconds."""
 
 

@@ -22,7 +22,7 @@ from compute_agent.network.dhcp_user import DhcpUser
 from compute_agent.network.host_network import Leased
 from compute_agent.network.parts import Part, for_each
 from compute_agent.network.uplink import Uplink
-from compute_agent.network.wanted import Touched, Wanted
+from compute_agent.network.wanted import DesiredState, Touched
 from compute_agent.virt.errors import RetryableHostError
 
 log = logging.getLogger(__name__)
@@ -77,16 +77,16 @@ class Services(Part):
     def prepare(self) -> None:
         """Do nothing: networks share no objects."""
 
-    def bring(self, wanted: Wanted, touched: Touched) -> None:
+    def bring(self, wanted: DesiredState, touched: Touched) -> None:
         found = [network for network in touched.networks(wanted) if _is_served(network, wanted)]
         for_each(found, lambda network: self._bring(network, wanted, again=touched.everything))
 
-    def drop(self, wanted: Wanted) -> None:
+    def drop(self, wanted: DesiredState) -> None:
         there = namespace.listed(names.namespace_prefix(self._agent, names.SERVICE))
         kept = {self.space(network.id) for network in wanted.networks.values() if _is_served(network, wanted)}
         for_each([name for name in there if name not in kept], self._drop)
 
-    def check(self, wanted: Wanted) -> list[str]:
+    def check(self, wanted: DesiredState) -> list[str]:
         masters, repaired = links.masters(), []
         there = namespace.listed(names.namespace_prefix(self._agent, names.SERVICE))
         for network in wanted.networks.values():
@@ -106,13 +106,13 @@ class Services(Part):
         """Wait until all starting DHCP servers answer. Raises RetryableHostError."""
         for_each(list(self._servers.values()), DhcpServer.started)
 
-    def leases(self, wanted: Wanted) -> list[Leased]:
+    def leases(self, wanted: DesiredState) -> list[Leased]:
         """Return lease events of this host's guests since the last call."""
         found: dict[tuple[str, str], Leased] = {}
         for network in wanted.networks.values():
             if network.service is None or not _is_served(network, wanted):
                 continue
-            said, self._heard[network.id] = self._dhcp(network.id).said(self._heard.get(network.id, 0))
+            said, self._heard[network.id] = self._dhcp(network.id).events(self._heard.get(network.id, 0))
             ports = wanted.ports_on(network.id) if said else []
             for each in said:
                 for local in ports:
@@ -139,7 +139,7 @@ class Services(Part):
             self._servers[network_id] = DhcpServer(self._folder / network_id / "dhcp", self._user)
         return self._servers[network_id]
 
-    def _bring(self, network: NetworkDocument, wanted: Wanted, *, again: bool) -> None:
+    def _bring(self, network: NetworkDocument, wanted: DesiredState, *, again: bool) -> None:
         name = self.space(network.id)
         if again or self._brought.get(network.id) != network:
             self._brought.pop(network.id, None)
@@ -195,7 +195,7 @@ class Services(Part):
         ensure_addresses(names.INSIDE, names.service_mac(network), network.mtu, wanted, [str(each) for each in subnets],
                          new=made)  # fmt: skip
 
-    def _serve(self, name: str, network: NetworkDocument, wanted: Wanted) -> None:
+    def _serve(self, name: str, network: NetworkDocument, wanted: DesiredState) -> None:
         server = self._dhcp(network.id)
         if network.service is None:
             server.stop()
@@ -254,7 +254,7 @@ class Services(Part):
         return number
 
 
-def _is_served(network: NetworkDocument, wanted: Wanted) -> bool:
+def _is_served(network: NetworkDocument, wanted: DesiredState) -> bool:
     """Return whether guests of this host use the network and the document of the network has been received."""
     return network.id not in wanted.untold and bool(wanted.ports_on(network.id))
 

@@ -29,7 +29,7 @@ class LocalPort:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class DesiredState:
     """The state that the parts of the network apply to the kernel; mappings are by id."""
 
     ports: tuple[LocalPort, ...] = ()
@@ -60,7 +60,7 @@ class Touched:
         """Return whether the subject may have changed."""
         return self.everything or (kind, subject_id) in self.subjects
 
-    def networks(self, wanted: Wanted) -> list[NetworkDocument]:
+    def networks(self, wanted: DesiredState) -> list[NetworkDocument]:
         """Return the wanted networks that may have changed, or whose interfaces on this host may have changed."""
         return [network for network in wanted.networks.values() if self.includes(NETWORK, network.id)]
 

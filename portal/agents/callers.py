@@ -28,15 +28,15 @@ def answer(request: HttpRequest, service: str, carry: Callable[[uuid.UUID], Http
     try:
         host = calling_host(request)
     except NotAuthenticatedError as error:
-        return said(401, error.message)
+        return text_response(401, error.message)
     try:
         return carry(host.id)
     except BodyInterruptedError as error:
-        return said(503, str(error))
+        return text_response(503, str(error))
     except StoreFullError as error:
-        return said(507, error.message)
+        return text_response(507, error.message)
     except NovellaError as error:
-        return said(status_of(error, service) or 503, error.message)
+        return text_response(status_of(error, service) or 503, error.message)
 
 
 def whole_body(request: HttpRequest, longest: int, too_large: str) -> bytes:
@@ -50,6 +50,6 @@ def whole_body(request: HttpRequest, longest: int, too_large: str) -> bytes:
     return b"".join(pieces)
 
 
-def said(status: int, text: str) -> HttpResponse:
+def text_response(status: int, text: str) -> HttpResponse:
     """Return a plain text response."""
     return HttpResponse(text, status=status, content_type="text/plain")

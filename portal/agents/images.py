@@ -8,7 +8,7 @@ from django.http.response import HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
-from portal.agents.callers import calling_host, said
+from portal.agents.callers import calling_host, text_response
 from portal.common.error_status import status_of
 from portal.web.streams import BodyInterruptedError, body_of, file_response
 from provisioning.common.errors import (
@@ -38,14 +38,14 @@ def image_bits(request: HttpRequest, instance_id: uuid.UUID, image_id: uuid.UUID
     try:
         host = calling_host(request)
     except NotAuthenticatedError as error:
-        return said(401, error.message)
+        return text_response(401, error.message)
     carry = _take if request.method == "PUT" else _give
     try:
         return carry(request, host.id, instance_id, image_id)
     except InterruptedUploadError as error:
-        return said(503, error.message)
+        return text_response(503, error.message)
     except NovellaError as error:  # hosts do not retry a status below 500, except 401 and 409
-        return said(status_of(error, "image") or 503, error.message)
+        return text_response(status_of(error, "image") or 503, error.message)
 
 
 def _give(request: HttpRequest, host_id: uuid.UUID, instance_id: uuid.UUID, image_id: uuid.UUID) -> HttpResponseBase:

@@ -30,16 +30,16 @@ def metrics(request: HttpRequest) -> HttpResponse:
         if not _bears_token(request):
             _check(request)
     except NotAuthenticatedError as error:
-        return _said(401, error.message, {"WWW-Authenticate": 'Bearer realm="metrics"'})
+        return _answer(401, error.message, {"WWW-Authenticate": 'Bearer realm="metrics"'})
     except ForbiddenError as error:
-        return _said(403, error.message)
+        return _answer(403, error.message)
     registry = CollectorRegistry(auto_describe=False)
     registry.register(CloudCollector(hosts=request.GET.get("hosts") == "1"))
     encode, content_type = choose_encoder(request.headers.get("Accept", ""))
     try:
         return HttpResponse(encode(registry), content_type=content_type)
     except Error:
-        return _said(503, "The database does not answer.")
+        return _answer(503, "The database does not answer.")
 
 
 def _bears_token(request: HttpRequest) -> bool:
@@ -61,5 +61,5 @@ def _check(request: HttpRequest) -> None:
     policy.enforce(context, RULE)
 
 
-def _said(status: int, text: str, headers: dict[str, str] | None = None) -> HttpResponse:
+def _answer(status: int, text: str, headers: dict[str, str] | None = None) -> HttpResponse:
     return HttpResponse(text, status=status, content_type="text/plain", headers=headers)

@@ -21,7 +21,7 @@ DOMAIN = "default"
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def as_command_errors() -> Iterator[None]:
     """Convert an anticipated error into a CommandError: one message, and status 1."""
     try:
         yield

@@ -40,8 +40,8 @@ class ConsoleLogConsumer(Follower):
             try:
                 await self._follow()
             except LogEndedError as error:
-                if error.said:
-                    await self.send_json({"error": error.said})
+                if error.message:
+                    await self.send_json({"error": error.message})
                 await asyncio.sleep(error.pause)
             await SOCKETS.run(self.admit)  # the server may have been migrated or deleted
 

@@ -40,12 +40,12 @@ logger = logging.getLogger(__name__)
 
 
 class LogEndedError(Exception):
-    """The log cannot be followed now; ``said`` is a message for followers, ``pause`` the seconds until a retry."""
+    """The log cannot be followed now; ``message`` is a message for followers, ``pause`` the seconds until a retry."""
 
-    def __init__(self, pause: float, said: str = "") -> None:
-        super().__init__(said)
+    def __init__(self, pause: float, message: str = "") -> None:
+        super().__init__(message)
         self.pause = pause
-        self.said = said
+        self.message = message
 
 
 class LogText(NamedTuple):
@@ -162,7 +162,7 @@ class GuestLog:
         if self._ended is None:
             await self._changed.wait()
         if self._ended is not None:
-            raise LogEndedError(self._ended.pause, self._ended.said)
+            raise LogEndedError(self._ended.pause, self._ended.message)
 
     def _tell(self) -> None:
         self._changed.set()

@@ -109,8 +109,8 @@ _WORDS = {OFF, ON, ANY}
 def _is_among(value: str, accepted: tuple[str, ...]) -> bool:
     if ANY in accepted or any(re.fullmatch(each, value) for each in accepted if each not in _WORDS):
         return True
-    said = strutils.bool_from_string(value, default=None)
-    return (OFF in accepted and said is False) or (ON in accepted and said is True)
+    specified = strutils.bool_from_string(value, default=None)
+    return (OFF in accepted and specified is False) or (ON in accepted and specified is True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class Said:
         return f"{self.text} cannot be met by this cloud: it must be {' or '.join(self.demand.readable.split(', '))}"
 
 
-def said(source: Source, properties: Mapping[str, object]) -> Iterator[Said]:
+def specified(source: Source, properties: Mapping[str, object]) -> Iterator[Said]:
     """Yield the demands of an image's properties or a flavor's extra specs, in order of their names.
 
     Hardware properties are not included; ``compute_agent.contract.hardware`` parses them.
@@ -148,7 +148,7 @@ def said(source: Source, properties: Mapping[str, object]) -> Iterator[Said]:
 
 def unmet(source: Source, properties: Mapping[str, object]) -> list[Said]:
     """Return the demands because of which a launch is rejected on every host."""
-    return [each for each in said(source, properties) if not each.demand.accepts(each.value)]
+    return [each for each in specified(source, properties) if not each.demand.accepts(each.value)]
 
 
 def demand_of(source: Source, name: str) -> Demand | None:

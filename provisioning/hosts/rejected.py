@@ -37,7 +37,7 @@ def keep(host_id: uuid.UUID, events: Iterable[AgentEvent], error: Exception) -> 
             generation=_number(event.generation),
             kind=event.kind,
             event=_text(event),
-            error=_said(error),
+            error=_sentence(error),
             due_at=now + FIRST_PAUSE,
         )
         for event in events
@@ -56,7 +56,7 @@ def failed_again(report: RejectedReport, error: Exception) -> None:
     now, tries = timezone.now(), report.tries + 1
     RejectedReport.objects.filter(pk=report.pk).update(
         tries=tries,
-        error=_said(error),
+        error=_sentence(error),
         due_at=now + min(FIRST_PAUSE * 2 ** min(tries, 20), LONGEST_PAUSE),
         given_up_at=now if tries >= MOST_TRIES else None,
     )
@@ -90,7 +90,7 @@ def _text(event: AgentEvent) -> str:
     return text
 
 
-def _said(error: Exception) -> str:
+def _sentence(error: Exception) -> str:
     return one_line(f"{type(error).__name__}: {error}", 500)
 
 

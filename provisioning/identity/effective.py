@@ -147,7 +147,7 @@ def token_subject(data: TokenData) -> TokenSubject | None:
         + f"{_OPEN_USER} {_SCOPE.get(scope, '')} {_ROLES if scope else ''} {_ENABLED_USER} {valid} {session} "
         + f"AND NOT EXISTS (SELECT 1 FROM identity_revokedtoken WHERE audit_id IN ({revoked}))"
     )
-    rows = _rows(statement, **_said(data))
+    rows = _rows(statement, **_parameters(data))
     if not rows:
         return None
     user_name, user_domain_id, scope_name, scope_domain_id, _ = rows[0]
@@ -184,7 +184,7 @@ def trust_subject(data: TokenData) -> TrustSubject | None:
             {_STANDING} {_SINCE_SCOPE_CHANGE if data.project_id else ""} {_IN_SESSION if data.sign_in else ""}
             AND NOT EXISTS (SELECT 1 FROM identity_revokedtoken WHERE audit_id IN ({revoked}))
     """
-    rows = _rows(statement, trust=_id(data.trust), **_said(data))
+    rows = _rows(statement, trust=_id(data.trust), **_parameters(data))
     roles = frozenset(row[4] for row in rows if row[4] is not None)
     if not rows or (data.project_id is not None and not roles):
         return None
@@ -192,7 +192,7 @@ def trust_subject(data: TokenData) -> TrustSubject | None:
     return TrustSubject(_read(user_id), TokenSubject(user_name, user_domain_id, scope_name, scope_domain_id, roles))
 
 
-def _said(data: TokenData) -> dict[str, Any]:
+def _parameters(data: TokenData) -> dict[str, Any]:
     """Return the values of a token as parameters of a statement."""
     return {
         "user": _id(data.user_id),

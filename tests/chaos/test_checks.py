@@ -338,8 +338,8 @@ def test_what_hosts_know_of_networks_is_compared_with_the_records(db: None) -> N
     known = {subject: document for subject, (_, document) in agent.documents.items()}
     assert {kind for kind, _ in known} == {NETWORK, SECURITY_GROUP}
 
-    def said(told: dict[tuple[str, str], Any]) -> list[str]:
-        return [each.sentence for each in checks.told(Seen({}, {}, {}, {"sim-1": told}))]
+    def said(reported: dict[tuple[str, str], Any]) -> list[str]:
+        return [each.sentence for each in checks.reported(Seen({}, {}, {}, {"sim-1": reported}))]
 
     assert said(known) == []
     ((of_group, group),) = ((subject, document) for subject, document in known.items() if subject[0] == SECURITY_GROUP)

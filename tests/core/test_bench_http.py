@@ -115,7 +115,7 @@ def test_the_table_has_goals_ratios_and_parts() -> None:
         (measure.LAUNCHES, 0): Series([10.0, 8.0, 12.0], 150, {}),
         (measure.LAUNCHES, 1): Series([25.0, 24.0, 26.0], 150, {}),
     }
-    found = table.Found(
+    found = table.Comparison(
         ["before, sqlite", "after, sqlite"],
         alone,
         together,

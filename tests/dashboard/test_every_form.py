@@ -18,7 +18,7 @@ from provisioning.images.models import Image
 from provisioning.launches.plan import LaunchPlan
 from provisioning.launches.services import snippets, templates
 from provisioning.network import services as network
-from provisioning.network.services.floating_ips.port_forwardings import Wanted
+from provisioning.network.services.floating_ips.port_forwardings import ForwardingRequest
 from provisioning.volumes.models import Backup
 from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import create_snapshot, create_volume
@@ -160,7 +160,7 @@ def addresses(people: People, cloud: Cloud) -> dict[str, tuple[object, ...]]:
     router = network.create_connected_router(own, [subnet], gateway=network.Gateway(outside))
     floating = network.create_floating_ip(own, outside)
     port = network.create_port(own, net)
-    wanted = Wanted("tcp", (80, 80), port, port.fixed_ips.get().address, (80, 80))
+    wanted = ForwardingRequest("tcp", (80, 80), port, port.fixed_ips.get().address, (80, 80))
     forwarding = network.create_port_forwarding(floating, wanted)
     cloud.agents["host-1"].serve()
     volume = create_volume(people.operator.context, VolumeRequest(size_gb=1, name="data"))

@@ -10,7 +10,7 @@ from provisioning.compute.launch.request import NetworkRequest
 from provisioning.ec2 import ids
 from provisioning.network import services
 from provisioning.network.models import FloatingIP, Network, Port
-from provisioning.network.services.floating_ips.port_forwardings import Wanted
+from provisioning.network.services.floating_ips.port_forwardings import ForwardingRequest
 from provisioning.quotas.services.limits import set_limits
 from tests.ec2_api.conftest import refused
 from tests.support.cast import People
@@ -208,7 +208,7 @@ def test_wrong_associations(alice: Any, way_out: None, arguments: dict[str, str]
 def test_an_address_that_forwards_ports_is_in_use(alice: Any, people: People, net: Network, way_out: None) -> None:
     address = alice.allocate_address()["PublicIp"]
     floating, (port, eni) = FloatingIP.objects.get(address=address), interface(people, net)
-    forwarding = Wanted("tcp", (80, 80), port, port.fixed_ips.get().address, (8080, 8080))
+    forwarding = ForwardingRequest("tcp", (80, 80), port, port.fixed_ips.get().address, (8080, 8080))
     services.create_port_forwarding(floating, forwarding)
     assert refused(alice.release_address, PublicIp=address) == "InvalidIPAddress.InUse"
     assert refused(alice.associate_address, PublicIp=address, NetworkInterfaceId=eni) == "Resource.AlreadyAssociated"

@@ -9,7 +9,7 @@ import pytest
 
 from provisioning.network import services
 from provisioning.network.models import FloatingIP, Network, Port, Router
-from provisioning.network.services.floating_ips.port_forwardings import Wanted
+from provisioning.network.services.floating_ips.port_forwardings import ForwardingRequest
 from tests.network.test_security_groups_api import V2, made, refused
 from tests.support.cast import Api, People, Person
 from tests.support.tables import each_row
@@ -230,7 +230,7 @@ def test_a_floating_ip_shows_forwardings_as_neutron_and_is_kept_for_them(
     port = services.create_port(people.alice.project_id, net)
     floating = services.create_floating_ip(people.alice.project_id, network)
     row = services.create_port_forwarding(
-        floating, Wanted("tcp", (22, 22), port, port.fixed_ips.get().address, (22, 22))
+        floating, ForwardingRequest("tcp", (22, 22), port, port.fixed_ips.get().address, (22, 22))
     )
     path = f"{V2}/floatingips/{floating.id}"
     [shown] = api.get(path).json()["floatingip"]["port_forwardings"]

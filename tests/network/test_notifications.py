@@ -14,7 +14,7 @@ from provisioning.events.selectors import EVERYBODY
 from provisioning.network import services
 from provisioning.network.models import Network, Subnet
 from provisioning.network.records.announcements import KIND, TYPES
-from provisioning.network.services.floating_ips.port_forwardings import Wanted
+from provisioning.network.services.floating_ips.port_forwardings import ForwardingRequest
 from provisioning.notifications.messages import TOPIC
 from tests.support.cast import Person
 
@@ -67,7 +67,9 @@ def test_every_kind_of_record_is_told_of(alice: Person, operator: Person, net: N
     port = services.create_port(alice.project_id, net)
     services.update_port(port, {"name": "p"})
     floating = services.create_floating_ip(alice.project_id, public)
-    services.create_port_forwarding(floating, Wanted("tcp", (22, 22), port, port.fixed_ips.get().address, (22, 22)))
+    services.create_port_forwarding(
+        floating, ForwardingRequest("tcp", (22, 22), port, port.fixed_ips.get().address, (22, 22))
+    )
     services.delete_floating_ip(floating, with_forwardings=True)
     services.delete_port(port)
     assert [name for name in names() if not name.startswith("security_group")] == [

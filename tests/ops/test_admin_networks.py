@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from compute_agent.contract.network import NETWORK
 from provisioning.network import services
 from provisioning.network.models import AddressGroup, Delivery, DeliveryMark, Network, PortForwarding, Router
-from provisioning.network.services.floating_ips.port_forwardings import Wanted
+from provisioning.network.services.floating_ips.port_forwardings import ForwardingRequest
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
 from tests.support.jobs import drain
@@ -46,7 +46,7 @@ def one_of_each(alice: Person, public: Network, number: int) -> None:
     services.add_interface_by_subnet(router, subnet, anywhere=True)
     port = services.create_port(alice.project_id, network)
     floating = services.create_floating_ip(alice.project_id, public)
-    wanted = Wanted("tcp", (22, 22), port, port.fixed_ips.get().address, (22, 22))
+    wanted = ForwardingRequest("tcp", (22, 22), port, port.fixed_ips.get().address, (22, 22))
     services.create_port_forwarding(floating, wanted)
     services.create_floating_ip(alice.project_id, public)
     group = services.create_security_group(alice.project_id, f"group-{number}")

@@ -14,7 +14,7 @@ from compute_agent.network import dhcp_config
 from compute_agent.network.dhcp_user import DhcpUser
 from compute_agent.network.filters import groups, plan, tables
 from compute_agent.network.links import interface_name
-from compute_agent.network.wanted import LocalPort, Wanted
+from compute_agent.network.wanted import DesiredState, LocalPort
 from compute_agent.virt.errors import ImageUnacceptableError, RetryableHostError
 
 NETWORK = NetworkRef(
@@ -61,7 +61,9 @@ def rendered(rule: SecurityRule) -> str:
     """What nft is told of a group with one rule."""
     group = SecurityGroupDocument(id="0" * 32, rules=[rule])
     port = msgspec.structs.replace(PORT, security_group_ids=[group.id])
-    wanted = Wanted(ports=(LocalPort("i", "web", port),), networks={"n": DOCUMENT}, security_groups={group.id: group})
+    wanted = DesiredState(
+        ports=(LocalPort("i", "web", port),), networks={"n": DOCUMENT}, security_groups={group.id: group}
+    )
     return tables.whole([groups.table(plan.draw(wanted, {"p": 1}, {"n": 1}))])
 
 

@@ -77,7 +77,7 @@ class Faces:
         }
         return lambda: self._compute.send(method, path, text, headers)
 
-    def said(self, action: str, **arguments: Any) -> dict[str, Any]:
+    def result(self, action: str, **arguments: Any) -> dict[str, Any]:
         return read(action, 200, self.ec2(action, **arguments)())
 
     def close(self) -> None:
@@ -112,7 +112,7 @@ def rows(what: tuple[str, str], times: int, ec2: Callable[[], Ask], compute: Cal
 
 
 def lists(faces: Faces, times: int, servers: int) -> list[Row]:
-    shown = faces.said("DescribeInstances")["Reservations"]
+    shown = faces.result("DescribeInstances")["Reservations"]
     count = sum(each["State"]["Name"] == "running" for found in shown for each in found["Instances"])
     if count != servers:
         raise BenchError(f"DescribeInstances shows {count} running instances instead of {servers}")
@@ -123,11 +123,11 @@ def lists(faces: Faces, times: int, servers: int) -> list[Row]:
 def launches(faces: Faces, times: int) -> list[Row]:
     """Launch a server with each API in turn; each server is deleted before the next launch."""
     wanted = faces.client.wanted("bench")
-    images = {each["Name"]: each["ImageId"] for each in faces.said("DescribeImages")["Images"]}
+    images = {each["Name"]: each["ImageId"] for each in faces.result("DescribeImages")["Images"]}
     image = faces.client.call("GET", f"/image/v2/images/{wanted['imageRef']}")["name"]
     flavor = faces.client.call("GET", f"/compute/v2.1/flavors/{wanted['flavorRef']}")["flavor"]["name"]
     request = {"ImageId": images[image], "InstanceType": flavor, "MinCount": 1, "MaxCount": 1}
-    request["SubnetId"] = faces.said("DescribeSubnets")["Subnets"][0]["SubnetId"]
+    request["SubnetId"] = faces.result("DescribeSubnets")["Subnets"][0]["SubnetId"]
 
     def run() -> Ask:
         faces.client.delete_all()

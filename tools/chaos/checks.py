@@ -56,7 +56,7 @@ def name_of(row: Instance) -> str:
 
 def settled(seen: Seen) -> list[Finding]:
     """Return the errors of a cloud that is at rest."""
-    return [*under_way(), *examined(seen), *domains(seen), *told(seen), *volume_checks.everywhere(seen)]
+    return [*under_way(), *examined(seen), *domains(seen), *reported(seen), *volume_checks.everywhere(seen)]
 
 
 def empty(seen: Seen) -> list[Finding]:
@@ -78,7 +78,9 @@ def without_volumes(seen: Seen) -> list[Finding]:
 def without_networks(seen: Seen) -> list[Finding]:
     """Return the errors after the projects' networks were deleted, too; no host may still have a network resource."""
     left = [
-        wrong(f"host {host}", f"It still knows of {sorted(known)[0]}.") for host, known in seen.told.items() if known
+        wrong(f"host {host}", f"It still knows of {sorted(known)[0]}.")
+        for host, known in seen.reported.items()
+        if known
     ]
     left += [wrong(f"network {row.id}", f"{row.name} is not deleted.") for row in Network.objects.filter(OWN)]
     left += [wrong(f"floating IP {row.id}", f"{row.address} is not released.") for row in FloatingIP.objects.all()]
@@ -206,11 +208,11 @@ def _domain(row: Instance, found: tuple[str, Domain] | None, *, by_hand: bool) -
 MODELS: Mapping[str, Any] = {NETWORK: Network, ROUTER: Router, FLOATING_IP: FloatingIP, SECURITY_GROUP: SecurityGroup}
 
 
-def told(seen: Seen) -> Iterator[Finding]:
+def reported(seen: Seen) -> Iterator[Finding]:
     """Compare the network specs that hosts have received with the current records: the specs determine which packets
     pass.
     """
-    if not seen.told:
+    if not seen.reported:
         return
     names = dict(Host.objects.values_list("id", "name"))
     wanted: dict[str, dict[tuple[str, str], object]] = defaultdict(dict)
@@ -220,7 +222,7 @@ def told(seen: Seen) -> Iterator[Finding]:
                 for host_id, request in documents.of(kind, key).items():
                     wanted[names[host_id]][kind, str(key)] = getattr(request, request.__struct_fields__[0])
         transaction.set_rollback(True)  # the check must not change anything
-    for host, known in seen.told.items():
+    for host, known in seen.reported.items():
         for kind, key in sorted(wanted[host].keys() | known.keys()):
             should, does = wanted[host].get((kind, key)), known.get((kind, key))
             if should != does:

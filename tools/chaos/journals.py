@@ -76,7 +76,7 @@ class Seen:
     """Server → a host that has a domain or a disk of it."""
     twice: Mapping[str, str]
     """Servers that had domains on two hosts at the same time, with hosts and time."""
-    told: Mapping[str, Mapping[tuple[str, str], Document]] = field(default_factory=dict)
+    reported: Mapping[str, Mapping[tuple[str, str], Document]] = field(default_factory=dict)
     """Name of a host → the networks, routers, floating IPs and groups it has received, by kind and id."""
     shared: Mapping[str, str] = field(default_factory=dict)
     """Volumes that are not shareable but were attached to two servers at the same time, with servers and time."""

@@ -175,7 +175,7 @@ def _data(loss: Loss, key: str, was: Mapping[str, Any], now: Mapping[str, Any] |
 
 def differences(seen: Seen) -> list[Finding]:
     """Return the differences between the hosts and the records."""
-    return [*checks.domains(seen), *checks.told(seen), *volume_checks.everywhere(seen)]
+    return [*checks.domains(seen), *checks.reported(seen), *volume_checks.everywhere(seen)]
 
 
 def unnamed(loss: Loss, seen: Seen, found: Iterable[Finding]) -> Iterator[Finding]:

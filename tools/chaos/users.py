@@ -45,7 +45,7 @@ def create(port: int, seeded: Mapping[str, Any], prefix: str, note: Callable[[st
             made = _asked(client.call("POST", f"{COMPUTE}/os-server-groups", body))
             groups[number, policy] = made["server_group"]["id"]
     world = World(clients, operator, wizards, seeded["image"]["id"], seeded["network"]["id"], groups, prefix, note)
-    _lead_out(world)
+    _set_gateways(world)
     _asked(volumes.prepare(operator))
     _prepare_ec2(world, port, seeded["image"]["id"])
     for each in (operator, *clients):
@@ -71,7 +71,7 @@ def _prepare_ec2(world: World, port: int, image: str) -> None:
         world.types[flavor] = _asked(world.operator.call("GET", f"{COMPUTE}/flavors/{key}"))["flavor"]["name"]
 
 
-def _lead_out(world: World) -> None:
+def _set_gateways(world: World) -> None:
     """Create a router in each project and connect it to the external network; the shared network already has one."""
     external = _asked(world.operator.call("GET", f"{NETWORK}/networks?router:external=true"))["networks"]
     world.external = external[0]["id"]

@@ -74,7 +74,7 @@ _TARGETS = (
         "provisioning/network/services/routing/routers.py",
         (
             "create_router", "update_router", "add_routes", "remove_routes", "delete_router", "check_overlaps",
-            "checked_routes", "_plain", "_lead_out", "_others_wanted", "_gateway_port", "_take_wanted",
+            "checked_routes", "_plain", "_set_gateway", "_others_wanted", "_gateway_port", "_take_wanted",
             "_lead_nowhere",
         ),
         ("tests/network/services/test_routers.py", "tests/network/test_routers_api.py",

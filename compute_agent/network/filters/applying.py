@@ -20,7 +20,7 @@ from compute_agent.network.filters.plan import Plan, draw, group_key
 from compute_agent.network.filters.tables import Chain, Elements, Table, changes, removal, whole
 from compute_agent.network.nft import NftError
 from compute_agent.network.routers.numbers import Numbers
-from compute_agent.network.wanted import Wanted
+from compute_agent.network.wanted import DesiredState
 from compute_agent.virt.errors import RetryableHostError
 
 log = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ class Filters:
         self.renders = 0
         """The number of changes to the kernel's tables."""
 
-    def apply(self, wanted: Wanted) -> None:
+    def apply(self, wanted: DesiredState) -> None:
         """Apply the wanted filters. Raises RetryableHostError if something could not be applied.
 
         Only differences are loaded, in one transaction. A rule that the kernel rejects allows nothing. An interface

@@ -13,7 +13,7 @@ from compute_agent.contract.build import PortRef
 from compute_agent.contract.network import NetworkDocument, RouterDocument, SecurityGroupDocument
 from compute_agent.network import names
 from compute_agent.network.links import interface_name
-from compute_agent.network.wanted import Wanted
+from compute_agent.network.wanted import DesiredState
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ def link_local(mac: str) -> str:
     return str(ipaddress.IPv6Address("fe80::" + ":".join(words)))
 
 
-def draw(wanted: Wanted, number_of: Mapping[str, int], zone_of: Mapping[str, int], share: int = 0) -> Plan:
+def draw(wanted: DesiredState, number_of: Mapping[str, int], zone_of: Mapping[str, int], share: int = 0) -> Plan:
     """Draw the plan. ``number_of``: port id → number. ``zone_of``: network id → zone.
 
     An interface or group that cannot be filtered is logged and omitted. Such an interface passes no traffic, because
@@ -166,7 +166,7 @@ def _short(network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> str:
 
 
 def _members(
-    wanted: Wanted, groups: Mapping[str, SecurityGroupDocument], bridges: Mapping[str, str]
+    wanted: DesiredState, groups: Mapping[str, SecurityGroupDocument], bridges: Mapping[str, str]
 ) -> dict[str, tuple[tuple[str, str], ...]]:
     """Return the members of each group that a rule refers to, as seen on the bridges of this host's guests.
 
@@ -199,7 +199,9 @@ def _is_id(text: str) -> bool:
     return True
 
 
-def _addresses_of(key: str, wanted: Wanted, groups: Mapping[str, SecurityGroupDocument]) -> Iterable[tuple[str, str]]:
+def _addresses_of(
+    key: str, wanted: DesiredState, groups: Mapping[str, SecurityGroupDocument]
+) -> Iterable[tuple[str, str]]:
     if key in groups:
         yield from ((member.network_id, member.address) for member in groups[key].members)
     for each in wanted.ports:  # local members count immediately, before the document contains them

@@ -22,7 +22,7 @@ from compute_agent.network import names
 from compute_agent.network.routers.forwards import Answer, answers_of, whole
 from compute_agent.network.routers.words import mac_address, of_version
 from compute_agent.network.shared_macs import alias
-from compute_agent.network.wanted import Wanted
+from compute_agent.network.wanted import DesiredState
 
 LINKS = ipaddress.IPv4Network("169.254.64.0/18")
 """Addresses of the pairs between routers and external networks: two for each router."""
@@ -170,7 +170,7 @@ def networks_of(addresses: Iterable[str]) -> list[ipaddress.IPv4Network | ipaddr
     return [ipaddress.ip_interface(address).network for address in addresses]
 
 
-def router_plan(wanted: Wanted, router: RouterDocument, number: int, underlay: str) -> RouterPlan:
+def router_plan(wanted: DesiredState, router: RouterDocument, number: int, underlay: str) -> RouterPlan:
     """Plan a router. ``number`` is its link's number, ``underlay`` this host's own underlay address.
 
     Subjects whose documents this host has not received yet are omitted. Raises ValueError for an invalid address.
@@ -212,7 +212,7 @@ def router_plan(wanted: Wanted, router: RouterDocument, number: int, underlay: s
 
 
 def external_plan(
-    wanted: Wanted, network: NetworkDocument, numbers: Mapping[str, int], host: str, underlay: str
+    wanted: DesiredState, network: NetworkDocument, numbers: Mapping[str, int], host: str, underlay: str
 ) -> ExternalPlan:
     """Plan an external network. ``numbers``: router id → number of its link. ``host`` is this host's name."""
     port = network.gateway_port
@@ -269,7 +269,7 @@ def link_of(router_id: str, number: int, network: NetworkDocument) -> Link:
     )
 
 
-def _known(wanted: Wanted, router: RouterDocument) -> list[RouterInterface]:
+def _known(wanted: DesiredState, router: RouterDocument) -> list[RouterInterface]:
     return [each for each in router.interfaces if each.network_id in wanted.networks]
 
 
@@ -288,7 +288,7 @@ def _leg(prefix: str, interface: RouterInterface, network: NetworkDocument) -> L
     )
 
 
-def beyond(wanted: Wanted, router: RouterDocument, network_id: str) -> set[str]:
+def beyond(wanted: DesiredState, router: RouterDocument, network_id: str) -> set[str]:
     """Return the networks that other routers connect to the network ``network_id``, except networks that this router
     connects itself.
     """
@@ -301,7 +301,7 @@ def beyond(wanted: Wanted, router: RouterDocument, network_id: str) -> set[str]:
     return found - own
 
 
-def _ranges_beyond(wanted: Wanted, router: RouterDocument, network_id: str) -> tuple[str, ...]:
+def _ranges_beyond(wanted: DesiredState, router: RouterDocument, network_id: str) -> tuple[str, ...]:
     networks = [wanted.networks[each] for each in beyond(wanted, router, network_id) if each in wanted.networks]
     return tuple(sorted({str(ipaddress.ip_network(subnet.cidr)) for each in networks for subnet in each.subnets}))
 
@@ -349,7 +349,7 @@ def _source(gateway: Leg | None, network: NetworkDocument) -> str | None:
     return next((address.partition("/")[0] for address in of_version(4, own)), None)
 
 
-def _neighbours(wanted: Wanted, legs: Iterable[tuple[Leg, str]]) -> Iterator[tuple[str, str, str]]:
+def _neighbours(wanted: DesiredState, legs: Iterable[tuple[Leg, str]]) -> Iterator[tuple[str, str, str]]:
     for leg, network_id in legs:
         pairs = [(each.port.mac_address, each.addresses) for each in wanted.ports_on(network_id)]
         pairs += [(each.mac_address, each.addresses) for each in wanted.networks[network_id].remote_ports]

@@ -28,7 +28,7 @@ from compute_agent.network.routers.plan import (
 from compute_agent.network.routers.ruleset import external_ruleset, router_ruleset
 from compute_agent.network.routers.spaces import Spaces
 from compute_agent.network.underlay import Underlay
-from compute_agent.network.wanted import Touched, Wanted
+from compute_agent.network.wanted import DesiredState, Touched
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.errors import RetryableHostError
 
@@ -63,7 +63,7 @@ class Routing(Part):
     def prepare(self) -> None:
         """Do nothing: routers share no objects."""
 
-    def bring(self, wanted: Wanted, touched: Touched) -> None:
+    def bring(self, wanted: DesiredState, touched: Touched) -> None:
         """Create routers with their filters, then the links to external networks, then the routers' routes.
 
         Invalid parts of a floating IP are omitted (``check_floating_ip``).
@@ -83,7 +83,7 @@ class Routing(Part):
         steps += [lambda each=each: self._bring_machine(each) for each in wanted.networks.values()]  # type: ignore[misc]
         for_each(steps, lambda step: step())
 
-    def drop(self, wanted: Wanted) -> None:
+    def drop(self, wanted: DesiredState) -> None:
         leading = {each.external.network_id for each in wanted.routers.values() if each.external is not None}
         for router_id in (set(self._routers) | self._with_files()) - set(wanted.routers):
             self._advertiser(router_id).stop()
@@ -101,7 +101,7 @@ class Routing(Part):
         if not wanted.routers:
             self._bring_gateways(wanted)
 
-    def check(self, wanted: Wanted) -> list[str]:
+    def check(self, wanted: DesiredState) -> list[str]:
         self._announcements.again(self._spaces.inside)
         lost = self._machine.lost(wanted.networks)
         for_each(lost, lambda each: self._bring_machine(wanted.networks[each]))
@@ -115,7 +115,7 @@ class Routing(Part):
                 detail="; ".join(wrong)[:500],
             )
 
-    def _check_routers(self, wanted: Wanted) -> list[str]:
+    def _check_routers(self, wanted: DesiredState) -> list[str]:
         broken = self._broken(wanted)
         changed = self._reach != self._reach_now(wanted)
         if not broken and not changed:
@@ -132,7 +132,7 @@ class Routing(Part):
 
     # --- steps ------------------------------------------------------------------------------------------------------
 
-    def _bring_gateways(self, wanted: Wanted) -> None:
+    def _bring_gateways(self, wanted: DesiredState) -> None:
         """Apply the aliases of routers between hosts."""
         between = [each for each in wanted.networks.values() if each.segment.type == "vxlan" or each.peers]
         text = gateways.NOTHING
@@ -140,7 +140,7 @@ class Routing(Part):
             text = _checked(lambda: gateways.ruleset(between, self._underlay.address()))
         self._spaces.filter("", text)
 
-    def _bring_router(self, work: "_Work", wanted: Wanted, *, again: bool) -> None:
+    def _bring_router(self, work: "_Work", wanted: DesiredState, *, again: bool) -> None:
         """Create a router and connect it to its networks. Its filters are created before its first interface."""
         number = self._numbers.of(work.router.id)
         plan = _checked(lambda: router_plan(wanted, work.router, number, self._underlay.address()))
@@ -167,7 +167,7 @@ class Routing(Part):
         steps.append(lambda: self._spaces.inside(space, lambda: kernel.bring_neighbours(known)))
         for_each(steps, lambda step: step())
 
-    def _bring_external(self, network_id: str, wanted: Wanted, *, again: bool) -> None:
+    def _bring_external(self, network_id: str, wanted: DesiredState, *, again: bool) -> None:
         """Create an external network's namespace, which routes packets for floating IPs to their routers."""
         network = wanted.networks[network_id]
         routers = [each.id for each in wanted.routers.values() if leads_to(each, network_id)]
@@ -194,7 +194,7 @@ class Routing(Part):
         self._announcements.keep_only(space, plan.leg.name, plan.answering)
         self._announcements.add(self._spaces.inside, space, plan.leg, new)
 
-    def _bring_ways(self, work: "_Work", wanted: Wanted) -> None:
+    def _bring_ways(self, work: "_Work", wanted: DesiredState) -> None:
         """Set the routes of a router, now that all its interfaces exist."""
         plan = work.plan
         if plan is None:
@@ -230,7 +230,7 @@ class Routing(Part):
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
-    def _concerns(self, router: RouterDocument, wanted: Wanted, touched: Touched) -> bool:
+    def _concerns(self, router: RouterDocument, wanted: DesiredState, touched: Touched) -> bool:
         """Return whether anything that the router depends on may have changed."""
         last = self._routers.get(router.id)
         if last is None or any(kind == ROUTER for kind, _ in touched.subjects):  # other routers' networks count as well
@@ -244,7 +244,9 @@ class Routing(Part):
             touched.includes(FLOATING_IP, each) for each in told
         )
 
-    def _externals_of(self, wanted: Wanted, touched: Touched, routers: Collection[RouterDocument]) -> Iterator[str]:
+    def _externals_of(
+        self, wanted: DesiredState, touched: Touched, routers: Collection[RouterDocument]
+    ) -> Iterator[str]:
         concerned = {each.external.network_id for each in routers if each.external is not None}
         concerned |= {last.network_id for each in routers if (last := self._routers.get(each.id)) and last.network_id}
         for network_id, network in wanted.networks.items():
@@ -252,7 +254,7 @@ class Routing(Part):
             if leading and (network_id in concerned or touched.includes(NETWORK, network.id)):
                 yield network_id
 
-    def _broken(self, wanted: Wanted) -> set[str]:
+    def _broken(self, wanted: DesiredState) -> set[str]:
         """Return the routers that are incomplete or missing."""
         broken = set(wanted.routers) - set(self._routers) | self._spaces.missing(names.ROUTER, wanted.routers)
         lost = self._lost()
@@ -271,7 +273,7 @@ class Routing(Part):
         changed = {each for each in self._externals if self._spaces.changed(self._spaces.name(names.EXTERNAL, each))}
         return changed | self._spaces.missing(names.EXTERNAL, self._externals)
 
-    def _reach_now(self, wanted: Wanted) -> Reach:
+    def _reach_now(self, wanted: DesiredState) -> Reach:
         bridges = {network.bridge for network in wanted.networks.values()}
         return reach_of(self._settings, self._underlay.namespace, bridges) if wanted.routers else self._reach
 
@@ -291,7 +293,7 @@ class _Work:
     """None until the router is planned, and if nothing has to be changed."""
 
 
-def _advertisements(plan: RouterPlan, wanted: Wanted) -> str:
+def _advertisements(plan: RouterPlan, wanted: DesiredState) -> str:
     if not plan.enabled:
         return ""
     by_bridge: dict[str, NetworkDocument] = {network.bridge: network for network in wanted.networks.values()}

@@ -185,7 +185,7 @@ def _done(action: Action, call: Call, signed: SignedRequest) -> str:
     if action.changes and not _may_come_again(action, call, signed):
         _spend(signed)
     if not action.changes or not action.whole:
-        return _said(action, call)
+        return _handle(action, call)
     for _ in range(BEGUN_ANEW - 1):
         try:
             with transaction.atomic():
@@ -201,13 +201,13 @@ def _once(action: Action, call: Call) -> str:
     """Run an action with a ``ClientToken`` only once. A repetition of the request gets the first response."""
     token = call.get("ClientToken")
     if not token:
-        return _said(action, call)
+        return _handle(action, call)
     owner = client_tokens.Owner(call.project_id, call.context.user_id or NOBODY, action.name)
     given = {name: value for name, value in call.arguments.items() if name != "ClientToken"}
-    return client_tokens.once(owner, token, repr(sorted(given.items())), lambda: _said(action, call))
+    return client_tokens.once(owner, token, repr(sorted(given.items())), lambda: _handle(action, call))
 
 
-def _said(action: Action, call: Call) -> str:
+def _handle(action: Action, call: Call) -> str:
     return render.body(model.operation(action.name), action.handler(call))
 
 

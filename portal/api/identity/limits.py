@@ -13,7 +13,7 @@ from portal.api.identity.dialect import IDENTITY, Attribute, Checked, ListView, 
 from portal.api.identity.dialect.kinds import KEY, KEY_OR_NULL, reference
 from portal.api.identity.dialect.schemas import new_body
 from provisioning.common.listing import Part
-from provisioning.identity.directory.listing import Found
+from provisioning.identity.directory.listing import RowPage
 from provisioning.identity.directory.unified_limits import (
     MODEL,
     existing_limit,
@@ -96,7 +96,7 @@ REGISTERED_LIMIT = Resource(
 )
 
 
-def _limits(view: ServiceView, part: Part) -> Found[Limit]:
+def _limits(view: ServiceView, part: Part) -> RowPage[Limit]:
     return limits_for(view.context, part, everything=view.allows("novella:list_every_limit"))
 
 

@@ -45,12 +45,12 @@ class OperationSchema(AutoSchema):
 
     def get_summary(self) -> str | None:
         """Return the first sentence of the description."""
-        said = self._said()
+        said = self._sentence()
         return re.split(r"(?<=[.;:])\s", said, maxsplit=1)[0].rstrip(".;:") or None
 
     def get_description(self) -> str:  # type: ignore[override]  # drf-spectacular's signature, not DRF's
         """Return the description with the policy rule and the microversions."""
-        parts = [self._said()]
+        parts = [self._sentence()]
         rule = self.view.rules.get(self.method)
         if rule and not self.view.public and self.method not in self.view.public_methods:
             parts.append(f"Policy rule: `{rule}`.")
@@ -60,7 +60,7 @@ class OperationSchema(AutoSchema):
             parts.append(f"Microversions {text_of(first)} to {text_of(last)}.")
         return "\n\n".join(parts)
 
-    def _said(self) -> str:
+    def _sentence(self) -> str:
         """Return the sentence of the view, the handler's docstring or, without them, the description of the rule."""
         rule = policy.RULES.get(self.view.rules.get(self.method, ""))
         docstring = inspect.getdoc(getattr(self.view, self.method.lower()))

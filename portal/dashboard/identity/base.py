@@ -142,10 +142,10 @@ def target_of(record: Project | User | Group | Role | Domain | None) -> dict[str
     return {f"{kind}_id": record.pk, "domain_id": record.pk if isinstance(record, Domain) else record.domain_id}
 
 
-def wanted_of(request: HttpRequest, *, within: str = "") -> dashboard_lists.Wanted:
+def wanted_of(request: HttpRequest, *, within: str = "") -> dashboard_lists.ListRequest:
     """Read the search and the page of a list from the address, limited to the domain ``within``."""
     number = request.GET.get("page", "1")
-    return dashboard_lists.Wanted(
+    return dashboard_lists.ListRequest(
         text=search_of(request.GET),
         domain_id=within,
         page=int(number) if number.isascii() and number.isdigit() and len(number) < 7 else 1,

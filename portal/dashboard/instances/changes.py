@@ -11,6 +11,8 @@ INSTANCE, NETWORK, HOST = "instance", "network", "host"
 
 def changed_instances(events: Sequence[LoggedEvent]) -> dict[uuid.UUID, str]:
     """Return the instances that events change, with their names; events of networks and hosts have no name."""
-    led = {key: "" for event in events if event.kind in {NETWORK, HOST} for key in event.payload.get("instances", ())}
+    affected = {
+        key: "" for event in events if event.kind in {NETWORK, HOST} for key in event.payload.get("instances", ())
+    }
     own = {event.payload["id"]: event.payload["name"] for event in events if event.kind == INSTANCE}
-    return {uuid.UUID(key): name for key, name in (led | own).items()}
+    return {uuid.UUID(key): name for key, name in (affected | own).items()}

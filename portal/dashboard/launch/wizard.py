@@ -15,7 +15,7 @@ from portal.dashboard.names import bdi
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors as compute
 from provisioning.compute.launch.checks import MAX_COUNT
-from provisioning.compute.launch.flavor_choices import FlavorChoice, Wanted, flavor_choices
+from provisioning.compute.launch.flavor_choices import FlavorChoice, FlavorRequest, flavor_choices
 from provisioning.compute.launch.multipart import own_part
 from provisioning.compute.models import Instance, KeyPair, ServerGroup
 from provisioning.compute.records.names import numbered
@@ -78,11 +78,11 @@ class Wizard:
         return next((choice for choice in self.flavors if choice.flavor.flavorid == self.chosen("flavor")), None)
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> FlavorRequest:
         """The chosen number of servers, zone and server group."""
         key = self.chosen("server_group")
         group = next((group for group in self.server_groups if str(group.id) == key), None)
-        return Wanted(self.form.number, self.chosen("availability_zone") or "", group)
+        return FlavorRequest(self.form.number, self.chosen("availability_zone") or "", group)
 
     @property
     def chosen_networks(self) -> list[Network]:

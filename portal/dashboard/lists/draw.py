@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString, mark_safe
 from portal.dashboard.lists import cells
 from portal.dashboard.lists.asked import Asked
 from portal.dashboard.lists.declaration import Column, RecordList
-from portal.dashboard.lists.find import Found
+from portal.dashboard.lists.find import IdPage
 
 DASH = SafeString('<span class="faint">\N{EN DASH}</span>')
 
@@ -26,7 +26,7 @@ class Foot:
     last: str = ""
 
 
-def foot(the_list: RecordList[Any], asked: Asked, found: Found) -> Foot:
+def foot(the_list: RecordList[Any], asked: Asked, found: IdPage) -> Foot:
     """Return the line below a page of the list."""
     total = f"{found.total:,} {the_list.noun if found.total != 1 else the_list.one}"
     if found.pages == 1:

@@ -18,7 +18,7 @@ Id = uuid.UUID | str | int
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class IdPage:
     """One page of a list: the ids of its records in order, and the number of all matching records."""
 
     ids: list[Any]
@@ -65,14 +65,14 @@ def ordered(
     return rows.order_by(*(_ordering(key, rows.model, descending=descending) for key in keys), last)
 
 
-def find(context: RequestContext, the_list: RecordList[Any], asked: Asked) -> Found:
+def find(context: RequestContext, the_list: RecordList[Any], asked: Asked) -> IdPage:
     """Return a page, the last one if its number is too high. Sends two queries."""
     rows = matching(context, the_list, asked)
     total = rows.count()
     page = min(asked.page, max(-(-total // asked.size), 1))
     first = (page - 1) * asked.size
     ids = ordered(context, the_list, asked, rows).values_list("pk", flat=True)[first : first + asked.size]
-    return Found(list(ids), total, page, asked.size)
+    return IdPage(list(ids), total, page, asked.size)
 
 
 def records_of(context: RequestContext, the_list: RecordList[Record], asked: Asked, ids: Sequence[Id]) -> list[Record]:

@@ -119,8 +119,8 @@ def lay_out(networks: Sequence[Any], devices: Sequence[Device]) -> list[Picture]
     used = {key for keys in legs for key in keys}
     pictures = []
     for number, (band, there) in enumerate(zip(bands, inside, strict=True)):
-        led = {key for device in there for key in device.legs}
-        edge = [each for each in outer if each.id in led or (number == 0 and each.id not in used)]
+        linked = {key for device in there for key in device.legs}
+        edge = [each for each in outer if each.id in linked or (number == 0 and each.id not in used)]
         if edge or band:
             pictures.append(_band([*edge, *band], there, hues))
     if apart:

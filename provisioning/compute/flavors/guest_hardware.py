@@ -60,7 +60,7 @@ def host_needs(properties: Texts, flavor: Texts) -> tuple[HostNeed, ...]:
     found = [
         need
         for source, texts in ((IMAGE, properties), (FLAVOR, specs))
-        for each in guest_demands.said(source, texts)
+        for each in guest_demands.specified(source, texts)
         if each.demand.needs_host(each.value) and (need := _need(each, flavor)) is not None
     ]
     with contextlib.suppress(HardwareError):

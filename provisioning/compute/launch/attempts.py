@@ -56,7 +56,7 @@ def failures(action: InstanceAction | None) -> list[Failure]:
     return list({row.attempt: Failure(row.attempt, row.host, row.message) for row in rows}.values())
 
 
-def told(message: str, earlier: list[Failure]) -> str:
+def with_reasons(message: str, earlier: list[Failure]) -> str:
     """Return the fault's message for the owner, with the reasons of earlier attempts; it contains no host names."""
     reasons = Counter(failure.reason for failure in earlier if failure.reason not in message)
     if not reasons:

@@ -46,7 +46,7 @@ class FlavorChoice:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class FlavorRequest:
     """Other parameters of the launch; ``server_group`` belongs to the caller's project."""
 
     count: int = 1
@@ -54,11 +54,11 @@ class Wanted:
     server_group: ServerGroup | None = None
 
 
-ANY = Wanted()
+ANY = FlavorRequest()
 
 
 def flavor_choices(
-    context: RequestContext, image: Image | None, limits: Limits, wanted: Wanted = ANY
+    context: RequestContext, image: Image | None, limits: Limits, wanted: FlavorRequest = ANY
 ) -> list[FlavorChoice]:
     """Return all flavors that the caller may use, smallest first, with the checks of a launch; reads the hosts once."""
     flavors = selectors.flavors_for(context)
@@ -72,7 +72,7 @@ def flavor_choices(
 
 
 def _counts(
-    context: RequestContext, flavors: Sequence[Flavor], image: Image | None, wanted: Wanted
+    context: RequestContext, flavors: Sequence[Flavor], image: Image | None, wanted: FlavorRequest
 ) -> Sequence[Count | None]:
     """Return how many servers of each flavor would fit. If a custom part of the scheduler fails, return None for each,
     because the launch form is usable without the numbers.
@@ -90,7 +90,7 @@ def _counts(
 
 
 def _specs(
-    context: RequestContext, flavors: Sequence[Flavor], image: Image | None, wanted: Wanted
+    context: RequestContext, flavors: Sequence[Flavor], image: Image | None, wanted: FlavorRequest
 ) -> list[RequestSpec]:
     """Return the scheduler requests for all flavors; reads the members of the server group once."""
     project_id = context.project_id or NOBODY

@@ -40,7 +40,7 @@ def fail(instance: Instance, message: str, *, details: str = "", clean: bool = F
         return None
     attempt, action = instance.attempt, instance_actions.current(instance.id, kind.action)
     earlier = [each for each in attempts.failures(action) if each.attempt < attempt]
-    reason, message = message, attempts.told(message, earlier)
+    reason, message = message, attempts.with_reasons(message, earlier)
     holder = None if clean else host_holding(instance)
     host_name = instance.host_name
     changes: dict[str, object] = {"host": None}

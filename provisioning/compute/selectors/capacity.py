@@ -53,7 +53,7 @@ def disk_limit() -> Whole:
 
 def limits_of(host: Host) -> tuple[int, int, int]:
     """Return the limits of a host, computed in Python: vCPUs, MiB of memory, GiB of disk."""
-    cpu, ram, disk = (_said(host, resource) for resource in ("cpu", "ram", "disk"))
+    cpu, ram, disk = (_ratio(host, resource) for resource in ("cpu", "ram", "disk"))
     return (
         int(host.vcpus_total * cpu),
         int((host.memory_mb_total - host.reserved_memory_mb) * ram),
@@ -61,7 +61,7 @@ def limits_of(host: Host) -> tuple[int, int, int]:
     )
 
 
-def _said(host: Host, resource: str) -> float:
+def _ratio(host: Host, resource: str) -> float:
     by_aggregates: float | None = getattr(host, f"aggregate_{resource}_ratio")
     own: float = getattr(host, f"{resource}_allocation_ratio")
     return own if by_aggregates is None else by_aggregates

@@ -43,11 +43,11 @@ def spec_of(
         same_hosts=_hosts_of(instance, hints["same_host"]) if "same_host" in hints else None,
         different_hosts=_hosts_of(instance, hints.get("different_host")),
         group=group_of(instance) if group is _Unread.GROUP else group,
-        architecture=_said(properties, "hw_architecture", "architecture"),
+        architecture=_property(properties, "hw_architecture", "architecture"),
         aggregate_specs=aggregate_specs(specs),
         ignored_hosts=frozenset(str(name) for name in hints.get("ignore_hosts", ())),
-        hypervisor_type=_said(properties, "img_hv_type", "hypervisor_type"),
-        hypervisor_versions=_said(properties, "img_hv_requested_version", "hypervisor_version_requires"),
+        hypervisor_type=_property(properties, "img_hv_type", "hypervisor_type"),
+        hypervisor_versions=_property(properties, "img_hv_requested_version", "hypervisor_version_requires"),
         capabilities=capabilities(specs),
         query=_query(hints.get("query")),
         host_needs=host_needs(properties, wanted),
@@ -55,7 +55,7 @@ def spec_of(
     )
 
 
-def _said(properties: Mapping[str, Any], name: str, old_name: str) -> str:
+def _property(properties: Mapping[str, Any], name: str, old_name: str) -> str:
     """Return an image property by its name, otherwise by its old name."""
     return str(properties.get(name) or properties.get(old_name) or "")
 

@@ -25,7 +25,7 @@ def let_have(context: RequestContext, row: InterfaceDifference) -> None:
     policy.enforce(context, RULE)
     with transaction.atomic():
         instance = _locked(row, EXTRA)
-        if reason := give_back(instance, _said(row)):
+        if reason := give_back(instance, _interface(row)):
             raise ConflictError(reason)
         row.delete()
         send_refresh(instance)
@@ -36,7 +36,7 @@ def take_out(context: RequestContext, row: InterfaceDifference) -> None:
     """Unplug the interface from the guest. Raises ForbiddenError, ConflictError."""
     policy.enforce(context, RULE)
     with transaction.atomic():
-        instance, said = _locked(row, EXTRA), _said(row)
+        instance, said = _locked(row, EXTRA), _interface(row)
         if row.port_id is None:
             raise ConflictError("The host does not know which port it is: rebuild the server.")
         network = NetworkRef(
@@ -77,5 +77,5 @@ def _locked(row: InterfaceDifference, kind: InterfaceDifference.Kind) -> Instanc
     return instance
 
 
-def _said(row: InterfaceDifference) -> GuestInterface:
+def _interface(row: InterfaceDifference) -> GuestInterface:
     return msgspec.convert(row.said, GuestInterface)

@@ -20,23 +20,23 @@ BY_NAME = (Sort("name", descending=False),)
 
 
 @dataclass(frozen=True, slots=True)
-class Found(Generic[Record]):
+class RowPage(Generic[Record]):
     """Rows of a list; ``truncated``: there are more."""
 
     rows: list[Record]
     truncated: bool
 
 
-def find(rows: QuerySet[Record], part: Part) -> Found[Record]:
+def find(rows: QuerySet[Record], part: Part) -> RowPage[Record]:
     """Return one page of the rows, by default sorted by name. Raises InvalidInputError for an invalid marker."""
     return cut(LISTING, rows, replace(part, sort=part.sort or BY_NAME))
 
 
-def cut(listing: Listing[Any], rows: QuerySet[Record], part: Part) -> Found[Record]:
+def cut(listing: Listing[Any], rows: QuerySet[Record], part: Part) -> RowPage[Record]:
     """Return one page of at most ``LARGEST`` rows. Raises InvalidInputError for an invalid marker."""
     limit = min(part.limit or LARGEST, LARGEST)
     page = listing.page(rows, replace(part, limit=limit + 1))
-    return Found(page[:limit], truncated=len(page) > limit)
+    return RowPage(page[:limit], truncated=len(page) > limit)
 
 
 def inexact(word: str, column: str) -> dict[str, Callable[[str], Q]]:

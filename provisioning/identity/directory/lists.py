@@ -6,12 +6,12 @@ from django.db.models import Q, QuerySet
 
 from provisioning.common.ids import read_id
 from provisioning.common.listing import Part
-from provisioning.identity.directory.listing import Found, Record, find
+from provisioning.identity.directory.listing import Record, RowPage, find
 from provisioning.identity.models import Domain, Group, Project, User
 from provisioning.identity.selectors.entries import projects_of
 
 
-def domains(part: Part, *, within: str | None = None) -> Found[Domain]:
+def domains(part: Part, *, within: str | None = None) -> RowPage[Domain]:
     """Return domains; ``within``: only the one with this id."""
     rows = Domain.objects.all()
     return find(rows if within is None else rows.filter(id=within), part)
@@ -19,7 +19,7 @@ def domains(part: Part, *, within: str | None = None) -> Found[Domain]:
 
 def projects(
     part: Part, *, within: str | None = None, open_to: uuid.UUID | None = None, parent: str | None = None
-) -> Found[Project]:
+) -> RowPage[Project]:
     """Return projects with their tags. ``open_to``: only projects that this user has access to. ``parent``: the
     children of this project or domain.
     """
@@ -33,21 +33,21 @@ def projects(
     return find(rows, part)
 
 
-def users(part: Part, *, within: str | None = None, only: uuid.UUID | None = None) -> Found[User]:
+def users(part: Part, *, within: str | None = None, only: uuid.UUID | None = None) -> RowPage[User]:
     """Return users; ``only``: the one with this id."""
     rows = _within(User.objects.all(), within)
     return find(rows if only is None else rows.filter(id=only), part)
 
 
-def groups(part: Part, *, within: str | None = None) -> Found[Group]:
+def groups(part: Part, *, within: str | None = None) -> RowPage[Group]:
     return find(_within(Group.objects.all(), within), part)
 
 
-def users_in(group: Group, part: Part, *, within: str | None = None) -> Found[User]:
+def users_in(group: Group, part: Part, *, within: str | None = None) -> RowPage[User]:
     return find(_within(User.objects.filter(member_of=group), within), part)
 
 
-def groups_of(user: User, part: Part, *, within: str | None = None) -> Found[Group]:
+def groups_of(user: User, part: Part, *, within: str | None = None) -> RowPage[Group]:
     return find(_within(Group.objects.filter(users=user), within), part)
 
 

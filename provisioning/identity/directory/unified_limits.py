@@ -8,7 +8,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.common.listing import Listing, Part, Sort
-from provisioning.identity.directory.listing import Found, cut, inexact
+from provisioning.identity.directory.listing import RowPage, cut, inexact
 from provisioning.identity.models import Limit, RegisteredLimit
 
 MODEL = {"name": "flat", "description": "A limit applies to one project only, not to its parents and children."}
@@ -24,7 +24,7 @@ _LIMITS = Listing[Any](
 )
 
 
-def registered_limits(part: Part) -> Found[RegisteredLimit]:
+def registered_limits(part: Part) -> RowPage[RegisteredLimit]:
     return cut(_REGISTERED, RegisteredLimit.objects.all(), part)
 
 
@@ -38,7 +38,7 @@ def existing_registered_limit(registered_limit_id: str) -> RegisteredLimit:
     return found
 
 
-def limits_for(context: RequestContext, part: Part, *, everything: bool) -> Found[Limit]:
+def limits_for(context: RequestContext, part: Part, *, everything: bool) -> RowPage[Limit]:
     """Return all limits, or without ``everything`` the limits of the token's project or domain.
 
     A domain token also gets the limits of the domain's projects. Tokens with another scope get no limits.

@@ -28,7 +28,7 @@ SHORT_LIST = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ListRequest:
     """The filters of a list; an empty text does not filter.
 
     ``text`` is a part of the name (for users also of the e-mail address) or an id.
@@ -40,7 +40,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Found(Generic[Record]):
+class RowPage(Generic[Record]):
     """One page of a list; ``total`` is the number of rows of all pages."""
 
     rows: list[Record]
@@ -140,7 +140,7 @@ def inside(domain: Domain) -> dict[str, int]:
 
 def users_to_choose(text: str, *, within: str = "", beside: Group | None = None) -> list[User]:
     """Return the first matching users by name; ``within``: in this domain; ``beside``: not in this group."""
-    found = _narrow(User.objects.order_by("name", "id"), Wanted(text, within), "email").select_related("domain")
+    found = _narrow(User.objects.order_by("name", "id"), ListRequest(text, within), "email").select_related("domain")
     if beside is not None:
         found = found.exclude(id__in=GroupMembership.objects.filter(group=beside).values("user"))
     return list(found[:SHORT_LIST])
@@ -148,13 +148,13 @@ def users_to_choose(text: str, *, within: str = "", beside: Group | None = None)
 
 def groups_to_choose(text: str, *, within: str = "") -> list[Group]:
     """Return the first matching groups by name; ``within``: in this domain."""
-    found = _narrow(Group.objects.order_by("name", "id"), Wanted(text, within))
+    found = _narrow(Group.objects.order_by("name", "id"), ListRequest(text, within))
     return list(found.select_related("domain")[:SHORT_LIST])
 
 
 def projects_to_choose(text: str, *, within: str = "") -> list[Project]:
     """Return the first matching projects by name; ``within``: in this domain."""
-    found = _narrow(Project.objects.order_by("name", "id"), Wanted(text, within))
+    found = _narrow(Project.objects.order_by("name", "id"), ListRequest(text, within))
     return list(found.select_related("domain")[:SHORT_LIST])
 
 
@@ -186,7 +186,7 @@ def groups_of(user: User, *, within: str = "") -> list[Group]:
     return list(found.filter(domain=within) if within else found)
 
 
-def users_in(group: Group, wanted: Wanted) -> Found[User]:
+def users_in(group: Group, wanted: ListRequest) -> RowPage[User]:
     """Return the users of a group, by name."""
     found = _narrow(User.objects.order_by("name", "id"), wanted, "email").select_related("domain")
     return _page(found.filter(id__in=GroupMembership.objects.filter(group=group).values("user")), wanted)
@@ -202,7 +202,7 @@ def _of_cloud_or(domain_id: str | None) -> Q:
     return Q(domain=None) | Q(domain=domain_id.replace("\0", "")) if domain_id else Q(domain=None)
 
 
-def _narrow(found: QuerySet[Record], wanted: Wanted, *also: str) -> QuerySet[Record]:
+def _narrow(found: QuerySet[Record], wanted: ListRequest, *also: str) -> QuerySet[Record]:
     text = wanted.text.replace("\0", "")
     if text:
         matches = Q(name__icontains=text) | Q(id=text if found.model is Domain else read_id(text))
@@ -214,11 +214,11 @@ def _narrow(found: QuerySet[Record], wanted: Wanted, *also: str) -> QuerySet[Rec
     return found
 
 
-def _page(found: QuerySet[Record], wanted: Wanted) -> Found[Record]:
+def _page(found: QuerySet[Record], wanted: ListRequest) -> RowPage[Record]:
     page = min(max(wanted.page, 1), LAST_PAGE)
     total = found.count()
     first = (page - 1) * PAGE_SIZE
-    return Found(list(found[first : first + PAGE_SIZE]), total, page)
+    return RowPage(list(found[first : first + PAGE_SIZE]), total, page)
 
 
 def _count(rows: QuerySet[Any], by: str, what: str) -> Coalesce:

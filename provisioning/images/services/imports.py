@@ -209,7 +209,7 @@ def _transfer(task: ImageTask, image: Image) -> None:
     limit = intake.largest(image.project_id) + (image.size or 0)  # staged data is already counted
     if method["name"] != GLANCE_DIRECT:
         with _claimed(store.new_file(image.id), image) as file, opened(method) as source:
-            wanted = intake.Wanted(str(image.disk_format), limit=limit, size=source.size)
+            wanted = intake.Expected(str(image.disk_format), limit=limit, size=source.size)
             report = _reporter(task, image, source.total)
             facts = intake.receive(
                 file, wanted, source, progress=lambda done: report(source.came if source.compression else done)
@@ -218,7 +218,7 @@ def _transfer(task: ImageTask, image: Image) -> None:
         return
     with _claimed(store.staged_file(image.id), image) as file:
         size = store.staged_of(image.id).stat().st_size
-        wanted = intake.Wanted(str(image.disk_format), limit=limit, size=size)
+        wanted = intake.Expected(str(image.disk_format), limit=limit, size=size)
         progress = _reporter(task, image, size)
         facts = intake.receive(file, wanted, intake.pieces(file), progress=progress, keep=False)
         _publish(task, image, file, facts, staged=True)

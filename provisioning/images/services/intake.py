@@ -31,7 +31,7 @@ RAW = "raw"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Expected:
     """Requirements for the data."""
 
     disk_format: str
@@ -50,7 +50,12 @@ def largest(project_id: uuid.UUID) -> int:
 
 
 def receive(
-    file: IO[bytes], wanted: Wanted, chunks: Iterable[bytes], *, progress: Progress | None = None, keep: bool = True
+    file: IO[bytes],
+    wanted: Expected,
+    chunks: Iterable[bytes],
+    *,
+    progress: Progress | None = None,
+    keep: bool = True,
 ) -> dict[str, Any]:
     """Write the data to the file, and return the columns of the active image.
 
@@ -92,7 +97,7 @@ def receive(
 def write(file: IO[bytes], limit: int, chunks: Iterable[bytes], expected_size: int | None) -> int:
     """Write the data without inspecting it; return its size in bytes. Raises the errors of ``receive``."""
     size = 0
-    for piece in _bounded(chunks, Wanted("", limit=limit, size=expected_size), keep=True):
+    for piece in _bounded(chunks, Expected("", limit=limit, size=expected_size), keep=True):
         file.write(piece)
         size += len(piece)
     check_announced(size, expected_size)
@@ -149,7 +154,7 @@ def _gone(image_id: uuid.UUID) -> GoneError:
     return GoneError(msg)
 
 
-def _bounded(chunks: Iterable[bytes], wanted: Wanted, *, keep: bool) -> Iterator[bytes]:
+def _bounded(chunks: Iterable[bytes], wanted: Expected, *, keep: bool) -> Iterator[bytes]:
     """Yield the data. Raises TooLargeError beyond ``wanted.limit``, UnavailableError if the store has no space."""
     size = 0
     if keep:

@@ -45,7 +45,7 @@ def upload(
     try:
         image.refresh_from_db()  # the formats cannot change from here on
         # As in Glance: the standard command line uploads nothing where it has no terminal.
-        wanted = intake.Wanted(_formats(image), intake.largest(image.project_id), expected_size, may_be_empty=True)
+        wanted = intake.Expected(_formats(image), intake.largest(image.project_id), expected_size, may_be_empty=True)
         with store.new_file(image.id) as file:
             facts = intake.receive(file, wanted, chunks)
             intake.publish(
@@ -95,7 +95,7 @@ def complete(image: Image) -> bool:
     """
     try:
         with store.path_of(image.id).open("rb") as file:
-            wanted = intake.Wanted(image.disk_format or "", settings.MAX_IMAGE_SIZE, may_be_empty=True)
+            wanted = intake.Expected(image.disk_format or "", settings.MAX_IMAGE_SIZE, may_be_empty=True)
             facts = intake.receive(file, wanted, intake.pieces(file), keep=False)
         with transaction.atomic():
             hold_storage(image.id, int(facts["size"]))

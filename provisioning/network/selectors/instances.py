@@ -108,12 +108,12 @@ def interfaces_of_all(instance_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, list
             found.setdefault(device_id, []).append(interface)
         if address is None:
             continue
-        led = (floating, owner) if leads_to == address else (None, None)
+        association = (floating, owner) if leads_to == address else (None, None)
         addresses = interface.addresses
         if not addresses or addresses[-1].address != address:
-            addresses.append(GuestAddress(address, subnet_id, version, *led))
+            addresses.append(GuestAddress(address, subnet_id, version, *association))
         elif leads_to == address:
-            addresses[-1] = GuestAddress(address, subnet_id, version, *led)
+            addresses[-1] = GuestAddress(address, subnet_id, version, *association)
     for port_id, group_id, name in _GROUPS_OF_ALL(ids=keys) if every else ():
         if port_id in every:
             every[port_id].groups[group_id] = name

@@ -232,7 +232,9 @@ def _outside(port: Port, routers: Sequence[Router]) -> list[str]:
     addresses = [row.address for row in port.fixed_ips.all()]
     if network.external:
         return addresses
-    led = any(router.gateway_port_id for router in routers)
+    routed = any(router.gateway_port_id for router in routers)
     return (
-        [address for address in addresses if ":" in address and not address.startswith(("fd", "fe80"))] if led else []
+        [address for address in addresses if ":" in address and not address.startswith(("fd", "fe80"))]
+        if routed
+        else []
     )

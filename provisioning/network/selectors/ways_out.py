@@ -52,8 +52,8 @@ class WaysOut:
 def ways_out_of(context: RequestContext, port: Port) -> WaysOut:
     """Return the networks and floating IPs that can be associated with a port of the project."""
     fixed = list(port.fixed_ips.select_related("subnet").filter(subnet__ip_version=4).order_by("id"))
-    led = _led(Q(subnet__in=[row.subnet_id for row in fixed]))
-    wanted = {network for networks in led.values() for network in networks}
+    routed = _routed(Q(subnet__in=[row.subnet_id for row in fixed]))
+    wanted = {network for networks in routed.values() for network in networks}
     networks = list(networks_for(context).filter(id__in=wanted, external=True).order_by("-is_default", "name", "id"))
     if not networks:
         return WaysOut(
@@ -61,7 +61,7 @@ def ways_out_of(context: RequestContext, port: Port) -> WaysOut:
         )
     rows = floating_ips_for(context).filter(network__in=networks, project_id=port.project_id)
     there = [row for row in rows.order_by("created_at", "id") if not row.port_forwardings.all()]
-    reached = [row.address for row in fixed if led.get(row.subnet_id)]
+    reached = [row.address for row in fixed if routed.get(row.subnet_id)]
     return WaysOut(
         reached,
         networks,
@@ -84,8 +84,8 @@ def outsides_of(context: RequestContext, requested: Sequence[Mapping[str, str | 
     ports = [key for entry in requested if (key := read_id(entry.get("port_id")))]
     if ports:
         networks += Port.objects.filter(pk__in=ports).values_list("network_id", flat=True)
-    led = _led(Q(subnet__network__in=networks, subnet__ip_version=4))
-    wanted = {outside for each in led.values() for outside in each}
+    routed = _routed(Q(subnet__network__in=networks, subnet__ip_version=4))
+    wanted = {outside for each in routed.values() for outside in each}
     if not wanted:
         return []
     rows = networks_for(context).filter(id__in=wanted, external=True, subnets__ip_version=4).distinct()
@@ -102,7 +102,7 @@ def reachable_addresses(context: RequestContext, network_id: uuid.UUID) -> list[
     return list(rows.order_by("port__created_at", "id"))
 
 
-def _led(where: Q) -> dict[uuid.UUID, set[uuid.UUID]]:
+def _routed(where: Q) -> dict[uuid.UUID, set[uuid.UUID]]:
     """Return subnet → the external networks that its routers are connected to, for the fixed IPs ``where``."""
     rows = FixedIP.objects.filter(where, port__device_owner=ROUTER_INTERFACE)
     legs = [(device, subnet) for device, subnet in rows.values_list("port__device_id", "subnet_id") if device]

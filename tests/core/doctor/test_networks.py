@@ -32,7 +32,7 @@ from provisioning.network.models import (
     Tag,
 )
 from provisioning.network.records.marks import mark
-from provisioning.network.services.floating_ips.port_forwardings import Wanted
+from provisioning.network.services.floating_ips.port_forwardings import ForwardingRequest
 from provisioning.network.upkeep import forget_tags
 from provisioning.quotas.services import ledger
 from tests.core.doctor.findings import OLD, look, only, repaired
@@ -145,7 +145,7 @@ def test_a_forwarding_to_an_address_nobody_has(cloud: Cloud, alice: RequestConte
     _, external = led_out(cloud, alice)
     port = guest_ports().get(device_id=row.id)
     made = services.create_floating_ip(project_of(alice), external)
-    wanted = Wanted("tcp", (2222, 2222), port, port.fixed_ips.get().address, (22, 22))
+    wanted = ForwardingRequest("tcp", (2222, 2222), port, port.fixed_ips.get().address, (22, 22))
     forwarding = services.create_port_forwarding(made, wanted)
     assert look("floating_ips") == []
     PortForwarding.objects.update(internal_ip_address="10.20.0.250")

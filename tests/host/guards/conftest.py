@@ -23,7 +23,7 @@ from compute_agent.contract.network import (
 from compute_agent.network import links
 from compute_agent.network.filters.applying import Filters
 from compute_agent.network.filters.plan import link_local
-from compute_agent.network.wanted import LocalPort, Wanted
+from compute_agent.network.wanted import DesiredState, LocalPort
 from tests.host.cast import OURS, Wish, network
 from tests.host.lab import Interface, Space
 
@@ -48,8 +48,8 @@ class Guard:
     interfaces: list[Interface] = field(default_factory=list)
 
     @property
-    def wanted(self) -> Wanted:
-        return Wanted(
+    def wanted(self) -> DesiredState:
+        return DesiredState(
             ports=tuple(self.ports.values()), networks=self.networks, routers=self.routers, security_groups=self.groups
         )
 

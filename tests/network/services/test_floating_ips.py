@@ -20,7 +20,7 @@ from provisioning.network.errors import (
 from provisioning.network.models import FixedIP, FloatingIP, Network, Port, PortForwarding, Router
 from provisioning.network.services import Gateway
 from provisioning.network.services.floating_ips.floating_ips import leave_ports
-from provisioning.network.services.floating_ips.port_forwardings import Wanted
+from provisioning.network.services.floating_ips.port_forwardings import ForwardingRequest
 from provisioning.quotas.selectors import usage_of
 from tests.support.cast import Person
 from tests.support.ports import guest_addresses, guest_ports
@@ -168,8 +168,8 @@ def test_a_port_that_goes_leaves_its_forwardings_floating_ip_without_a_router(
     services.delete_router(router)
 
 
-def wanted(port: Port, **changes: object) -> Wanted:
-    base = Wanted("tcp", (2222, 2222), port, fixed_of(port), (22, 22))
+def wanted(port: Port, **changes: object) -> ForwardingRequest:
+    base = ForwardingRequest("tcp", (2222, 2222), port, fixed_of(port), (22, 22))
     return replace(base, **changes)  # type: ignore[arg-type]
 
 

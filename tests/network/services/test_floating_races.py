@@ -17,7 +17,7 @@ from provisioning.network.records.owners import ROUTER_INTERFACE
 from provisioning.network.services import Gateway
 from provisioning.network.services.addressing import ipam
 from provisioning.network.services.floating_ips import floating_ips, port_forwardings
-from provisioning.network.services.floating_ips.port_forwardings import Wanted
+from provisioning.network.services.floating_ips.port_forwardings import ForwardingRequest
 from provisioning.network.services.ports import interfaces
 from provisioning.network.services.routing import router_interfaces
 from tests.support.cast import Person
@@ -63,7 +63,7 @@ def town(alice: Person, operator: Person, net: Network) -> Town:
 
 
 def forward(floating: FloatingIP, port: Port) -> None:
-    wanted = Wanted("tcp", (2222, 2222), port, port.fixed_ips.get().address, (22, 22))
+    wanted = ForwardingRequest("tcp", (2222, 2222), port, port.fixed_ips.get().address, (22, 22))
     services.create_port_forwarding(floating, wanted)
 
 

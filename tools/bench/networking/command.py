@@ -52,7 +52,7 @@ QUICK = Sizes(guests=3, changes=1, launches=12, alone=3, ports=20, lists=2)
 
 
 @dataclass
-class Found:
+class Results:
     """The rows, and the seconds that launches wait for the network: on the host, and in each database."""
 
     rows: list[Row] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Found:
         return [judged(f"{what} {name}", sums(self.host, seconds), SHARE_WITHIN) for name, seconds in parts]
 
 
-def on_a_host(found: Found, sizes: Sizes) -> None:
+def on_a_host(found: Results, sizes: Sizes) -> None:
     """Measure one host in separate namespaces."""
     own = ["--guests", str(sizes.guests), "--changes", str(sizes.changes)]
     script = 'mount -t tmpfs tmpfs /run && mkdir -p /run/netns && exec "$@"'
@@ -100,7 +100,7 @@ def on_a_host(found: Found, sizes: Sizes) -> None:
     ]
 
 
-def addresses(found: Found, folder: Path, sizes: Sizes, say: Callable[[str], None]) -> None:
+def addresses(found: Results, folder: Path, sizes: Sizes, say: Callable[[str], None]) -> None:
     """Measure the allocation of addresses on both databases."""
     for name in DATABASES:
         say(f"addresses on {name}")
@@ -135,7 +135,7 @@ def addresses(found: Found, folder: Path, sizes: Sizes, say: Callable[[str], Non
         ]
 
 
-def over_http(found: Found, folder: Path, sizes: Sizes) -> None:
+def over_http(found: Results, folder: Path, sizes: Sizes) -> None:
     """Measure a cloud of simulated hosts over HTTP."""
     cloud = Cloud(folder, 1)
     try:
@@ -214,7 +214,7 @@ def main(arguments: list[str]) -> int:
     def say(text: str) -> None:
         print(f"… {text}", file=sys.stderr, flush=True)
 
-    found = Found()
+    found = Results()
     try:
         with tempfile.TemporaryDirectory(prefix="nv-bench-") as folder:
             Path(folder).chmod(0o711)  # the database's account has a folder inside
@@ -230,7 +230,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def measure(found: Found, wanted: set[str], sizes: Sizes, folder: Path, say: Callable[[str], None]) -> None:
+def measure(found: Results, wanted: set[str], sizes: Sizes, folder: Path, say: Callable[[str], None]) -> None:
     """Measure the requested parts. Raises BenchError; results until then are kept."""
     root = os.geteuid() == 0
     if "host" in wanted and root:

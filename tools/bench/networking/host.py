@@ -31,7 +31,7 @@ from compute_agent.contract.network import NetworkDocument, SecurityGroupDocumen
 from compute_agent.network import namespace
 from compute_agent.network.filters.applying import Filters
 from compute_agent.network.linux import LinuxNetwork
-from compute_agent.network.wanted import LocalPort, Wanted
+from compute_agent.network.wanted import DesiredState, LocalPort
 from compute_agent.settings import AgentSettings
 
 GUESTS, RULES = 100, 20
@@ -180,9 +180,9 @@ def rulesets(many: int) -> dict[str, list[float]]:
     specs = [guest(net, number, [key]) for number, key in enumerate(groups)]
     ports = tuple(LocalPort(spec.uuid, spec.hostname, spec.ports[0]) for spec in specs)
 
-    def wanted(some: int, changed: SecurityGroupDocument | None = None) -> Wanted:
+    def wanted(some: int, changed: SecurityGroupDocument | None = None) -> DesiredState:
         known = {key: documents[key] for key in groups[:some]} | ({changed.id: changed} if changed else {})
-        return Wanted(ports=ports[:some], networks={net.id: net}, security_groups=known)
+        return DesiredState(ports=ports[:some], networks={net.id: net}, security_groups=known)
 
     found: dict[str, list[float]] = {"whole": [], "one": [], "beside": [], "beside one": []}
     with tempfile.TemporaryDirectory() as folder:

@@ -111,7 +111,7 @@ def clouds(given: argparse.Namespace, folder: Path, say: Say) -> list[own.OwnClo
     ]
 
 
-def measure_own(given: argparse.Namespace, say: Say) -> table.Found:
+def measure_own(given: argparse.Namespace, say: Say) -> table.Comparison:
     with tempfile.TemporaryDirectory(prefix="nv-bench-") as folder:
         Path(folder).chmod(0o755)  # the database server's user passes through it
         planned = clouds(given, Path(folder), say)
@@ -130,7 +130,7 @@ def measure_own(given: argparse.Namespace, say: Say) -> table.Found:
                 cloud.clean()
 
 
-def measure_other(given: argparse.Namespace, say: Say) -> table.Found:
+def measure_other(given: argparse.Namespace, say: Say) -> table.Comparison:
     if given.cloud:
         place, label = region(given.cloud), given.cloud
     else:
@@ -148,12 +148,12 @@ def measure_other(given: argparse.Namespace, say: Say) -> table.Found:
 
 def _measured(
     targets: Sequence[Target], given: argparse.Namespace, say: Say, ratios: Sequence[table.Ratio]
-) -> table.Found:
+) -> table.Comparison:
     measurement = Measurement(targets, counts(given), say)
     measurement.run()
     labels = [each.label for each in targets]
     memory = [each.memory_kib for each in targets]
-    return table.Found(labels, measurement.alone, measurement.together, memory, ratios)
+    return table.Comparison(labels, measurement.alone, measurement.together, memory, ratios)
 
 
 def main(arguments: Sequence[str]) -> int:

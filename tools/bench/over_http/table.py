@@ -41,7 +41,7 @@ Rows = Mapping[tuple[str, int], Series]
 
 @dataclass(frozen=True)
 class Ratio:
-    """Two clouds to compare; ``before`` and ``after`` are their indexes in ``Found.labels``."""
+    """Two clouds to compare; ``before`` and ``after`` are their indexes in ``Comparison.labels``."""
 
     heading: str
     before: int
@@ -49,7 +49,7 @@ class Ratio:
 
 
 @dataclass(frozen=True)
-class Found:
+class Comparison:
     """All measurements. Clouds are numbered in the order of ``labels``."""
 
     labels: Sequence[str]
@@ -68,7 +68,7 @@ def figure(value: float) -> str:
     return f"{value:.1f}" if value < 100 else f"{value:.0f}"
 
 
-def lines(found: Found) -> list[str]:
+def lines(found: Comparison) -> list[str]:
     """Return the lines to print."""
     rows = [
         ["One at a time", "goal, ms", *_heads(found, "median ms", "p95 ms")],
@@ -88,13 +88,13 @@ def lines(found: Found) -> list[str]:
     return [*_aligned([above, *rows]), "", *_parts(found)]
 
 
-def _heads(found: Found, first: str, second: str) -> list[str]:
+def _heads(found: Comparison, first: str, second: str) -> list[str]:
     processor = "cpu ms" if second else ""
     ratios = [cell for each in found.ratios for cell in (each.heading, "of its cpu" if second else "")]
     return [cell for _ in found.labels for cell in (first, second, processor)] + ratios
 
 
-def _row(found: Found, rows: Rows, row: str, goal: float | None, *, faster: bool) -> list[str]:
+def _row(found: Comparison, rows: Rows, row: str, goal: float | None, *, faster: bool) -> list[str]:
     cells: list[str] = []
     middle: list[float | None] = []
     processor: list[float | None] = []
@@ -116,7 +116,7 @@ def _row(found: Found, rows: Rows, row: str, goal: float | None, *, faster: bool
 
 
 def _ratios(
-    found: Found, middle: Sequence[float | None], processor: Sequence[float | None], *, faster: bool
+    found: Comparison, middle: Sequence[float | None], processor: Sequence[float | None], *, faster: bool
 ) -> list[str]:
     """Return the cells of a row's ratios: how many times as fast the later cloud is, and its part of the earlier
     cloud's processor time.
@@ -133,13 +133,13 @@ def _ratios(
     return cells
 
 
-def _memory(found: Found) -> list[str]:
+def _memory(found: Comparison) -> list[str]:
     sums = [sum(parts.values()) / 1024 for parts in found.memory_kib]
     cells = [cell for total in sums for cell in (f"{total:.0f}" if total else NOTHING, "", "")]
     return ["control plane", f"≤ {MEMORY}", *cells, *_ratios(found, sums, [None] * len(sums), faster=False)]
 
 
-def _parts(found: Found) -> list[str]:
+def _parts(found: Comparison) -> list[str]:
     """Return lines with the processor time and memory of each part of the clouds."""
     said = []
     for at, label in enumerate(found.labels):
@@ -155,7 +155,7 @@ def _parts(found: Found) -> list[str]:
     return said + (["Memory by part, MiB", *memory] if memory else [])
 
 
-def _each_memory(found: Found) -> list[tuple[str, Mapping[str, int]]]:
+def _each_memory(found: Comparison) -> list[tuple[str, Mapping[str, int]]]:
     return [(label, parts) for label, parts in zip(found.labels, found.memory_kib, strict=True) if parts]
 
 

@@ -154,8 +154,8 @@ class Traffic:
         for each in kinds.values():
             each.sort(key=lambda guest: guest.end.address)
             self.chance.shuffle(each)
-        led = [kind for kind in sorted(kinds, key=str) if kind[3]]
-        found = _in_turn([kinds[kind] for kind in led], MOST_GUESTS // 2)
+        addressed = [kind for kind in sorted(kinds, key=str) if kind[3]]
+        found = _in_turn([kinds[kind] for kind in addressed], MOST_GUESTS // 2)
         networks: dict[str, list[list[Guest]]] = {}
         for kind in sorted(kinds, key=str):
             networks.setdefault(str(kind[0]), []).append(kinds[kind])
@@ -218,9 +218,9 @@ class Traffic:
     def _metadata(self, guest: Guest) -> Iterator[Finding]:
         self._count("metadata")
         body = self._soon(partial(probes.asked, guest.space, "/openstack/latest/meta_data.json"))
-        told = json.loads(body)["uuid"] if body else "nobody"
-        if told != guest.end.server:
-            yield wrong(guest.end.server, f"{guest} is {told} according to the metadata service.")
+        reported = json.loads(body)["uuid"] if body else "nobody"
+        if reported != guest.end.server:
+            yield wrong(guest.end.server, f"{guest} is {reported} according to the metadata service.")
 
     # ----- between guests -------------------------------------------------------------------------------------------
 

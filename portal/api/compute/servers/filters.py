@@ -69,7 +69,7 @@ class _NothingError(Exception):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ServerListRequest:
     """The requested list."""
 
     all_projects: bool = False
@@ -78,7 +78,7 @@ class Wanted:
     """Whether it is known that no server matches."""
 
 
-def read_filters(found: Query, version: Version, *, every: bool) -> Wanted:
+def read_filters(found: Query, version: Version, *, every: bool) -> ServerListRequest:
     """Read the filters of a validated query; ``every``: the caller may filter by every column.
 
     As the reference requires, filters that the caller may not use are ignored. Raises InvalidInputError and
@@ -101,13 +101,13 @@ def read_filters(found: Query, version: Version, *, every: bool) -> Wanted:
                 column, read = _READERS[name]
                 filters.setdefault(column, read(value, name))  # type: ignore[misc]
     except _NothingError:
-        return Wanted(everywhere, nothing=True)
+        return ServerListRequest(everywhere, nothing=True)
     since, before = filters.get("changes_since"), filters.get("changes_before")
     if since and before and since > before:
         raise InvalidInputError(
             "The value of changes-since must be less than or equal to changes-before.", field="changes-since"
         )
-    return Wanted(everywhere, filters)
+    return ServerListRequest(everywhere, filters)
 
 
 def _refuse_what_is_no_filter(given: Mapping[str, str]) -> None:

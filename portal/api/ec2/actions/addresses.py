@@ -104,9 +104,9 @@ def associate_address(call: Call) -> dict[str, Any]:
 
 
 def _refuse_led(every: Sequence[FloatingIP]) -> None:
-    led = next((each for each in every if each.fixed_port_id is not None), None)
-    if led is not None:
-        ec2_id = ids.id_of(names.ADDRESS.prefix, led.id)
+    associated = next((each for each in every if each.fixed_port_id is not None), None)
+    if associated is not None:
+        ec2_id = ids.id_of(names.ADDRESS.prefix, associated.id)
         raise Ec2Error("Resource.AlreadyAssociated", f"resource {ec2_id} is already associated with associate-id")
 
 

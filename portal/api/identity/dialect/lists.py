@@ -18,7 +18,7 @@ from portal.api.identity.queries import boolean, parameters
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.listing import Part, Sort
-from provisioning.identity.directory.listing import Found
+from provisioning.identity.directory.listing import RowPage
 
 Page = tuple[Sequence[Any], dict[str, Any]]
 """The records of a page, and the other members of the body."""
@@ -170,7 +170,7 @@ class Paged(Lists):
         return read_sort(names, ways, {name: name for name in self.sort_keys}, SORT_ERRORS)
 
 
-def ending(request: Request, found: Found[Any], path: str) -> dict[str, Any]:
+def ending(request: Request, found: RowPage[Any], path: str) -> dict[str, Any]:
     """Return the members of a body beside the records: the links and, unless it is the last page, ``truncated``."""
     links = {"next": None, "previous": None, **self_link(request, path)}
     if not found.truncated:

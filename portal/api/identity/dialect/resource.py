@@ -31,7 +31,7 @@ class Resource(frame.Resource):
     """The declaration of a resource. Responses add the links of an object.
 
     ``list`` and ``show`` get the ids of a path as ``show(id)``; ``list(view, part)`` of a ``Paged`` list returns a
-    ``Found``. ``update(view, record, values)`` and ``delete(view, record)`` get the record of the path.
+    ``RowPage``. ``update(view, record, values)`` and ``delete(view, record)`` get the record of the path.
     """
 
     attributes: Sequence[Attribute]

@@ -17,7 +17,7 @@ from portal.api.identity import fields
 from portal.api.identity.dialect.resource import Attribute
 from portal.api.identity.dialect.schemas import changes_body, new_body
 from provisioning.common.errors import InvalidInputError, NotFoundError
-from provisioning.identity.directory.listing import Found
+from provisioning.identity.directory.listing import RowPage
 
 
 class ResourceView(views.ResourceView):
@@ -99,9 +99,9 @@ class ListView(ResourceView, views.ListView):
         found: Sequence[Any] = self.resource.list.call(*self.parents)
         return found
 
-    def find(self, part: Any) -> Found[Any]:
+    def find(self, part: Any) -> RowPage[Any]:
         """Return a page of a list that the database pages."""
-        found: Found[Any] = self.resource.list.call(self, part)
+        found: RowPage[Any] = self.resource.list.call(self, part)
         return found
 
     def page(self) -> tuple[Sequence[Any], dict[str, Any]]:

@@ -9,14 +9,14 @@ from portal.api.identity.directory.base import DIRECTORY, CollectionView, Record
 from portal.api.identity.directory.kinds import TAGS
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.listing import Part
-from provisioning.identity.directory.listing import Found
+from provisioning.identity.directory.listing import RowPage
 from provisioning.identity.directory.lists import domains
 from provisioning.identity.models import Domain
 from provisioning.identity.selectors.lookups import existing
 from provisioning.identity.services.domains import create_domain, delete_domain, update_domain
 
 
-def _list(view: CollectionView, part: Part) -> Found[Domain]:
+def _list(view: CollectionView, part: Part) -> RowPage[Domain]:
     return domains(part, within=view.within if view.everything else view.context.user_domain_id)
 
 

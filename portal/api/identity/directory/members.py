@@ -13,7 +13,7 @@ from portal.api.identity.directory.projects import PROJECT
 from portal.api.identity.directory.users import USER
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
-from provisioning.identity.directory.listing import Found
+from provisioning.identity.directory.listing import RowPage
 from provisioning.identity.directory.lists import groups_of, projects, users_in
 from provisioning.identity.models import User
 from provisioning.identity.selectors.lookups import by_id
@@ -24,7 +24,7 @@ from provisioning.identity.services.groups import add_to_group, remove_from_grou
 class _BesideView(RecordView):
     """Base of lists of another kind of records below a record."""
 
-    def answer_with(self, resource: Resource, found: Found[Any]) -> Response:
+    def answer_with(self, resource: Resource, found: RowPage[Any]) -> Response:
         path = f"{self.resource.address(self.record)}/{resource.plural}"
         return Response({resource.plural: resource.shapes(self, found.rows)} | ending(self.request, found, path))
 

@@ -17,7 +17,7 @@ from portal.api.identity.queries import flag
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.common.listing import Part
 from provisioning.identity import policy
-from provisioning.identity.directory.listing import Found
+from provisioning.identity.directory.listing import RowPage
 from provisioning.identity.directory.lists import projects
 from provisioning.identity.models import Domain, Project
 from provisioning.identity.selectors.entries import projects_of
@@ -28,7 +28,7 @@ from provisioning.identity.services.projects import create_project, delete_proje
 _DOMAIN_RULES = {"PATCH": "identity:update_domain", "DELETE": "identity:delete_domain"}
 
 
-def _list(view: CollectionView, part: Part) -> Found[Project]:
+def _list(view: CollectionView, part: Part) -> RowPage[Project]:
     return projects(
         part,
         within=view.within if view.everything else None,

@@ -13,14 +13,14 @@ from provisioning.common.errors import InvalidInputError
 from provisioning.common.listing import Part
 from provisioning.common.unset import UNSET
 from provisioning.identity import policy
-from provisioning.identity.directory.listing import Found
+from provisioning.identity.directory.listing import RowPage
 from provisioning.identity.directory.lists import users
 from provisioning.identity.models import Project, User
 from provisioning.identity.selectors.lookups import by_id, existing
 from provisioning.identity.services.users import create_user, delete_user, update_user
 
 
-def _list(view: CollectionView, part: Part) -> Found[User]:
+def _list(view: CollectionView, part: Part) -> RowPage[User]:
     if view.everything:
         return users(part, within=view.within)
     return users(part, only=view.context.user_id)

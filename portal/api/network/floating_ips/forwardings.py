@@ -25,7 +25,7 @@ from portal.api.network.floating_ips.resource import FLOATING_IP, port_of, range
 from provisioning.network import selectors, services
 from provisioning.network.models import FloatingIP, PortForwarding
 from provisioning.network.selectors import routing
-from provisioning.network.services.floating_ips.port_forwardings import PROTOCOLS, Ports, Wanted
+from provisioning.network.services.floating_ips.port_forwardings import PROTOCOLS, ForwardingRequest, Ports
 
 _RANGE = re.compile(r"([0-9]{1,5}):([0-9]{1,5})", re.ASCII)
 SIDES = ("external", "internal")
@@ -108,8 +108,8 @@ class ForwardingView(ResourceView):
         self.enforce([self.rules[str(self.request.method)]], self.resource.target(row))
         return row
 
-    def said(self, values: Values) -> dict[str, Any]:
-        """Return the values of a body as fields of ``Wanted``."""
+    def arguments(self, values: Values) -> dict[str, Any]:
+        """Return the values of a body as fields of ``ForwardingRequest``."""
         found: dict[str, Any] = {name: values[name] for name in ("protocol", "description") if name in values}
         for side in SIDES:
             if values.get(f"{side}_port_range") is not None:
@@ -164,7 +164,7 @@ class Forwardings(ForwardingView):
 
     def maker(self, floating: FloatingIP, values: Values) -> Callable[[], PortForwarding]:
         """Return a function that creates the forwarding. Raises HTTPBadRequestError for missing fields."""
-        said = self.said(values)
+        said = self.arguments(values)
         for name, field in (("external", "external_port"), ("internal", "internal_port")):
             if name not in said:
                 msg = f"Invalid input for {field}. Reason: {field} or {field}_range is required."
@@ -172,7 +172,7 @@ class Forwardings(ForwardingView):
         if "internal_address" not in said:
             msg = "Invalid input for internal_ip_address. Reason: the port has no IPv4 address."
             raise HTTPBadRequestError(msg, field="internal_ip_address")
-        return partial(services.create_port_forwarding, floating, Wanted(**said))
+        return partial(services.create_port_forwarding, floating, ForwardingRequest(**said))
 
 
 class Forwarding(ForwardingView):
@@ -200,7 +200,7 @@ class Forwarding(ForwardingView):
         row = routing.port_forwarding_for(self.floating(identity), forwarding)
         changes = read_changes(PORT_FORWARDING, request.data)
         read_revision(request.headers.get("If-Match"))
-        return Response(self.forwarding(services.update_port_forwarding(row, self.said(changes))))
+        return Response(self.forwarding(services.update_port_forwarding(row, self.arguments(changes))))
 
     def delete(self, request: Request, identity: str, forwarding: str) -> Response:
         """Delete a port forwarding."""

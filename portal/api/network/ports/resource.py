@@ -66,7 +66,7 @@ def _trust(said: Values, row: Port | None) -> None:
         said["binding_profile"] = {**said["binding_profile"], "trusted": before["trusted"]}
 
 
-def _said(
+def _arguments(
     context: RequestContext, values: Values, owner_rule: str, target: Mapping[str, object], row: Port | None = None
 ) -> Values:
     """Return a body as arguments of the services; ``owner_rule`` is checked for device owners reserved to the cloud."""
@@ -83,13 +83,13 @@ def _said(
 
 def _create(context: RequestContext, values: Values) -> Port:
     network = _network(context, values)
-    said = _said(context, values, "create_port:device_owner", _owner(network))
+    said = _arguments(context, values, "create_port:device_owner", _owner(network))
     del said["network_id"]
     return services.create_port(said.pop("project_id"), network, **said)
 
 
 def _update(context: RequestContext, row: Port, values: Values, revision: int | None) -> Port:
-    said = _said(context, values, "update_port:device_owner", _target(row), row)
+    said = _arguments(context, values, "update_port:device_owner", _target(row), row)
     given = {name: said.pop(name) for name in ("fixed_ips", "groups") if name in said}
     return services.update_port(row, said, revision, **given)
 

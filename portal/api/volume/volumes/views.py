@@ -183,7 +183,7 @@ class MetadataView(VolumeBase):
 
     def get(self, request: Request, volume_id: str) -> Response:
         """Show the metadata of a volume."""
-        return self._said(metadata_of(self.found(volume_id)))
+        return self._metadata(metadata_of(self.found(volume_id)))
 
     def post(self, request: Request, volume_id: str) -> Response:
         """Add or update items."""
@@ -201,9 +201,9 @@ class MetadataView(VolumeBase):
 
     def _write(self, found: Volume, items: dict[str, str], *, replace: bool) -> Response:
         changed = services.set_items(self.context, found.id, items, replace=replace)
-        return self._said(metadata_of(changed))
+        return self._metadata(metadata_of(changed))
 
-    def _said(self, values: dict[str, str]) -> Response:
+    def _metadata(self, values: dict[str, str]) -> Response:
         answer = Response({"metadata": values})
         if self.microversion >= (3, 15):
             answer["ETag"] = f'"{etag_of(values)}"'

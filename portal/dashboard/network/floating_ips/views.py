@@ -28,7 +28,7 @@ from provisioning.network import services
 from provisioning.network.models import FixedIP, FloatingIP, PortForwarding
 from provisioning.network.selectors import routing
 from provisioning.network.selectors.ways_out import reachable_addresses
-from provisioning.network.services.floating_ips.port_forwardings import Wanted
+from provisioning.network.services.floating_ips.port_forwardings import ForwardingRequest
 
 HOME = "dashboard:floating_ips"
 PAGE = "dashboard:floating_ip"
@@ -213,7 +213,7 @@ class ForwardingAdd(SheetPage, FloatingPage):
     def save(self, form: Form) -> HttpResponse:
         typed = form.cleaned_data
         fixed = typed["target"]
-        wanted = Wanted(
+        wanted = ForwardingRequest(
             typed["protocol"], typed["external"], fixed.port, fixed.address, typed["internal"], typed["description"]
         )
         made = services.create_port_forwarding(self.record, wanted)

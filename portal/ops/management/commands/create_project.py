@@ -41,7 +41,7 @@ class Command(BaseCommand):
         domain = named.domain(options["domain"])
         limits = dict(named.quota(text) for text in options["quota"])
         parent = named.project(options["parent"], domain) if options["parent"] else None
-        with named.told(), transaction.atomic():
+        with named.as_command_errors(), transaction.atomic():
             project = create_project(domain, options["name"], parent=parent, description=options["description"])
             for resource, limit in limits.items():
                 set_limit(project.id, resource, limit)

@@ -33,7 +33,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Create or update the user, and print whether it was created or updated."""
         domain = named.domain(options["domain"])
-        with named.told():
+        with named.as_command_errors():
             known = record_by(User, name=options["name"], domain_id=domain.id)
         if known is not None and not options["update"]:
             raise CommandError(f"There is a user {known.name} in the domain {domain.name}. --update changes it.")
@@ -41,7 +41,7 @@ class Command(BaseCommand):
             raise CommandError("A new user needs a password: say --password-stdin or --generate.")
         if bool(options["role"]) != bool(options["project"]):
             raise CommandError("--project and --role belong together.")
-        with named.told(), transaction.atomic():
+        with named.as_command_errors(), transaction.atomic():
             user, password = self._store(known, domain, options)
         self.stdout.write(f"{'Changed' if known else 'Made'} user {user.name} ({user.id.hex}).")
         if options["generate"]:

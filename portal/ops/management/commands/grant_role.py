@@ -43,7 +43,7 @@ class Command(BaseCommand):
             target = {"project": named.project(options["project"], named.domain(options["project_domain"]))}
         elif options["domain"]:
             target = {"domain": named.domain(options["domain"])}
-        with named.told():
+        with named.as_command_errors():
             known = has_grant(role, **actor, **target, inherited=options["inherited"])
             grant(role, **actor, **target, inherited=options["inherited"])
         (who,), (where,) = actor.values(), target.values()

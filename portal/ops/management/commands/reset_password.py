@@ -28,7 +28,7 @@ class Command(BaseCommand):
         """Set the password, and print what else prevents the user from signing in."""
         user = named.user(options["name"], named.domain(options["domain"]))
         password = named.password(options)
-        with named.told(), transaction.atomic():
+        with named.as_command_errors(), transaction.atomic():
             set_password(user, password, by_admin=True)
             if options["enable"]:
                 set_user_enabled(user, enabled=True)

@@ -28,7 +28,7 @@ from provisioning.network.services.addressing.own_ports import free_mac
 from provisioning.network.services.base import dhcp_options, records
 from provisioning.network.services.floating_ips.floating_ips import leave_ports
 from provisioning.network.services.ports.port_addresses import (
-    Wanted,
+    FixedIps,
     hold_addresses,
     remake_stateless,
     replace,
@@ -50,7 +50,7 @@ def create_port(
     project_id: uuid.UUID,
     network: Network,
     *,
-    fixed_ips: Wanted | None = None,
+    fixed_ips: FixedIps | None = None,
     mac_address: str | None = None,
     groups: Sequence[SecurityGroup] | None = None,
     **columns: object,
@@ -101,7 +101,7 @@ def update_port(
     changes: Mapping[str, object],
     revision: int | None = None,
     *,
-    fixed_ips: Wanted | None = None,
+    fixed_ips: FixedIps | None = None,
     groups: Sequence[SecurityGroup] | None = None,
 ) -> Port:
     """Change columns, addresses and groups of a port, and notify the host on which its guest runs.

@@ -87,7 +87,7 @@ def update_floating_ip(
     with transaction.atomic():
         way = lock_way(port, floating.network_id) if isinstance(port, Port) else None
         floating = records.lock(floating, revision)
-        led = floating.fixed_port
+        associated = floating.fixed_port
         if way is not None:
             _lead(floating, way, fixed_address)
         elif "port" in changes:
@@ -95,7 +95,7 @@ def update_floating_ip(
         columns = {name: value for name, value in changes.items() if name != "port"}
         if not records.write(floating, columns):
             records.touch(floating)
-        announce(floating, ports=[led, floating.fixed_port])
+        announce(floating, ports=[associated, floating.fixed_port])
     return floating
 
 

@@ -30,7 +30,7 @@ Ports = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ForwardingRequest:
     """A requested forwarding."""
 
     protocol: str
@@ -42,7 +42,7 @@ class Wanted:
 
 
 @when_broken_off
-def create_port_forwarding(floating: FloatingIP, wanted: Wanted) -> PortForwarding:
+def create_port_forwarding(floating: FloatingIP, wanted: ForwardingRequest) -> PortForwarding:
     """Create a forwarding.
 
     Raises BadRequestError, also if no router connects the port to the floating IP, PortHasBindingFloatingIPError,
@@ -66,14 +66,17 @@ def create_port_forwarding(floating: FloatingIP, wanted: Wanted) -> PortForwardi
 
 @when_broken_off
 def update_port_forwarding(row: PortForwarding, changes: Mapping[str, object]) -> PortForwarding:
-    """Update a forwarding; ``changes`` are fields of ``Wanted``. Raises the errors of ``create_port_forwarding``."""
+    """Update a forwarding; ``changes`` are fields of ``ForwardingRequest``.
+
+    Raises the errors of ``create_port_forwarding``.
+    """
     there = row.internal_port
     port = changes.get("internal_port", there)
     with transaction.atomic():
         way = lock_way(port if isinstance(port, Port) else there, row.floating_ip.network_id)
         floating = records.lock(row.floating_ip)
         row = floating.port_forwardings.get(pk=row.pk)
-        wanted = Wanted(
+        wanted = ForwardingRequest(
             row.protocol,
             (row.external_port_first, row.external_port_last),
             row.internal_port,
@@ -97,7 +100,7 @@ def delete_port_forwarding(row: PortForwarding) -> None:
         _changed(floating)
 
 
-def _write(floating: FloatingIP, row: PortForwarding, wanted: Wanted, way: Way) -> None:
+def _write(floating: FloatingIP, row: PortForwarding, wanted: ForwardingRequest, way: Way) -> None:
     """Write a validated forwarding of a locked floating IP; ``way``: the locked internal port and its routers."""
     try:
         router = way.router_to(wanted.internal_address)
@@ -118,7 +121,7 @@ def _write(floating: FloatingIP, row: PortForwarding, wanted: Wanted, way: Way) 
     _changed(floating)
 
 
-def _check(floating: FloatingIP, row: PortForwarding, wanted: Wanted) -> None:
+def _check(floating: FloatingIP, row: PortForwarding, wanted: ForwardingRequest) -> None:
     if wanted.protocol not in PROTOCOLS:
         raise BadRequestError(f"Bad port_forwarding request: protocol {wanted.protocol[:32]} is not supported.")
     for first, last in (wanted.external, wanted.internal):
@@ -143,7 +146,7 @@ def _check(floating: FloatingIP, row: PortForwarding, wanted: Wanted) -> None:
     _check_inside(row, wanted)
 
 
-def _check_inside(row: PortForwarding, wanted: Wanted) -> None:
+def _check_inside(row: PortForwarding, wanted: ForwardingRequest) -> None:
     """Reject an internal port that another external port is already forwarded to, and a port with its own
     floating IP.
     """
@@ -171,7 +174,7 @@ def _collision(side: str, there: PortForwarding, asked: Ports) -> BadRequestErro
     )
 
 
-def _check_size(floating: FloatingIP, row: PortForwarding, wanted: Wanted) -> None:
+def _check_size(floating: FloatingIP, row: PortForwarding, wanted: ForwardingRequest) -> None:
     """Reject port forwardings with more filter elements than hosts can load quickly."""
     names = ("external_port_first", "external_port_last", "internal_port_first", "internal_port_last")
     others = floating.port_forwardings.exclude(pk=row.pk).values_list(*names)

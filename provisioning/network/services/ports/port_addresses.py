@@ -18,13 +18,13 @@ from provisioning.network.services.floating_ips.floating_ips import leave_addres
 from provisioning.network.services.ports.ports import addresses_held, quota_owner
 from provisioning.quotas.services import sizes
 
-Wanted = Sequence[Mapping[str, object]]
+FixedIps = Sequence[Mapping[str, object]]
 """``{"subnet_id": UUID, "ip_address": text}``, one key or both."""
 MOST = 5
 """Limit of a port's addresses, Neutron's ``max_fixed_ips_per_port``."""
 
 
-def take_wanted(port: Port, subnets: Sequence[Subnet], wanted: Wanted) -> None:
+def take_wanted(port: Port, subnets: Sequence[Subnet], wanted: FixedIps) -> None:
     """Allocate these addresses to a port, specific ones first.
 
     Raises InvalidInputError, InvalidIpForNetworkError, InvalidIpForSubnetError, AllocationOnAutoAddressSubnetError,
@@ -45,7 +45,7 @@ def take_wanted(port: Port, subnets: Sequence[Subnet], wanted: Wanted) -> None:
                 raise IpAddressGenerationFailureError(error.message, field="fixed_ips") from error
 
 
-def replace(port: Port, subnets: Sequence[Subnet], wanted: Wanted) -> bool:
+def replace(port: Port, subnets: Sequence[Subnet], wanted: FixedIps) -> bool:
     """Replace a port's addresses, except those that its guest derives; return whether any changed.
 
     Requested addresses that the port already has are kept. Raises the errors of ``take_wanted``, and OverQuotaError.

@@ -71,7 +71,7 @@ def create_router(
         hold(project_id, router.id, {"routers": 1})
         router.save(force_insert=True)
         if gateway is not None:
-            _lead_out(router, gateway)
+            _set_gateway(router, gateway)
         announce(router, "create")
     return router
 
@@ -89,7 +89,7 @@ def update_router(router: Router, changes: Mapping[str, object], revision: int |
         if "gateway" in changes:
             gateway = changes["gateway"]
             if isinstance(gateway, Gateway):
-                _lead_out(router, gateway)
+                _set_gateway(router, gateway)
             else:
                 _lead_nowhere(router)
         if "routes" in changes:
@@ -212,7 +212,7 @@ def _invalid(routes: object, reason: str) -> InvalidRoutesError:
     return InvalidRoutesError(f"Invalid format for routes: {str(routes)[:200]}, {reason}", field="routes")
 
 
-def _lead_out(router: Router, gateway: Gateway) -> None:
+def _set_gateway(router: Router, gateway: Gateway) -> None:
     """Set the external gateway of a locked router, keeping the port if network and addresses are the same."""
     if not gateway.network.external:
         msg = f"Bad router request: Network {gateway.network.id} is not an external network."

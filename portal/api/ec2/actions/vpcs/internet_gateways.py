@@ -119,18 +119,18 @@ def shapes(every: Sequence[InternetGateway], vpcs: Sequence[VpcNetwork]) -> list
     """Return the representations of gateways."""
     keys = [gateway.id for gateway in every]
     tagged = tags.shapes(names.GATEWAY, keys)
-    led: dict[uuid.UUID, list[uuid.UUID]] = {}
+    attached: dict[uuid.UUID, list[uuid.UUID]] = {}
     for vpc in vpcs:
         for router in vpc.routers:
-            led.setdefault(router.id, []).append(vpc.network.id)
-    known = names.known({names.GATEWAY: keys, names.VPC: [network for each in led.values() for network in each]})
+            attached.setdefault(router.id, []).append(vpc.network.id)
+    known = names.known({names.GATEWAY: keys, names.VPC: [network for each in attached.values() for network in each]})
     return [
         {
             "InternetGatewayId": known[names.GATEWAY][gateway.id],
             "OwnerId": gateway.project_id.hex,
             "Attachments": [
                 {"State": "available", "VpcId": known[names.VPC][network_id]}
-                for network_id in (led.get(gateway.router_id, []) if gateway.router_id else [])
+                for network_id in (attached.get(gateway.router_id, []) if gateway.router_id else [])
             ],
             "Tags": tagged[gateway.id],
         }
