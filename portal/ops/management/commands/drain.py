@@ -60,7 +60,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Print the plan, or begin or change a drain and follow it."""
         context = _operator(options)
-        with named.told():
+        with named.as_command_errors():
             host = selectors.host_named(context, options["host"])
             change = next((name for name in CHANGES if options[name]), "")
             if change:
