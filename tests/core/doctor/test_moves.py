@@ -70,9 +70,7 @@ def test_ports_of_another_host(cloud: Cloud, server: Instance) -> None:
 def test_a_volume_that_is_exported_to_another_host(cloud: Cloud, server: Instance) -> None:
     two = Host.objects.get(name="two")
     volume = Volume.objects.create(project_id=server.project_id, user_id=uuid.uuid4(), size_gb=1, status="in-use")
-    row = Attachment.objects.create(
-        volume=volume, project_id=server.project_id, instance_id=server.id, host=two
-    )
+    row = Attachment.objects.create(volume=volume, project_id=server.project_id, instance_id=server.id, host=two)
     assert "exported to host two" in only("connections").sentence
     Attachment.objects.filter(pk=row.pk).update(host=server.host)
     assert look("connections") == []
