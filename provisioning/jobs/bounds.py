@@ -208,6 +208,11 @@ BOUNDS: dict[str, Bound] = {
     # batches
     "batches.Batch": _number("user in each project", "provisioning.batches.services.MOST_OF_USER"),
     "batches.BatchItem": _number("batch", "provisioning.batches.services.MOST_ITEMS"),
+    # processors and drains
+    "cpus.Processor": _part("one of each running server, at most"),
+    "cpus.GuestProcessor": _part("one of a running server"),
+    "drains.Drain": _DELETED,
+    "drains.DrainItem": _number("drain", "provisioning.compute.plans.moves.MOST"),
     "launches.InstanceLease": _part("one of a server"),
     "launches.LaunchTemplate": _number("project", "provisioning.launches.bounds.MOST_TEMPLATES"),
     "launches.LaunchTemplateVersion": _number("launch template", "provisioning.launches.bounds.MOST_VERSIONS"),
