@@ -74,6 +74,7 @@ def test_hosts_that_report_nothing_are_left_to_the_hypervisor(cloud: Cloud, serv
     assert rank_hosts(with_cpu(spec_of(server, excluded=[host("new").id]), server)).decision.ranked
 
 
+@pytest.mark.both_databases("constraints")
 def test_guests_with_the_same_processor_share_a_row(cloud: Cloud, server: Instance, alice: RequestContext) -> None:
     Host.objects.filter(name="old").update(enabled=False)
     other = cloud.running(alice, name="other")

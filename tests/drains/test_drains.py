@@ -61,6 +61,7 @@ def stop_all(person: Person) -> Drain:
 class TestStops:
     """A host that is up and whose servers are stopped."""
 
+    @pytest.mark.both_databases("locks")
     def test_a_few_at_a_time_until_all_are_done(
         self, operator: Person, cloud: Cloud, three: list[Instance], settings: Any
     ) -> None:
