@@ -32,6 +32,7 @@ from provisioning.compute.plans.moves import (
     plan_servers,
 )
 from provisioning.compute.services.hosts import disable_host
+from provisioning.compute.state_machine import state
 from provisioning.compute.states import VmState
 from provisioning.drains.models import Drain, DrainItem
 from provisioning.drains.selectors import DRAIN, drain_for
@@ -51,6 +52,7 @@ DELETED = "It was deleted."
 STILL_HERE = "It is still on the host."
 BUSY = "It has another task in progress."
 LEFT = "It has left the host."
+ALREADY = "Nothing was left to do."
 _State, _Item = Drain.State, DrainItem.State
 logger = logging.getLogger(__name__)
 
@@ -260,12 +262,29 @@ def _begin(item: DrainItem) -> None:
                 return
             waiting = DrainItem.objects.filter(pk=item.pk, state=_Item.WAITING)
             if waiting.update(state=_Item.MOVING, begun_at=timezone.now(), reason=""):
-                _act(item)
+                state.lock([item.instance_id])
+                needless = _needless(item)
+                if needless:
+                    _end(item, _Item.DONE, needless)
+                else:
+                    _act(item)
     except InstanceBusyError as error:
         if not _try_later(item, error.message):
             _end(item, _Item.FAILED, error.message)
     except NovellaError as error:
         _end(item, _Item.FAILED, error.message)
+
+
+def _needless(item: DrainItem) -> str:
+    """Return why a server needs no action any more, because users and operators act during a drain too; empty: it
+    needs one.
+    """
+    server = Instance.objects.select_related("host").filter(id=item.instance_id, deleted_at=None).first()
+    if server is None:
+        return DELETED
+    if item.drain.returns_id is None and server.host_id != item.drain.host_id:
+        return LEFT
+    return ALREADY if server.task_state is None and _reached(item, server) else ""
 
 
 def _try_later(item: DrainItem, reason: str) -> bool:
@@ -281,11 +300,11 @@ def _plan_late(item: DrainItem) -> bool:
     """Plan a server that was busy when the drain began; False if it is still busy or stays."""
     if _try_later(item, BUSY):
         return False
-    server = Instance.objects.select_related("host").filter(id=item.instance_id, deleted_at=None).first()
-    host = item.drain.host
-    if server is None or server.host_id != host.id:
-        _end(item, _Item.DONE, DELETED if server is None else LEFT)
+    needless, host = _needless(item), item.drain.host
+    if needless:
+        _end(item, _Item.DONE, needless)
         return False
+    server = Instance.objects.select_related("host").get(id=item.instance_id)
     move = plan_servers([server], host, item.drain.ways, host_up=is_alive(host, timezone.now()))[0]
     item.way, item.target = move.way, move.target
     columns: dict[str, Any] = {"way": move.way, "target": move.target, "seconds": move.seconds, "idle": move.idle}

@@ -145,6 +145,22 @@ class TestStops:
         Instance.objects.filter(vm_state="deleted").update(vm_state="active")
         cloud.run()
 
+    def test_what_happened_before_a_servers_turn_counts(
+        self, operator: Person, cloud: Cloud, three: list[Instance]
+    ) -> None:
+        """Users and operators move, stop and delete servers that wait: they are neither stopped elsewhere nor failed."""
+        drain = stop_all(operator)
+        elsewhere = cloud.add_host("two").host
+        [moved, stopped, deleted] = three
+        Instance.objects.filter(id=moved.id).update(host=elsewhere)
+        Instance.objects.filter(id=stopped.id).update(vm_state="stopped")
+        Instance.objects.filter(id=deleted.id).update(vm_state="deleted", deleted_at=timezone.now())
+        services.run(drain.id)
+        assert states(drain) == ["done"] * 3
+        assert len(set(DrainItem.objects.filter(drain=drain).values_list("reason", flat=True))) == 3
+        assert not InstanceAction.objects.filter(action="stop").exists()
+        assert state_of(moved) == ("active", None)
+
     def test_rights_are_those_of_the_moment(self, operator: Person, cloud: Cloud, three: list[Instance]) -> None:
         drain = stop_all(operator)
         RoleAssignment.objects.filter(user_id=operator.user_id).delete()
