@@ -148,7 +148,7 @@ class TestStops:
     def test_what_happened_before_a_servers_turn_counts(
         self, operator: Person, cloud: Cloud, three: list[Instance]
     ) -> None:
-        """Users and operators move, stop and delete servers that wait: they are neither stopped elsewhere nor failed."""
+        """Users and operators move, stop and delete waiting servers; those are neither stopped nor failed."""
         drain = stop_all(operator)
         elsewhere = cloud.add_host("two").host
         [moved, stopped, deleted] = three
@@ -253,6 +253,19 @@ class TestMigrations:
         Instance.objects.filter(id=three[0].id).update(vm_state="stopped")
         plan = plan_host(host(), services.usual_ways(host()), host_up=True)
         assert sorted(move.way for move in plan.moves) == ["cold", "live", "live"]
+        Instance.objects.filter(id=three[0].id).update(vm_state="active")
+
+    @pytest.mark.parametrize(
+        ("state", "words"),
+        [("resized", "Confirm or revert"), ("rescued", "It is rescued"), ("suspended", "It is suspended")],
+    )
+    def test_servers_that_stay_are_told_by_their_state(
+        self, cloud: Cloud, three: list[Instance], state: str, words: str
+    ) -> None:
+        Instance.objects.filter(id=three[0].id).update(vm_state=state)
+        for ways in (["live"], ["cold"], services.usual_ways(host())):
+            [blocked] = [move for move in plan_host(host(), ways, host_up=True).moves if move.blocked]
+            assert words in blocked.reason
         Instance.objects.filter(id=three[0].id).update(vm_state="active")
 
     def test_the_rest_is_stopped_only_if_that_was_chosen(

@@ -13,6 +13,8 @@ from provisioning.images.models import Image
 
 BUSY = "It has a task in progress ({task})."
 NOT_IN_STATE = "It is {state}: only active and stopped servers are migrated."
+NOT_LIVE_IN_STATE = "It is {state}: only active and paused servers are migrated live."
+UNCONFIRMED = "It waits for the confirmation of a resize or migration. Confirm or revert that first."
 OLD_AGENT = "The agent of its host is too old to move servers. Upgrade it first."
 UNDECIDED = "An operator has to decide about a newer guest of it first."
 LEFTOVERS = "The other host of an earlier move has not confirmed yet that it has removed its data."
@@ -35,7 +37,7 @@ def cold_obstacles(servers: Sequence[Instance]) -> dict[uuid.UUID, str]:
         if server.task_state is not None:
             found[server.id] = BUSY.format(task=server.task_state)
         elif server.vm_state not in _FROM:
-            found[server.id] = NOT_IN_STATE.format(state=server.vm_state.replace("_", " "))
+            found[server.id] = _in_state(server, NOT_IN_STATE)
         elif server.host is None or server.host.contract_version < MOVES:
             found[server.id] = OLD_AGENT
         elif server.id in undecided:
@@ -58,7 +60,9 @@ def live_obstacles(servers: Sequence[Instance]) -> dict[uuid.UUID, str]:
         if server.task_state is not None:
             found[server.id] = BUSY.format(task=server.task_state)
         elif server.vm_state not in _LIVE_FROM:
-            found[server.id] = NOT_RUNNING
+            found[server.id] = (
+                NOT_RUNNING if server.vm_state == VmState.STOPPED else _in_state(server, NOT_LIVE_IN_STATE)
+            )
         elif server.id in with_volumes:
             found[server.id] = WITH_VOLUMES
         elif hardware_of(server.image_properties, server.flavor).tpm_version:
@@ -68,6 +72,11 @@ def live_obstacles(servers: Sequence[Instance]) -> dict[uuid.UUID, str]:
         elif server.id in held:
             found[server.id] = LEFTOVERS
     return found
+
+
+def _in_state(server: Instance, text: str) -> str:
+    """Return why a server cannot move in its state."""
+    return UNCONFIRMED if server.vm_state == VmState.RESIZED else text.format(state=server.vm_state.replace("_", " "))
 
 
 def live_seconds(server: Instance) -> float:
