@@ -246,6 +246,8 @@ def test_a_resize_shows_what_fits_and_is_confirmed_by_the_first_button(
     assert 'data-testid="primary-confirm"' in page
     assert 'data-testid="action-revert"' in page
     assert 'data-testid="cannot-resize"' not in page
+    for verb in ("confirm", "revert"):  # migrations are confirmed by the same buttons
+        assert "resize or migration" in at_alice.get(f"/instances/{web.id}/{verb}/").content.decode()
     at_alice.post(f"/instances/{web.id}/confirm/")
     cloud.run()
     web.refresh_from_db()

@@ -133,7 +133,7 @@ class Resize(SizeAction[ResizeTo, ResizeRequest]):
     takes_request = True
     from_states, task = (VmState.ACTIVE, VmState.STOPPED), TaskState.RESIZE_PREP
     stages = (
-        Stage("migrate_disk", TaskState.RESIZE_MIGRATING, "Resizing"),
+        Stage("migrate_disk", TaskState.RESIZE_MIGRATING, "Resizing or moving"),
         Stage("disk_migrated", TaskState.RESIZE_MIGRATED, "Moving to other hardware", of_volume=True),
         Stage("finish_resize", TaskState.RESIZE_FINISH, "Finishing the resize"),
     )
@@ -271,11 +271,11 @@ class ConfirmResize(SizeAction[None, ConfirmResizeRequest]):
     button = Button(
         90,
         "confirm",
-        "Confirm resize",
+        "Confirm",
         "check-lg",
-        "Keep the new size of {name}?",
+        "Confirm the resize or migration of {name}?",
         "The data kept for a revert is deleted.",
-        "{name} keeps its new size.",
+        "{name} stays as it is now.",
     )
 
     def start(self, context: RequestContext, instance: Instance, request: None, started: datetime) -> Instance:
@@ -328,11 +328,11 @@ class RevertResize(SizeAction[None, RevertResizeRequest]):
     button = Button(
         100,
         "revert",
-        "Revert resize",
+        "Revert",
         "arrow-counterclockwise",
-        "Revert {name} to its old size?",
-        "It gets its old size and disk back. Data written since the resize is lost.",
-        "{name} is being reverted to its old size.",
+        "Revert the resize or migration of {name}?",
+        "It gets its old size, host and disk back. Data written since then is lost.",
+        "{name} is being reverted.",
     )
 
     def start(self, context: RequestContext, instance: Instance, request: None, started: datetime) -> Instance:
