@@ -276,7 +276,7 @@ def _begin(item: DrainItem) -> None:
 
 
 def _needless(item: DrainItem) -> str:
-    """Return why a server no longer needs an action; empty: it needs one. Users and operators act during a drain too."""
+    """Return why a server no longer needs its action, because users and operators act too; empty: it needs it."""
     server = Instance.objects.select_related("host").filter(id=item.instance_id, deleted_at=None).first()
     if server is None:
         return DELETED
