@@ -199,7 +199,6 @@ def test_time_in_which_nobody_looked_does_not_count(town: Town, case: str, away:
     assert statuses() != before
 
 
-@pytest.mark.both_databases("locks")
 def test_the_next_connection_is_waited_for_after_a_suspension(town: Town) -> None:
     volume = town.make()
     town.guests.slow = True
