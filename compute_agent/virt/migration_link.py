@@ -162,8 +162,11 @@ class Reception:
     async def _receive(self, stopped: Stopped) -> None:
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
+        expected = (OSError, EOFError, HostError, ssl.SSLError, asyncio.CancelledError)
+        # a connection is cancelled when the migration is stopped; asyncio of Python 3.11 logs that as a fault
+
         async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            with contextlib.closing(writer), contextlib.suppress(OSError, EOFError, HostError, ssl.SSLError):
+            with contextlib.closing(writer), contextlib.suppress(*expected):
                 await self._serve(reader, writer, ended)
 
         context = self._place.receiving()

@@ -126,6 +126,22 @@ async def test_an_abort_leaves_the_guest_where_it_was(tmp_path: Path) -> None:
         assert two.target.is_clean()
 
 
+async def test_a_server_that_is_deleted_on_its_way_leaves_nothing_and_no_fault_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with pair(tmp_path) as two:
+        two.source_driver.hold_migrations.clear()
+        receive = two.receive
+        send = two.send(await two.listening(receive))
+        two.source.host.accept(send)
+        await two.source.until(lambda: [event for event in two.source.of(send) if event.detail.get("total")])
+        for stage in (two.target, two.source):
+            assert (await stage.do(destroy(two.spec.uuid, 3))).kind == "finished"
+        assert two.guests() == ([], [])
+        assert two.target.is_clean()
+    assert not [record for record in caplog.records if record.name == "asyncio"]
+
+
 async def test_a_held_migration_is_completed_by_force(tmp_path: Path) -> None:
     async with pair(tmp_path) as two:
         two.source_driver.hold_migrations.clear()
