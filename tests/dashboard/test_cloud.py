@@ -32,6 +32,7 @@ from provisioning.volumes.models import Backup, StoragePool
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import People, Person
 from tests.support.clouds import Cloud
+from tests.support.pages import Document
 from tests.support.tables import each_row
 
 CLOUD, HOSTS, USAGE = "/cloud/", "/hosts/", "/usage/"
@@ -472,6 +473,21 @@ def drain_page(client: Client, host_id: object) -> str:
     return client.get(reverse("dashboard:host_drain", args=[host_id])).content.decode()
 
 
+def inherited_by_dialogs(page: str) -> set[str]:
+    """Return what the buttons that open a dialog inherit from elements around them, by htmx's rules: with a
+    ``hx-select`` or ``hx-swap`` that is not theirs, the dialog is removed in place of being filled.
+    """
+    buttons = [each for each in Document(page).elements if each.attributes.get("hx-target") == "#dialog"]
+    assert buttons
+    return {
+        name
+        for button in buttons
+        for name in ("hx-select", "hx-swap")
+        for around in list(button.up())[1:]
+        if name in around.attributes and name not in around.attributes.get("hx-disinherit", "").split()
+    }
+
+
 def change_drain(client: Client, host_id: object, verb: str) -> str:
     """Confirm a change of a drain, and return the page that follows."""
     address = reverse("dashboard:host_drain_change", args=[host_id, verb])
@@ -493,6 +509,7 @@ def test_a_host_is_drained_by_its_plan(at_operator: Client, well: Cloud, people:
     assert at_operator.post(start, {"ways": ["stop"], "reason": "disk"}).status_code == 303
     page = drain_page(at_operator, server.host_id)
     assert "Progress of the drain" in page
+    assert inherited_by_dialogs(page) == set()
     assert "1</span> waiting" in page
     change_drain(at_operator, server.host_id, "pause")
     assert "Paused." in drain_page(at_operator, server.host_id)
