@@ -401,12 +401,22 @@ def overdue(instance: Instance, silent: Outcome) -> None:
             _broke(instance, silent.message)
         elif block_devices.are_connecting(instance):
             _broke(instance, VOLUMES_LATE)
+        elif _waits_for_own_host(instance):
+            _broke(instance, silent.message)
         else:
             ask_again(instance)
     elif instance.task_state == TaskState.RESIZE_MIGRATED:
         go_back(instance, VOLUMES_LATE, silent.code)
     else:
         go_back(instance, silent.message, silent.code)
+
+
+def _waits_for_own_host(instance: Instance) -> bool:
+    """Whether the other host has nothing of the server any longer, and the server's host is down."""
+    second = second_of(instance.id)
+    if second is not None and second.host_id != instance.host_id:
+        return False
+    return instance.host is None or not is_alive(instance.host, timezone.now())
 
 
 def ask_again(instance: Instance) -> None:
