@@ -47,6 +47,7 @@ INVALID: Mapping[str, Typed] = {
     "group_edit": {},
     "group_role_give": {},
     "group_user_add": {},
+    "host_drain_start": {"reason": "x" * 256},
     "host_maintenance": {},
     "image_hardware": {"hw_disk_bus": "bogus"},
     "image_share": {},

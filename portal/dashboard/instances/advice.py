@@ -14,6 +14,7 @@ ADVICE = {
     "ImagePropertiesFilter": ("Choose an image for the architecture and hypervisor of the hosts, then launch again."),
     "HostNeedsFilter": "Choose another size or image, or ask an operator for hosts that support their requirements.",
     "ComputeCapabilitiesFilter": "Choose another size, or ask an operator for hosts that meet its requirements.",
+    "CpuFeaturesFilter": "Ask an operator for a host whose processor has the features that the instance uses.",
     "JsonFilter": "Launch again without the hint query, or with one that hosts can meet.",
     "AggregateInstanceExtraSpecsFilter": "Choose another size, or ask an operator for hosts of this kind.",
     "SameHostFilter": "Launch again without the hint same_host, or name instances that exist.",

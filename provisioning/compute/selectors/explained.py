@@ -32,6 +32,7 @@ LABELS: Mapping[str, str] = {
     "ImagePropertiesFilter": "image",
     "HostNeedsFilter": "hardware",
     "ComputeCapabilitiesFilter": "capabilities",
+    "CpuFeaturesFilter": "CPU features",
     "JsonFilter": "query",
     "AggregateInstanceExtraSpecsFilter": "aggregates",
     "RetryFilter": "failed before",
