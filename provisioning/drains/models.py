@@ -36,7 +36,12 @@ class Drain(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["host"], condition=Q(finished_at=None), name="drain_one_unfinished")
+            models.UniqueConstraint(
+                fields=["host"],
+                condition=Q(finished_at=None),
+                name="drain_one_unfinished",
+                violation_error_message="The host has another drain that has not ended.",
+            )
         ]
 
     def __str__(self) -> str:

@@ -23,7 +23,7 @@ from tests.support.scripted_agent import ScriptedAgent
 
 
 class Broken:
-    """What follows from the ends of commands, failing until it is mended."""
+    """What follows from the ends of commands, failing until it is repaired."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._patch = monkeypatch
@@ -34,7 +34,7 @@ class Broken:
         self.calls += 1
         raise ZeroDivisionError("no such thing\n")
 
-    def work(self) -> None:
+    def repair(self) -> None:
         self._patch.undo()
 
 

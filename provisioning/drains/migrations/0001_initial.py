@@ -51,7 +51,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='drain',
-            constraint=models.UniqueConstraint(condition=models.Q(('finished_at', None)), fields=('host',), name='drain_one_unfinished'),
+            constraint=models.UniqueConstraint(condition=models.Q(('finished_at', None)), fields=('host',), name='drain_one_unfinished', violation_error_message='The host has another drain that has not ended.'),
         ),
         migrations.AddIndex(
             model_name='drainitem',
