@@ -250,8 +250,13 @@ def changes(parts: Parts, server: Any) -> None:
     for each in parts.conn.image.images(name="sdk-backup"):
         parts.conn.image.delete_image(each.id)
     parts.conn.image.delete_image(image.id)
-    refused(400, lambda: compute.migrate_server(server))
-    refused(400, lambda: compute.live_migrate_server(server, block_migration="auto"))
+    compute.migrate_server(server)
+    parts.until(server, "VERIFY_RESIZE")
+    compute.confirm_server_resize(server)
+    parts.until(server, "ACTIVE")
+    compute.live_migrate_server(server, block_migration="auto")
+    parts.until(server, "ACTIVE")
+    assert {each.migration_type for each in compute.migrations()} == {"resize", "migration", "live-migration"}
     refused(400, lambda: compute.evacuate_server(server))
     compute.delete_server(server)
     parts.until(server, "SOFT_DELETED")

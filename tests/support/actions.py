@@ -73,8 +73,9 @@ def service(name: str) -> Callable[..., Any]:
         function = vars(module).get(name)
         if callable(function):
             return function
-        if hasattr(vars(module).get(class_name), "begin"):
-            return cast("Callable[..., Any]", vars(module)[class_name].begin)
+        its_class = vars(module).get(class_name)
+        if hasattr(its_class, "begin") and its_class.__module__ == module.__name__:
+            return cast("Callable[..., Any]", its_class.begin)
     if name in actions:
         return actions[name].begin
     raise LookupError(f"There is no service {name}.")
