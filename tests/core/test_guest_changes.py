@@ -11,8 +11,8 @@ from compute_agent.contract.commands import RefreshPortsRequest
 from compute_agent.contract.messages import SERVER, AgentEvent
 from provisioning.common.context import RequestContext
 from provisioning.compute.models import Instance
-from provisioning.compute.records import passwords
 from provisioning.compute.services import instances, metadata
+from provisioning.compute.services.instances import clear_password
 from provisioning.hosts import reports
 from provisioning.network.models import Port
 from provisioning.network.selectors import port_refs
@@ -98,7 +98,7 @@ def test_the_first_password_that_a_guest_posts_is_kept_until_it_is_cleared(
     posted(agent, instance, "c2Vjb25k")
     assert cloud.fresh(instance).password == "Zmlyc3Q="
     assert told(agent).instance.posted_password == "Zmlyc3Q="
-    passwords.clear_password(alice, instance.id)
+    clear_password(alice, instance.id)
     assert told(agent).instance.posted_password == ""
     instance = cloud.fresh(instance)
     posted(agent, instance, "c2Vjb25k")

@@ -50,6 +50,7 @@ class Migration(migrations.Migration):
                 ('vcpus', models.PositiveIntegerField()),
                 ('memory_mb', models.PositiveIntegerField()),
                 ('disk_gb', models.PositiveIntegerField()),
+                ('origin', models.JSONField(default=dict)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('host', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='move_allocations', to='hosts.host')),
                 ('instance', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='move_allocation', to='compute.instance')),

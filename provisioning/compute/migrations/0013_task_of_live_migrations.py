@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('compute', '0012_origins_of_moves'),
+        ('compute', '0012_task_states_of_moves'),
     ]
 
     operations = [

@@ -10,11 +10,6 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        migrations.AddField(
-            model_name='moveallocation',
-            name='origin',
-            field=models.JSONField(default=dict),
-        ),
         migrations.AlterField(
             model_name='instance',
             name='task_state',
