@@ -24,7 +24,7 @@ from provisioning.compute.models import Allocation, Flavor, Instance, InstanceAc
 from provisioning.compute.services.flavors import FlavorRequest, create_flavor
 from provisioning.compute.upkeep.confirm_resizes import confirm_resizes
 from provisioning.compute.upkeep.reaper import reap
-from provisioning.hosts.models import Host
+from provisioning.hosts.models import Host, HostCommand
 from provisioning.quotas import selectors as quota_selectors
 from provisioning.quotas.services.limits import set_limit
 from tests.core.test_parallel import in_threads, unexpected
@@ -334,6 +334,19 @@ def test_a_revert_that_failed_is_an_error(cloud: Cloud, running: Instance, alice
     failing(cloud)
     assert (state_of(running), held(alice)) == (("error", None), BIG)
     assert migration_of(running).status == "error"
+
+
+def test_a_revert_without_a_command_is_not_the_return_of_a_move(
+    cloud: Cloud, running: Instance, alice: RequestContext
+) -> None:
+    """The command was lost, for example by a restore of the database, while the host is up."""
+    resized(cloud, running)
+    RevertResize.begin(context("alice"), running.id)
+    HostCommand.objects.all().delete()
+    Instance.objects.filter(id=running.id).update(task_deadline=timezone.now() - timedelta(seconds=1))
+    reap()
+    assert cloud.agents["kelvin"].take() == []
+    assert (state_of(running), held(alice)) == (("error", None), BIG)
 
 
 def test_a_server_that_went_off_meanwhile_is_confirmed_as_stopped(cloud: Cloud, running: Instance) -> None:

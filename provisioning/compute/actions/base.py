@@ -383,7 +383,10 @@ class HostAction(ServerAction[R], Task[Instance], Generic[R, B]):
             self.end(instance, body, silent)  # type: ignore[arg-type]
         else:
             note = Note(fault=silent.message, cause=silent.code)
-            state.advance(instance, self.badly, attempt=instance.attempt, note=note)
+            moved = state.advance(instance, self.badly, attempt=instance.attempt, note=note)
+            if moved is not None:
+                details = f"{self.record}: {silent.code}"
+                record_fault(moved, silent.message, details=details, host_name=moved.host_name)
             instance_actions.finish(instance.id, self.record, message=silent.message)
         host_commands.withdraw_of_tasks(instance.id)
 

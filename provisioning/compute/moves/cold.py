@@ -83,8 +83,17 @@ def is_returning(instance: Instance) -> bool:
     if instance.task_state != TaskState.RESIZE_REVERTING:
         return False
     second = second_of(instance.id)
-    waits = second is not None and second.host_id != instance.host_id
-    return waits or instance.vm_state != VmState.RESIZED or not host_commands.has_unfinished(instance.id)
+    if second is not None and second.host_id != instance.host_id:
+        return True
+    failed = instance.vm_state != VmState.RESIZED
+    return _changed_host(instance) and (failed or not host_commands.has_unfinished(instance.id))
+
+
+def _changed_host(instance: Instance) -> bool:
+    """Whether the newest migration of a server was between two hosts, unlike a resize on its own host."""
+    rows = Migration.objects.filter(instance=instance).order_by("-id").values_list("source_compute", "dest_compute")
+    newest = rows.first()
+    return newest is not None and newest[0] != newest[1]
 
 
 def is_moving(instance: Instance) -> bool:
