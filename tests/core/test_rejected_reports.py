@@ -23,7 +23,7 @@ from tests.support.scripted_agent import ScriptedAgent
 
 
 class Broken:
-    """What follows from the ends of commands, failing until it is repaired."""
+    """The processing of the ends of commands, which fails until it is repaired."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._patch = monkeypatch

@@ -103,7 +103,7 @@ def rendered(client: Client) -> dict[str, bytes]:
 
 @pytest.fixture
 def portal(client: Client, rendered: dict[str, bytes]) -> dict[str, Measured]:
-    """What the portal does for each page; measured before a browser runs in this thread."""
+    """The queries and bytes of each page; measured before a browser runs in this thread."""
     return {path: served(client, path) for path in rendered}
 
 

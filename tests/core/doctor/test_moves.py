@@ -1,4 +1,4 @@
-"""What the doctor finds of moves that were left half-way."""
+"""Findings of the doctor about moves that were left half-way."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class MigrateForm(Form):
 
 
 class Migrate(InstanceSheet):
-    """Moves the instance to another host; it is stopped meanwhile."""
+    """Moves the instance to another host; it is stopped while its disks are copied."""
 
     path, label, icon, action = "migrate", "Migrate", "truck", "migrate"
     heading, submit = "Migrate {name} to another host?", "Migrate"
