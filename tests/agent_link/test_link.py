@@ -488,11 +488,12 @@ async def test_an_acknowledgement_that_is_still_written_ends_with_the_link(
     socket = await connect(open_socket, host)
     monkeypatch.setattr(link.AgentConsumer, "_acknowledge", hangs)
     await tell(socket, CommandAck(ids=[str(uuid.uuid4())]))
-    while not begun:
-        await asyncio.sleep(0)
-    await tell(socket, CommandAck(ids=[str(uuid.uuid4())]))
-    while len(begun) < 2:
-        await asyncio.sleep(0)
+    async with asyncio.timeout(WITHIN):
+        while not begun:
+            await asyncio.sleep(0)
+        await tell(socket, CommandAck(ids=[str(uuid.uuid4())]))
+        while len(begun) < 2:
+            await asyncio.sleep(0)
     await socket.disconnect()
     await asyncio.wait(begun, timeout=WITHIN)
     assert [task.cancelled() for task in begun] == [True, True]
@@ -514,9 +515,10 @@ async def test_a_link_that_ends_itself_keeps_the_task_that_ends_it(
         await asyncio.get_running_loop().create_future()  # nobody else refers to it
 
     monkeypatch.setattr(link.AgentConsumer, "_end", hangs)
-    await in_db(record)(commands.topic(host.id), "link", {"link": "forgotten"})
-    while not ending:
-        await asyncio.sleep(0.01)
+    async with asyncio.timeout(WITHIN):
+        while not ending:  # the link subscribes to its events after it has welcomed the host
+            await in_db(record)(commands.topic(host.id), "link", {"link": "forgotten"})
+            await asyncio.sleep(0.01)
     gc.collect()
     assert ending[0]() is not None
     await socket.disconnect()
