@@ -4,11 +4,12 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from pyroute2 import netns
+from pyroute2 import IPRoute, netns
+from pyroute2.netlink.exceptions import NetlinkError
 
 T = TypeVar("T")
 
@@ -146,11 +147,24 @@ def listed(prefix: str) -> list[str]:
 
 
 def remove(name: str) -> bool:
-    """Remove the namespace's name. Return whether it existed. The namespace itself ends with the last process in it."""
+    """Remove the namespace's name and its veth pairs. Return whether it existed. The namespace itself ends with the
+    last process in it, or later.
+    """
     if not (FOLDER / name).exists():
         return False
+    _remove_pairs(name)
     netns.remove(name)
     return True
+
+
+def _remove_pairs(name: str) -> None:
+    """Remove the veth pairs of a namespace: the kernel would remove their other ends only when the namespace ends."""
+    with suppress(OSError), inside(name), IPRoute() as route:  # OSError: the name is not of a namespace
+        for link in route.get_links():
+            info = link.get_attr("IFLA_LINKINFO")
+            if info is not None and info.get_attr("IFLA_INFO_KIND") == "veth":
+                with suppress(NetlinkError):  # deleted concurrently
+                    route.link("del", index=link["index"])
 
 
 def open_in(original: int, factory: Callable[[], T]) -> T:

@@ -144,6 +144,17 @@ def test_a_namespace_that_has_lost_its_name_and_lives_on_is_replaced(town: Town)
         assert Path(f"/proc/{path.read_text().strip()}/ns/net").samefile(f"/run/netns/{spaces[0]}")
 
 
+def test_the_ends_of_a_removed_router_do_not_wait_for_the_end_of_its_namespace(town: Town) -> None:
+    router = town.router(1, inner(1), home=0)
+    host = town.hosts[0]
+    spaces = [f"{host.inside.path.name}-{part}" for part in (f"r-{router.id}", f"x-{town.external.id}")]
+    with ExitStack() as kept:
+        for space in spaces:
+            kept.enter_context(Path("/run/netns", space).open("rb"))  # an open descriptor keeps a namespace alive
+        town.clear()
+        assert town.left() == {}
+
+
 @pytest.mark.deep
 def test_rules_that_somebody_else_took_away_are_put_back(town: Town) -> None:
     one = inner(1)
