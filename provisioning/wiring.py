@@ -80,9 +80,9 @@ import provisioning.volumes.inbound.volume_subjects
 import provisioning.volumes.records.keys
 import provisioning.volumes.records.uses
 import provisioning.volumes.services
-import provisioning.volumes.services.backup_restores
-import provisioning.volumes.services.manage
-import provisioning.volumes.services.migrate
+import provisioning.volumes.services.backups.backup_restores
+import provisioning.volumes.services.lifecycle.manage
+import provisioning.volumes.services.updates.migrate
 import provisioning.volumes.upkeep.backup_jobs
 import provisioning.volumes.upkeep.upkeep
 import provisioning.volumes.wiring.holdings
@@ -99,7 +99,7 @@ WORKING = (
     provisioning.network.delivery.jobs,
     provisioning.network.upkeep,
     provisioning.volumes.services,
-    provisioning.volumes.services.manage,
+    provisioning.volumes.services.lifecycle.manage,
     provisioning.volumes.upkeep.backup_jobs,
     provisioning.volumes.upkeep.upkeep,
     provisioning.compute.actions.every,
@@ -245,8 +245,8 @@ def _users() -> None:
     provisioning.images.uses.LAUNCHED.connect(provisioning.compute.records.image_uses.launched_from)
     provisioning.images.uses.FOLLOWERS.connect(provisioning.catalogue.services.following.import_ended)
     provisioning.volumes.records.uses.USERS.connect(provisioning.compute.inbound.volume_user.Servers())
-    provisioning.volumes.records.uses.MOVES.connect(provisioning.volumes.services.migrate)
-    provisioning.volumes.records.uses.FILL.connect(provisioning.volumes.services.backup_restores.fill)
+    provisioning.volumes.records.uses.MOVES.connect(provisioning.volumes.services.updates.migrate)
+    provisioning.volumes.records.uses.FILL.connect(provisioning.volumes.services.backups.backup_restores.fill)
     provisioning.compute.host_link.guest_changes.NOTIFY.connect(provisioning.compute.actions.interfaces.send_refresh)
     provisioning.network.records.guest_ports.OWNERS.connect(provisioning.compute.actions.interfaces.GUESTS)
 

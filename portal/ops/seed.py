@@ -35,7 +35,7 @@ from provisioning.metadefs.services import loading as metadefs
 from provisioning.network import selectors as network_selectors
 from provisioning.network import services as network
 from provisioning.network.models import Network
-from provisioning.volumes.services.types import ensure_default_type
+from provisioning.volumes.services.catalogue.types import ensure_default_type
 
 DOMAIN_ID = "default"
 PASSWORD_SIGNS = string.ascii_letters + string.digits

@@ -36,7 +36,7 @@ from provisioning.volumes import selectors as volumes
 from provisioning.volumes import services as volume_services
 from provisioning.volumes.backups.backup_requests import BackupRequest
 from provisioning.volumes.selectors import copies
-from provisioning.volumes.services import backups
+from provisioning.volumes.services.backups import backups
 
 PERMANENT = "permanent"
 """The argument with the ids of deleted resources that are to be deleted for good."""

@@ -126,7 +126,7 @@ BOUNDS: dict[str, Bound] = {
     "volumes.Backup": _quota("backups"),
     "volumes.Group": _quota("groups"),
     "volumes.DeletedData": _quota("gigabytes"),
-    "volumes.Attachment": _number("volume", "provisioning.volumes.services.attachments.MOST_OF_VOLUME"),
+    "volumes.Attachment": _number("volume", "provisioning.volumes.services.connections.attachments.MOST_OF_VOLUME"),
     "volumes.GroupSnapshot": _part("one of some snapshots"),
     "volumes.Group_volume_types": _part("the types of a group"),
     "volumes.Transfer": _part("one of a volume"),

@@ -32,7 +32,7 @@ def test_a_worker_loads_every_module_that_registers_work() -> None:
     assert done.returncode == 0, done.stderr
     paths = [path for path in (CHECKOUT / "provisioning").rglob("*.py") if REGISTERS.search(path.read_text())]
     registering = {".".join(path.relative_to(CHECKOUT).with_suffix("").parts) for path in paths}
-    assert registering > {"provisioning.compute.actions.trim", "provisioning.volumes.services.extend"}
+    assert registering > {"provisioning.compute.actions.trim", "provisioning.volumes.services.updates.extend"}
     assert registering - set(json.loads(done.stdout)) == set(), "add it to provisioning.wiring"
 
 

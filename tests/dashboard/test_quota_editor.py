@@ -13,7 +13,7 @@ from provisioning.quotas.limits import DEFAULTS
 from provisioning.quotas.selectors import limits_of
 from provisioning.quotas.services.ledger import commit, reserve
 from provisioning.quotas.services.limits import set_limit
-from provisioning.volumes.services.types import create_type
+from provisioning.volumes.services.catalogue.types import create_type
 from tests.dashboard.conftest import SignedIn, offered
 from tests.support.cast import Person
 from tests.support.tables import each_row

@@ -25,9 +25,9 @@ from provisioning.volumes.models import (
     VolumeTypeAccess,
 )
 from provisioning.volumes.services import create_snapshot, messages
-from provisioning.volumes.services.group_types import create_group_type
-from provisioning.volumes.services.qos import create_qos_spec
-from provisioning.volumes.services.types import create_type, set_default_type
+from provisioning.volumes.services.catalogue.group_types import create_group_type
+from provisioning.volumes.services.catalogue.qos import create_qos_spec
+from provisioning.volumes.services.catalogue.types import create_type, set_default_type
 from provisioning.volumes.states import BackupStatus
 from tests.ops.test_admin import act
 from tests.support.cast import Person

@@ -38,7 +38,7 @@ from provisioning.quotas.selectors import usage_of
 from provisioning.quotas.services.limits import set_limit
 from provisioning.volumes import services as volumes
 from provisioning.volumes.models import PoolHost, StoragePool, Volume
-from provisioning.volumes.services import backups
+from provisioning.volumes.services.backups import backups
 from tests.support.cast import Api, People, sign_in_browser
 from tests.support.clouds import Cloud
 from tests.support.limited import limited, unlimited
@@ -96,13 +96,13 @@ def test_every_limit_limits_something_or_waits_for_it() -> None:
 # ----- every maker is known, and passes the gate ----------------------------------------------------------------------
 
 MAKERS = {
-    "provisioning/volumes/services/create.py": {"Volume"},
-    "provisioning/volumes/services/manage.py": {"Volume"},
-    "provisioning/volumes/services/snapshots.py": {"Snapshot"},
+    "provisioning/volumes/services/lifecycle/create.py": {"Volume"},
+    "provisioning/volumes/services/lifecycle/manage.py": {"Volume"},
+    "provisioning/volumes/services/lifecycle/snapshots.py": {"Snapshot"},
     "provisioning/volumes/pools/deleted_data.py": {"DeletedData"},
-    "provisioning/volumes/services/backups.py": {"Backup"},
+    "provisioning/volumes/services/backups/backups.py": {"Backup"},
     "provisioning/volumes/services/groups.py": {"Group"},
-    "provisioning/volumes/services/backup_records.py": {"Backup"},
+    "provisioning/volumes/services/backups/backup_records.py": {"Backup"},
     "provisioning/compute/services/key_pairs.py": {"KeyPair"},
     "provisioning/compute/launch/reserve.py": {"Instance"},
     "provisioning/compute/services/server_groups.py": {"ServerGroup"},
@@ -127,7 +127,7 @@ MEASURERS = {
 }
 """What makes records that are not in the ledger, and the function that counts them in the same transaction."""
 OF_THE_CLOUD = {
-    "provisioning/volumes/services/migrate.py": {"Volume"},
+    "provisioning/volumes/services/updates/migrate.py": {"Volume"},
     "provisioning/volumes/inbound/lost_moves.py": {"Volume"},
     "provisioning/network/delivery/places.py": {"Port"},
     "provisioning/network/services/addressing/addresses.py": {"FixedIP"},

@@ -12,7 +12,7 @@ from provisioning.quotas import drift
 from provisioning.quotas.selectors import usage_of
 from provisioning.volumes.host_link.host_commands import send
 from provisioning.volumes.models import StoragePool, Volume
-from provisioning.volumes.services import manage
+from provisioning.volumes.services.lifecycle import manage
 from tests.support.clouds import GIB
 from tests.support.scripted_pool import ScriptedPool
 from tests.support.tables import each_row

@@ -10,7 +10,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from provisioning.volumes.models import StoragePool, Volume
-from provisioning.volumes.services.types import create_type
+from provisioning.volumes.services.catalogue.types import create_type
 from tests.support.cast import Api
 from tests.support.clouds import Cloud
 from tests.volume_api.conftest import V3

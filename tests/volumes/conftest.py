@@ -15,7 +15,8 @@ from provisioning.volumes import selectors
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.records import uses
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import attachments, create_volume
+from provisioning.volumes.services import create_volume
+from provisioning.volumes.services.connections import attachments
 from tests.support.clouds import ADMIN, Cloud, context
 from tests.support.scripted_agent import ScriptedAgent
 from tests.support.scripted_pool import ScriptedPool

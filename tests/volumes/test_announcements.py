@@ -10,7 +10,6 @@ from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.models import StoragePool
 from provisioning.volumes.records.announcements import TYPES
 from provisioning.volumes.services import (
-    attachments,
     create_snapshot,
     delete_snapshot,
     delete_volume,
@@ -18,6 +17,7 @@ from provisioning.volumes.services import (
     set_items,
     update_volume,
 )
+from provisioning.volumes.services.connections import attachments
 from tests.volumes.conftest import Town
 
 

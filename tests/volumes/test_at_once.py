@@ -20,7 +20,8 @@ from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.models import Attachment, StoragePool, Volume
 from provisioning.volumes.pools import placement
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import attachments, create_volume, delete_volume, extend_volume
+from provisioning.volumes.services import create_volume, delete_volume, extend_volume
+from provisioning.volumes.services.connections import attachments
 from tests.core.test_parallel import in_threads
 from tests.volumes.conftest import Town, build
 

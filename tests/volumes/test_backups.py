@@ -25,10 +25,16 @@ from provisioning.volumes.errors import BackupNotFoundError, InvalidBackupError,
 from provisioning.volumes.models import Backup, Message, Volume
 from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.selectors.copies import newest_of
-from provisioning.volumes.services import backups, create_snapshot, create_volume, delete_volume
-from provisioning.volumes.services.backup_records import BackupRecord, export_record, import_record, reset_status
-from provisioning.volumes.services.backup_restores import restore_backup
-from provisioning.volumes.services.backups import create_backup, delete_backup
+from provisioning.volumes.services import create_snapshot, create_volume, delete_volume
+from provisioning.volumes.services.backups import backups
+from provisioning.volumes.services.backups.backup_records import (
+    BackupRecord,
+    export_record,
+    import_record,
+    reset_status,
+)
+from provisioning.volumes.services.backups.backup_restores import restore_backup
+from provisioning.volumes.services.backups.backups import create_backup, delete_backup
 from provisioning.volumes.upkeep import backup_jobs, upkeep
 from tests.support.backup_host import BackupHost, ClientLink, MemoryCopies
 from tests.support.clouds import ADMIN, context

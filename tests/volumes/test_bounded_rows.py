@@ -8,7 +8,8 @@ import pytest
 
 from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.models import Attachment, Message, VolumeType
-from provisioning.volumes.services import attachments, messages
+from provisioning.volumes.services import messages
+from provisioning.volumes.services.connections import attachments
 from tests.volumes.conftest import Town
 
 pytestmark = pytest.mark.both_databases

@@ -21,8 +21,8 @@ from provisioning.quotas.services.repair import examine
 from provisioning.volumes.models import DeletedData, PoolHost, StoragePool, Volume
 from provisioning.volumes.selectors.deleted_data import of_project
 from provisioning.volumes.services import delete_volume
-from provisioning.volumes.services.pools import forget_pool
-from provisioning.volumes.services.types import create_type, delete_type, update_type
+from provisioning.volumes.services.catalogue.pools import forget_pool
+from provisioning.volumes.services.catalogue.types import create_type, delete_type, update_type
 from tests.support.scripted_pool import ScriptedPool
 from tests.volumes.conftest import Town
 

@@ -25,7 +25,8 @@ from provisioning.hosts.commands import send
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.hosts.subjects import Subject
 from provisioning.volumes.models import Attachment, PoolHost, Snapshot, StoragePool, Volume
-from provisioning.volumes.services import attachments, create_snapshot, delete_volume
+from provisioning.volumes.services import create_snapshot, delete_volume
+from provisioning.volumes.services.connections import attachments
 from provisioning.volumes.states import VolumeStatus
 from tests.support.landing import one_in
 from tests.volumes.conftest import Town

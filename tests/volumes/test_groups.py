@@ -13,7 +13,8 @@ from provisioning.events.models import Event
 from provisioning.hosts.models import DEFAULT_ZONE
 from provisioning.volumes.models import Group, GroupSnapshot, GroupType, Snapshot, Volume, VolumeType
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import create_volume, group_types
+from provisioning.volumes.services import create_volume
+from provisioning.volumes.services.catalogue import group_types
 from provisioning.volumes.services.groups import (
     create_group,
     create_group_from,
@@ -21,7 +22,7 @@ from provisioning.volumes.services.groups import (
     reset_group_snapshot_status,
     reset_group_status,
 )
-from provisioning.volumes.services.snapshots import TakeSnapshot, reset_snapshot_status
+from provisioning.volumes.services.lifecycle.snapshots import TakeSnapshot, reset_snapshot_status
 from tests.volumes.conftest import Town
 
 

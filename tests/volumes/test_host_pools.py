@@ -26,12 +26,9 @@ from provisioning.volumes.models import (
 )
 from provisioning.volumes.pools import placement
 from provisioning.volumes.records.keys import encryption_of
-from provisioning.volumes.services import (
-    attachments,
-    delete_volume,
-    extend_volume,
-)
-from provisioning.volumes.services.pools import admit_host, forget_pool, remove_host
+from provisioning.volumes.services import delete_volume, extend_volume
+from provisioning.volumes.services.catalogue.pools import admit_host, forget_pool, remove_host
+from provisioning.volumes.services.connections import attachments
 from tests.support.scripted_agent import ScriptedAgent
 from tests.support.scripted_pool import ScriptedPool
 from tests.volumes.conftest import Town

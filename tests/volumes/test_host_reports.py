@@ -22,13 +22,8 @@ from provisioning.volumes.models import (
     StoragePool,
     Volume,
 )
-from provisioning.volumes.services import (
-    attachments,
-    create_snapshot,
-    delete_volume,
-    extend_volume,
-    migrate_volume,
-)
+from provisioning.volumes.services import create_snapshot, delete_volume, extend_volume, migrate_volume
+from provisioning.volumes.services.connections import attachments
 from tests.support.clouds import ADMIN, context
 from tests.support.scripted_agent import ScriptedAgent
 from tests.support.scripted_pool import ScriptedPool, plain

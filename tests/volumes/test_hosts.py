@@ -26,14 +26,8 @@ from provisioning.volumes.models import (
 )
 from provisioning.volumes.records.keys import encryption_of
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import (
-    attachments,
-    create_volume,
-    delete_volume,
-    extend_volume,
-    force_detach,
-    reset_status,
-)
+from provisioning.volumes.services import create_volume, delete_volume, extend_volume, force_detach, reset_status
+from provisioning.volumes.services.connections import attachments
 from provisioning.volumes.upkeep.upkeep import follow_dead_hosts, reap
 from tests.support.scripted_pool import ScriptedPool
 from tests.volumes.conftest import Town

@@ -15,7 +15,6 @@ from provisioning.volumes.errors import InvalidVolumeError, VolumeNotFoundError
 from provisioning.volumes.models import Attachment, Message, StoragePool, Volume
 from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import (
-    attachments,
     create_snapshot,
     create_volume,
     delete_volume,
@@ -23,7 +22,8 @@ from provisioning.volumes.services import (
     reset_status,
     revert_to_snapshot,
 )
-from provisioning.volumes.services.transfers import create_transfer
+from provisioning.volumes.services.connections import attachments
+from provisioning.volumes.services.updates.transfers import create_transfer
 from tests.support.clouds import context
 from tests.volumes.conftest import Town
 

@@ -28,7 +28,6 @@ from provisioning.volumes.inbound.restored import HEARD_WITHIN
 from provisioning.volumes.models import Attachment, Message, Snapshot, StoragePool, Volume
 from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import (
-    attachments,
     create_snapshot,
     create_volume,
     delete_volume,
@@ -36,6 +35,7 @@ from provisioning.volumes.services import (
     migrate_volume,
     revert_to_snapshot,
 )
+from provisioning.volumes.services.connections import attachments
 from provisioning.volumes.upkeep.upkeep import ask_places, reap
 from tests.core.doctor.findings import look
 from tests.support.scripted_agent import ScriptedAgent

@@ -23,15 +23,9 @@ from provisioning.volumes.inbound import kept_open, older_records
 from provisioning.volumes.models import Attachment, PoolHost, StoragePool, Volume
 from provisioning.volumes.records import holds
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import (
-    attachments,
-    create_snapshot,
-    create_volume,
-    delete_volume,
-    extend_volume,
-    migrate_volume,
-)
-from provisioning.volumes.services.pools import remove_host
+from provisioning.volumes.services import create_snapshot, create_volume, delete_volume, extend_volume, migrate_volume
+from provisioning.volumes.services.catalogue.pools import remove_host
+from provisioning.volumes.services.connections import attachments
 from provisioning.volumes.upkeep.upkeep import forget_copies
 from tests.core.doctor.findings import look
 from tests.support.landing import diagonal

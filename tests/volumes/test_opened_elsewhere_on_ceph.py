@@ -24,7 +24,8 @@ from compute_agent.volumes.drivers.rbd import VOLUME, RbdDriver
 from compute_agent.volumes.services import Outside, Volumes
 from provisioning.common.errors import NovellaError
 from provisioning.volumes.models import Attachment, StoragePool, Volume
-from provisioning.volumes.services import attachments, delete_volume
+from provisioning.volumes.services import delete_volume
+from provisioning.volumes.services.connections import attachments
 from tests.agent.volumes.conftest import MIB, qemu_io
 from tests.support.ceph import CephForTests
 from tests.support.one_machine import wait_for

@@ -61,7 +61,7 @@ _TARGETS = (
     ),
     Target(
         "attachments",
-        "provisioning/volumes/services/attachments.py",
+        "provisioning/volumes/services/connections/attachments.py",
         (
             "reserve", "check_attachable", "connect", "check_open", "disconnect", "complete", "begin_detaching",
             "roll_detaching", "release", "release_all_of", "refreshed", "Connect.end", "_place", "refuse", "_closed",

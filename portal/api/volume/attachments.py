@@ -20,7 +20,7 @@ from portal.api.volume.dialect.times import timestamp
 from portal.api.volume.dialect.views import ResourceView
 from provisioning.volumes.models import Attachment
 from provisioning.volumes.selectors.access import attachment_for, visible_attachments
-from provisioning.volumes.services import outside
+from provisioning.volumes.services.connections import outside
 
 
 class Connection(Attribute):

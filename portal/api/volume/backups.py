@@ -20,9 +20,14 @@ from portal.api.volume.dialect.views import ResourceView
 from provisioning.volumes.backups.backup_requests import BackupRequest
 from provisioning.volumes.models import Backup
 from provisioning.volumes.selectors.copies import backup_for, visible_backups
-from provisioning.volumes.services.backup_records import BackupRecord, export_record, import_record, reset_status
-from provisioning.volumes.services.backup_restores import restore_backup
-from provisioning.volumes.services.backups import create_backup, delete_backup, update_backup
+from provisioning.volumes.services.backups.backup_records import (
+    BackupRecord,
+    export_record,
+    import_record,
+    reset_status,
+)
+from provisioning.volumes.services.backups.backup_restores import restore_backup
+from provisioning.volumes.services.backups.backups import create_backup, delete_backup, update_backup
 
 
 def _create(view: VolumeView, values: Values) -> Backup:

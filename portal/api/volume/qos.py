@@ -21,7 +21,7 @@ from provisioning.common.errors import InvalidInputError
 from provisioning.volumes.models import QosSpec, VolumeType
 from provisioning.volumes.selectors import offers
 from provisioning.volumes.selectors.types import type_for
-from provisioning.volumes.services import qos as services
+from provisioning.volumes.services.catalogue import qos as services
 
 _CONSUMER = Checked({"enum": ["front-end", "back-end", "both"]})
 _KEYS: Schema = {r"^(?!name\Z|consumer\Z)[a-zA-Z0-9_.:\- ]{1,255}\Z": TEXT}

@@ -16,7 +16,7 @@ from portal.api.volume.dialect.resource import LINKS, Resource
 from portal.api.volume.dialect.schemas import ID as ID_SCHEMA
 from portal.api.volume.dialect.views import ResourceView
 from provisioning.volumes.selectors.transfers import transfer_for, visible_transfers
-from provisioning.volumes.services.transfers import accept_transfer, create_transfer, delete_transfer
+from provisioning.volumes.services.updates.transfers import accept_transfer, create_transfer, delete_transfer
 
 _SUMMARY = (
     Attribute("id", ID),

@@ -28,7 +28,7 @@ from provisioning.compute.states import VmState
 from provisioning.identity import policy
 from provisioning.volumes import selectors
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services.attachments import check_attachable
+from provisioning.volumes.services.connections.attachments import check_attachable
 from provisioning.volumes.states import VolumeStatus
 
 TAKES = (VmState.ACTIVE, VmState.PAUSED, VmState.STOPPED, VmState.SHELVED_OFFLOADED)

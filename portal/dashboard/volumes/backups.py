@@ -18,7 +18,7 @@ from provisioning.volumes import selectors
 from provisioning.volumes.backups.backup_requests import BackupRequest
 from provisioning.volumes.models import Backup
 from provisioning.volumes.selectors import copies
-from provisioning.volumes.services import backup_restores, backups
+from provisioning.volumes.services.backups import backup_restores, backups
 from provisioning.volumes.states import BackupStatus, VolumeStatus
 
 HOME = "dashboard:volume_backups"

@@ -15,7 +15,7 @@ from portal.dashboard.volumes.forms import AcceptForm, TransferForm
 from portal.dashboard.volumes.views import HOME, PAGE, VolumePage
 from provisioning.common.errors import ConflictError
 from provisioning.volumes.models import Volume
-from provisioning.volumes.services import transfers
+from provisioning.volumes.services.updates import transfers
 
 
 @method_decorator(never_cache, name="dispatch")

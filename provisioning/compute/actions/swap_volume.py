@@ -33,7 +33,8 @@ from provisioning.compute.state_machine import state
 from provisioning.compute.states import VmState
 from provisioning.volumes import selectors as volumes
 from provisioning.volumes.models import Attachment
-from provisioning.volumes.services import attachments, swap_sent, swapped
+from provisioning.volumes.services import swap_sent, swapped
+from provisioning.volumes.services.connections import attachments
 
 
 @dataclass(frozen=True, slots=True)

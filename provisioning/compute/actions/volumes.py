@@ -43,7 +43,7 @@ from provisioning.compute.states import VmState
 from provisioning.hosts.models import Host
 from provisioning.volumes import selectors as volumes
 from provisioning.volumes.models import Attachment, Volume
-from provisioning.volumes.services import attachments
+from provisioning.volumes.services.connections import attachments
 from provisioning.volumes.states import AttachStatus
 
 log = logging.getLogger(__name__)

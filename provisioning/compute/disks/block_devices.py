@@ -20,7 +20,7 @@ from provisioning.compute.models import BlockDevice, Instance
 from provisioning.volumes import selectors as volumes
 from provisioning.volumes import services
 from provisioning.volumes.models import Attachment, Volume
-from provisioning.volumes.services import attachments
+from provisioning.volumes.services.connections import attachments
 from provisioning.volumes.states import VolumeStatus
 
 log = logging.getLogger(__name__)

@@ -32,7 +32,8 @@ from provisioning.jobs.cast import cast, cast_here
 from provisioning.jobs.registry import job
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.records import uses
-from provisioning.volumes.services import attachments, swapped
+from provisioning.volumes.services import swapped
+from provisioning.volumes.services.connections import attachments
 from provisioning.volumes.states import AttachStatus, VolumeStatus
 
 TOPIC = "scheduler"

@@ -23,7 +23,7 @@ from provisioning.scheduler import HostState
 from provisioning.volumes import services as volumes
 from provisioning.volumes.models import Attachment, Message, Volume
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import attachments
+from provisioning.volumes.services.connections import attachments
 from provisioning.volumes.state_machine.state import keep_still
 from provisioning.volumes.states import VolumeStatus
 

@@ -35,7 +35,7 @@ from provisioning.network import services as network
 from provisioning.quotas.services.ledger import commit
 from provisioning.quotas.services.sizes import grow
 from provisioning.volumes.models import Attachment
-from provisioning.volumes.services import attachments
+from provisioning.volumes.services.connections import attachments
 
 log = logging.getLogger(__name__)
 

@@ -38,7 +38,7 @@ from provisioning.volumes.host_link.host_commands import send as tell
 from provisioning.volumes.models import Attachment, Backup, PoolClaim, PoolHost, Snapshot, StoragePool, Volume
 from provisioning.volumes.pools import placement
 from provisioning.volumes.selectors.deleted_data import by_project
-from provisioning.volumes.services import attachments, daemons
+from provisioning.volumes.services.connections import attachments, daemons
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.states import AttachStatus, BackupStatus, SnapshotStatus
 

@@ -23,8 +23,8 @@ from provisioning.volumes import tasks
 from provisioning.volumes.models import Attachment, PoolHost, Volume
 from provisioning.volumes.records import holds
 from provisioning.volumes.records.holds import GUEST_HOST, HELD_BY, NUMBER
-from provisioning.volumes.services import daemons
-from provisioning.volumes.services.attachments import MOST_OF_VOLUME
+from provisioning.volumes.services.connections import daemons
+from provisioning.volumes.services.connections.attachments import MOST_OF_VOLUME
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.states import AttachStatus
 

@@ -19,9 +19,9 @@ from compute_agent.contract.volume import KnownVolume
 from provisioning.common.errors import UnavailableError
 from provisioning.common.ids import read_id
 from provisioning.volumes.models import Attachment, DeletedData, PoolHost, StoragePool, Volume
-from provisioning.volumes.services import daemons
 from provisioning.volumes.services.checks import SWAPPING
-from provisioning.volumes.services.migrate import FAILED
+from provisioning.volumes.services.connections import daemons
+from provisioning.volumes.services.updates.migrate import FAILED
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.states import VolumeStatus
 

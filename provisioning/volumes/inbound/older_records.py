@@ -33,8 +33,9 @@ from provisioning.volumes.inbound.kept_open import MOST_SAID
 from provisioning.volumes.models import Attachment, PoolHost, Volume
 from provisioning.volumes.pools import placement
 from provisioning.volumes.records import holds, quota
-from provisioning.volumes.services import daemons, messages
-from provisioning.volumes.services.attachments import MOST_OF_VOLUME
+from provisioning.volumes.services import messages
+from provisioning.volumes.services.connections import daemons
+from provisioning.volumes.services.connections.attachments import MOST_OF_VOLUME
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.states import AttachStatus, VolumeStatus
 

@@ -19,7 +19,8 @@ from provisioning.volumes.inbound import kept_open, older_records
 from provisioning.volumes.models import Attachment, PoolHost, Volume
 from provisioning.volumes.pools import pools
 from provisioning.volumes.records import uses
-from provisioning.volumes.services import daemons, migrate
+from provisioning.volumes.services.connections import daemons
+from provisioning.volumes.services.updates import migrate
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.tasks import CopyTask
 

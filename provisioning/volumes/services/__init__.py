@@ -1,8 +1,23 @@
 """All services that write volumes, snapshots and attachments."""
 
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import attachments, messages
-from provisioning.volumes.services.changes import (
+from provisioning.volumes.services import messages
+from provisioning.volumes.services.connections import attachments
+from provisioning.volumes.services.lifecycle.create import create_volume
+from provisioning.volumes.services.lifecycle.delete import check_deletable, delete_volume
+from provisioning.volumes.services.lifecycle.reimage import check_reimage, reimage, reimage_of_server
+from provisioning.volumes.services.lifecycle.revert import revert_to_snapshot
+from provisioning.volumes.services.lifecycle.snapshots import (
+    create_snapshot,
+    delete_snapshot,
+    delete_snapshot_metadata,
+    reset_snapshot_status,
+    set_snapshot_metadata,
+    update_snapshot,
+    update_snapshot_status,
+)
+from provisioning.volumes.services.lifecycle.upload import upload_to_image
+from provisioning.volumes.services.updates.changes import (
     delete_item,
     edit_volume,
     force_detach,
@@ -14,25 +29,11 @@ from provisioning.volumes.services.changes import (
     set_read_only,
     update_volume,
 )
-from provisioning.volumes.services.create import create_volume
-from provisioning.volumes.services.delete import check_deletable, delete_volume
-from provisioning.volumes.services.extend import extend_volume
-from provisioning.volumes.services.limits import follow_limits
-from provisioning.volumes.services.migrate import guest_goes_on, migrate_volume, swap_sent, swapped
-from provisioning.volumes.services.modify import modify_volume
-from provisioning.volumes.services.reimage import check_reimage, reimage, reimage_of_server
-from provisioning.volumes.services.retype import retype
-from provisioning.volumes.services.revert import revert_to_snapshot
-from provisioning.volumes.services.snapshots import (
-    create_snapshot,
-    delete_snapshot,
-    delete_snapshot_metadata,
-    reset_snapshot_status,
-    set_snapshot_metadata,
-    update_snapshot,
-    update_snapshot_status,
-)
-from provisioning.volumes.services.upload import upload_to_image
+from provisioning.volumes.services.updates.extend import extend_volume
+from provisioning.volumes.services.updates.limits import follow_limits
+from provisioning.volumes.services.updates.migrate import guest_goes_on, migrate_volume, swap_sent, swapped
+from provisioning.volumes.services.updates.modify import modify_volume
+from provisioning.volumes.services.updates.retype import retype
 
 __all__ = [
     "VolumeRequest",

@@ -19,9 +19,9 @@ from provisioning.volumes.selectors import type_for, volume_for
 from provisioning.volumes.selectors.groups import group_for, group_snapshot_for
 from provisioning.volumes.selectors.offers import group_type_for
 from provisioning.volumes.services.checks import check_texts, check_zone
-from provisioning.volumes.services.create import create_volume
-from provisioning.volumes.services.delete import delete
-from provisioning.volumes.services.snapshots import create_snapshot, delete_snapshot
+from provisioning.volumes.services.lifecycle.create import create_volume
+from provisioning.volumes.services.lifecycle.delete import delete
+from provisioning.volumes.services.lifecycle.snapshots import create_snapshot, delete_snapshot
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.states import GroupStatus, SnapshotStatus, VolumeStatus
 

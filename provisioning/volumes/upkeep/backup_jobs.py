@@ -12,7 +12,7 @@ from provisioning.jobs.registry import job, periodic
 from provisioning.volumes.backups import backup_data
 from provisioning.volumes.backups.backup_store import current, store_named
 from provisioning.volumes.models import Backup
-from provisioning.volumes.services import backup_restores, backups
+from provisioning.volumes.services.backups import backup_restores, backups
 from provisioning.volumes.states import BackupStatus
 
 log = logging.getLogger(__name__)

@@ -14,8 +14,10 @@ from provisioning.hosts.models import Host
 from provisioning.jobs import reaping
 from provisioning.jobs.registry import periodic
 from provisioning.volumes.models import Attachment, Backup, Message, PoolHost, Snapshot, Volume
-from provisioning.volumes.services import attachments, changes, daemons, messages
-from provisioning.volumes.services.delete import delete
+from provisioning.volumes.services import messages
+from provisioning.volumes.services.connections import attachments, daemons
+from provisioning.volumes.services.lifecycle.delete import delete
+from provisioning.volumes.services.updates import changes
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.states import AttachStatus, VolumeStatus
 

@@ -14,7 +14,7 @@ from portal.api.volume.types.resource import public
 from provisioning.common.errors import InvalidInputError
 from provisioning.volumes.models import GroupType
 from provisioning.volumes.selectors.offers import group_type_for, group_types
-from provisioning.volumes.services import group_types as services
+from provisioning.volumes.services.catalogue import group_types as services
 
 SINCE = (3, 11)
 

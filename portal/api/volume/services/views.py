@@ -17,7 +17,7 @@ from provisioning.volumes.models import StoragePool
 from provisioning.volumes.pools.offered import offered
 from provisioning.volumes.selectors import pools as selectors
 from provisioning.volumes.selectors.types import type_for
-from provisioning.volumes.services.pools import set_enabled, set_frozen
+from provisioning.volumes.services.catalogue.pools import set_enabled, set_frozen
 
 _WORD: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[^\x00]*\Z"}
 VERBS = ("enable", "disable", "disable-log-reason", "freeze", "thaw", "failover_host", "failover", "set-log", "get-log")

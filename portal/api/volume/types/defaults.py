@@ -16,7 +16,7 @@ from provisioning.identity.selectors.lookups import projects_by_id
 from provisioning.volumes.models import DefaultType
 from provisioning.volumes.selectors.offers import default_type_record, default_types
 from provisioning.volumes.selectors.types import type_for
-from provisioning.volumes.services import types as services
+from provisioning.volumes.services.catalogue import types as services
 
 SINCE = ((3, 62), NEWEST)
 

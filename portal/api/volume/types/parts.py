@@ -16,7 +16,7 @@ from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.volumes.models import VolumeType
 from provisioning.volumes.selectors.offers import projects_with_access
-from provisioning.volumes.services import types as services
+from provisioning.volumes.services.catalogue import types as services
 
 _SIZE: Schema = {"type": ["integer", "string", "null"], "pattern": r"^[0-9]{1,6}\Z", "minimum": 0, "maximum": 100_000}
 _TEXT: Schema = {"type": "string", "maxLength": 255, "pattern": r"^[^\x00]*\Z"}

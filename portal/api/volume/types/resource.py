@@ -22,7 +22,7 @@ from provisioning.common.errors import InvalidInputError
 from provisioning.common.ids import read_id
 from provisioning.volumes.models import VolumeType
 from provisioning.volumes.selectors.types import type_for, visible_types
-from provisioning.volumes.services import types as services
+from provisioning.volumes.services.catalogue import types as services
 
 VISIBLE = frozenset({"multiattach", "RESKEY:availability_zones", "replication_enabled"})
 """Extra specs that every user may see."""

@@ -16,8 +16,8 @@ from provisioning.volumes import services
 from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.selectors.access import volume_for
 from provisioning.volumes.selectors.pools import pool_named
-from provisioning.volumes.services import outside
-from provisioning.volumes.services.manage import unmanage_volume
+from provisioning.volumes.services.connections import outside
+from provisioning.volumes.services.lifecycle.manage import unmanage_volume
 from provisioning.volumes.states import VolumeStatus
 
 

@@ -18,7 +18,7 @@ from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.volumes.models import StoragePool
 from provisioning.volumes.selectors.access import visible_volumes
 from provisioning.volumes.selectors.pools import pool_named
-from provisioning.volumes.services.manage import ManageRequest, manage_volume, manageable, size_of
+from provisioning.volumes.services.lifecycle.manage import ManageRequest, manage_volume, manageable, size_of
 
 REFERENCE = "source-name"
 SORTS = ("reference", "size")

@@ -9,8 +9,9 @@ from portal.ops.admin.base import ValuesFilter, link_to, row_action
 from portal.ops.admin.volumes.parts import OfVolumes
 from provisioning.common.context import RequestContext
 from provisioning.volumes.models import Backup, Snapshot, Volume
-from provisioning.volumes.services import backup_records, delete_snapshot, reset_snapshot_status
-from provisioning.volumes.services.backups import delete_backup
+from provisioning.volumes.services import delete_snapshot, reset_snapshot_status
+from provisioning.volumes.services.backups import backup_records
+from provisioning.volumes.services.backups.backups import delete_backup
 
 STATUSES = (("available", "available"), ("error", "error"))
 

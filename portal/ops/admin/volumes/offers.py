@@ -12,7 +12,7 @@ from portal.ops.admin.volumes.parts import TextsField, differences
 from provisioning.identity.models import Project
 from provisioning.identity.selectors.lookups import projects_by_id
 from provisioning.volumes.models import DefaultType, GroupType, QosSpec, VolumeType
-from provisioning.volumes.services import group_types, qos, types
+from provisioning.volumes.services.catalogue import group_types, qos, types
 
 CONSUMERS = (("front-end", "front-end (the hypervisor)"), ("back-end", "back-end (the pool)"), ("both", "both"))
 

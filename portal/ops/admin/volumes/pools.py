@@ -22,7 +22,7 @@ from provisioning.hosts.selectors import is_alive
 from provisioning.volumes.models import PoolClaim, PoolHost, StoragePool, VolumeType
 from provisioning.volumes.pools.would_fit import VolumeFit, would_fit
 from provisioning.volumes.selectors.pools import servings
-from provisioning.volumes.services.pools import admit_host, forget_pool, set_enabled, set_frozen, update_pool
+from provisioning.volumes.services.catalogue.pools import admit_host, forget_pool, set_enabled, set_frozen, update_pool
 
 CHANGED = ("availability_zone", "reserved_percentage", "max_over_subscription_ratio")
 WOULD_FIT = "novella:volumes:would_fit:pools"

@@ -14,7 +14,7 @@ from provisioning.identity.models import Project
 from provisioning.volumes.models import QosSpec, TypeEncryption, VolumeType, VolumeTypeAccess
 from provisioning.volumes.records import keys
 from provisioning.volumes.selectors.types import DEFAULT
-from provisioning.volumes.services import qos, types
+from provisioning.volumes.services.catalogue import qos, types
 
 ENCRYPTION = ("provider", "cipher", "key_size")
 

@@ -13,7 +13,7 @@ from provisioning.hosts.models import Host
 from provisioning.volumes.models import StoragePool
 from provisioning.volumes.pools.would_fit import VolumeFit, would_fit
 from provisioning.volumes.selectors.pools import backend_of, host_of, is_up, pool_named, pools
-from provisioning.volumes.services.pools import (
+from provisioning.volumes.services.catalogue.pools import (
     admit_host,
     forget_pool,
     remove_host,

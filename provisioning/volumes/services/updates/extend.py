@@ -22,8 +22,8 @@ from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.pools import placement
 from provisioning.volumes.records import quota, uses
 from provisioning.volumes.services import messages
-from provisioning.volumes.services.attachments import follow_refreshed
 from provisioning.volumes.services.checks import check_size, check_thawed, locked_volume, pool_of
+from provisioning.volumes.services.connections.attachments import follow_refreshed
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import MINUTE, by_status
 from provisioning.volumes.states import AttachStatus, VolumeStatus

@@ -17,7 +17,7 @@ from provisioning.volumes.backups.backup_store import store_named
 from provisioning.volumes.errors import InvalidBackupError
 from provisioning.volumes.models import Backup
 from provisioning.volumes.selectors.copies import backup_for
-from provisioning.volumes.services.backups import fail, locked, move, stop
+from provisioning.volumes.services.backups.backups import fail, locked, move, stop
 from provisioning.volumes.states import BackupStatus
 
 LONGEST = 65_536

@@ -24,8 +24,8 @@ from provisioning.volumes.records.announcements import announce_snapshot
 from provisioning.volumes.selectors import snapshot_for
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import check_metadata, check_texts, check_thawed, locked_volume, pool_of
-from provisioning.volumes.services.create import Create
-from provisioning.volumes.services.delete import Delete, end_snapshot
+from provisioning.volumes.services.lifecycle.create import Create
+from provisioning.volumes.services.lifecycle.delete import Delete, end_snapshot
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import deadline_of
 from provisioning.volumes.states import SnapshotStatus, VolumeStatus

@@ -28,7 +28,7 @@ from provisioning.volumes.records import holds, uses
 from provisioning.volumes.records.holds import GUEST_HOST, HELD, is_held, unknown_connection
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import check_free, locked_volume, pool_of
-from provisioning.volumes.services.daemons import end_at_holder, set_daemon, settle_hold, tell_clients
+from provisioning.volumes.services.connections.daemons import end_at_holder, set_daemon, settle_hold, tell_clients
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import MINUTE, by_status
 from provisioning.volumes.states import AttachStatus, VolumeStatus

@@ -33,7 +33,7 @@ from provisioning.volumes.host_link.host_commands import NO_HOST, host_of, hosts
 from provisioning.volumes.models import Attachment, Snapshot, StoragePool, Volume, VolumeType
 from provisioning.volumes.pools import placement
 from provisioning.volumes.records import keys, quota, uses
-from provisioning.volumes.services import daemons, messages
+from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import (
     MIGRATING,
     SWAPPING,
@@ -42,7 +42,8 @@ from provisioning.volumes.services.checks import (
     locked_volume,
     pool_of,
 )
-from provisioning.volumes.services.delete import delete
+from provisioning.volumes.services.connections import daemons
+from provisioning.volumes.services.lifecycle.delete import delete
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import MINUTE, by_status, deadline_of
 from provisioning.volumes.states import AttachStatus, VolumeStatus

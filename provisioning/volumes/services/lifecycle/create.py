@@ -27,8 +27,8 @@ from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.selectors import default_type, type_for
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import check_may_share, check_metadata, check_size, check_texts, check_zone
-from provisioning.volumes.services.reimage import Reimage
-from provisioning.volumes.services.sources import Source, source_of
+from provisioning.volumes.services.lifecycle.reimage import Reimage
+from provisioning.volumes.services.lifecycle.sources import Source, source_of
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import MINUTE, by_status, deadline_of
 from provisioning.volumes.states import VolumeStatus

@@ -40,7 +40,7 @@ from provisioning.volumes.services.checks import (
     locked_volume,
     pool_of,
 )
-from provisioning.volumes.services.delete import end_reported
+from provisioning.volumes.services.lifecycle.delete import end_reported
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import deadline_of
 from provisioning.volumes.states import VolumeStatus

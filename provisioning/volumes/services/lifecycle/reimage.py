@@ -25,7 +25,7 @@ from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.selectors.access import volume_for
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import check_thawed, locked_volume
-from provisioning.volumes.services.sources import image_metadata, source_of
+from provisioning.volumes.services.lifecycle.sources import image_metadata, source_of
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.states import VolumeStatus
 from provisioning.volumes.tasks import VolumeTask, reason_of, task

@@ -14,8 +14,9 @@ from provisioning.volumes.errors import AttachmentNotFoundError, InvalidVolumeEr
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.records import uses
 from provisioning.volumes.selectors import attachment_for
-from provisioning.volumes.services import attachments, extend, migrate
 from provisioning.volumes.services.checks import MIGRATING, check_metadata, check_texts, locked_volume
+from provisioning.volumes.services.connections import attachments
+from provisioning.volumes.services.updates import extend, migrate
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.states import AttachStatus, VolumeStatus
 

@@ -16,7 +16,6 @@ from provisioning.volumes.pools import placement
 from provisioning.volumes.records import quota
 from provisioning.volumes.selectors import type_for
 from provisioning.volumes.selectors.guests import limits_of
-from provisioning.volumes.services import limits
 from provisioning.volumes.services.checks import (
     check_in_no_group,
     check_may_share,
@@ -24,7 +23,8 @@ from provisioning.volumes.services.checks import (
     locked_volume,
     pool_of,
 )
-from provisioning.volumes.services.migrate import Move, begin, check_movable
+from provisioning.volumes.services.updates import limits
+from provisioning.volumes.services.updates.migrate import Move, begin, check_movable
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.states import VolumeStatus
 

@@ -17,8 +17,8 @@ from provisioning.volumes.errors import AttachmentNotFoundError, InvalidVolumeEr
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.records import uses
 from provisioning.volumes.selectors.access import attachment_for, volume_for
-from provisioning.volumes.services import attachments, daemons
 from provisioning.volumes.services.checks import locked_volume
+from provisioning.volumes.services.connections import attachments, daemons
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.states import AttachStatus
 

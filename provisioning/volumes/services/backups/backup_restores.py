@@ -19,9 +19,9 @@ from provisioning.volumes.selectors import visible_types
 from provisioning.volumes.selectors.access import volume_for
 from provisioning.volumes.selectors.copies import backup_for, chain_of
 from provisioning.volumes.services import messages
-from provisioning.volumes.services.backups import locked, move
+from provisioning.volumes.services.backups.backups import locked, move
 from provisioning.volumes.services.checks import check_free
-from provisioning.volumes.services.create import create_volume, ready
+from provisioning.volumes.services.lifecycle.create import create_volume, ready
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import MINUTE, by_status
 from provisioning.volumes.states import BackupStatus, VolumeStatus

@@ -14,8 +14,8 @@ from provisioning.volumes.pools import placement
 from provisioning.volumes.records import modifications
 from provisioning.volumes.selectors import type_for
 from provisioning.volumes.services.checks import locked_volume
-from provisioning.volumes.services.extend import extend_volume
-from provisioning.volumes.services.retype import ON_DEMAND, retype
+from provisioning.volumes.services.updates.extend import extend_volume
+from provisioning.volumes.services.updates.retype import ON_DEMAND, retype
 from provisioning.volumes.state_machine import state
 
 

@@ -11,8 +11,8 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError
 from provisioning.common.retry import when_broken_off
 from provisioning.volumes.models import Attachment, Volume
-from provisioning.volumes.services import migrate
 from provisioning.volumes.services.checks import MIGRATING, locked_volume
+from provisioning.volumes.services.updates import migrate
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.states import VolumeStatus
 

@@ -14,7 +14,7 @@ from provisioning.volumes.models import PoolClaim, PoolHost, StoragePool, Volume
 from provisioning.volumes.pools import deleted_data
 from provisioning.volumes.pools.pools import has_copied
 from provisioning.volumes.records import holds
-from provisioning.volumes.services import daemons
+from provisioning.volumes.services.connections import daemons
 from provisioning.volumes.state_machine import state
 
 MAX_RATIO = 1000.0

@@ -9,7 +9,7 @@ from django.utils import timezone
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
 from provisioning.volumes.models import QosSpec, VolumeType
 from provisioning.volumes.records import disk_limits
-from provisioning.volumes.services.limits import call_followers
+from provisioning.volumes.services.updates.limits import call_followers
 
 
 def create_qos_spec(name: str, consumer: str, specs: Mapping[str, str]) -> QosSpec:

@@ -1,0 +1,1 @@
+"""Backups: created, restored, exported and imported."""

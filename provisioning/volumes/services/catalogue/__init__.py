@@ -1,0 +1,1 @@
+"""Types, their QoS and groups, and pools."""

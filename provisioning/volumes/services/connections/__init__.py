@@ -1,0 +1,1 @@
+"""Attachments, and the storage daemons that serve them."""

@@ -1,0 +1,1 @@
+"""Changes of existing volumes: records, size, type, pool and project."""
