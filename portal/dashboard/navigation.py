@@ -9,7 +9,7 @@ from provisioning.identity import policy
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A navigation entry; ``keys`` is its keyboard shortcut, in which ``-`` stands for a blank."""
+    """A navigation entry; ``keys`` is its keyboard shortcut, in which ``-`` stands for a blank, or empty for none."""
 
     section: str
     label: str
@@ -96,7 +96,7 @@ ENTRIES = (
     Entry("catalogue", "Image catalogue", "dashboard:catalogue", "journals", "g-x", "Library", rule="get_images"),
     Entry("flavors", "Flavors", "dashboard:flavors", "sliders", "g-f", "Library", rule="novella:flavors:index"),
     Entry(
-        *("launch_templates", "Launch templates", "dashboard:launch_templates", "rocket-takeoff", "g-x", "Library"),
+        *("launch_templates", "Launch templates", "dashboard:launch_templates", "rocket-takeoff", "g-T", "Library"),
         rule="novella:launch_templates:list",
     ),
     Entry(

@@ -291,7 +291,7 @@ let prefix = "";
 let prefixTimer = 0;
 
 document.addEventListener("keydown", (event) => {
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.key === "Shift") return;
     if (event.target.closest("input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable]")) return;
     if (document.querySelector("dialog[open]")) return;
     if (event.key === "g" && !prefix) {
