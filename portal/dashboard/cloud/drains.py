@@ -10,6 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
 from django.utils import timezone
 
+from portal.common.durations import about
 from portal.dashboard.cloud.hosts import LONGEST_REASON, HostPage
 from portal.dashboard.cloud.watched import WatchedPage
 from portal.dashboard.forms import Form, OfferedListField
@@ -66,7 +67,7 @@ class HostDrain(WatchedPage, HostPage):
         query.setlist("ways", chosen)
         return {
             "plan": plan,
-            "takes": _about(plan.seconds(settings.DRAIN_MOVES)),
+            "takes": about(plan.seconds(settings.DRAIN_MOVES)),
             "parallel": settings.DRAIN_MOVES,
             "moves": [_move(move, projects.get(move.instance.project_id)) for move in plan.moves],
             "ways": [{"way": way, "chosen": way.name in chosen} for way in offered],
@@ -74,13 +75,8 @@ class HostDrain(WatchedPage, HostPage):
         }
 
 
-def _about(seconds: float) -> str:
-    """Format an estimate: ``40 s``, ``5 min``."""
-    return f"{round(seconds)} s" if seconds < 90 else f"{round(seconds / 60)} min"
-
-
 def _move(move: PlannedMove, project: Any) -> dict[str, Any]:
-    return {"move": move, "project": project, "way": WORDS.get(move.way, move.way), "takes": _about(move.seconds)}
+    return {"move": move, "project": project, "way": WORDS.get(move.way, move.way), "takes": about(move.seconds)}
 
 
 def _progress(drain: Drain) -> dict[str, Any]:
@@ -89,7 +85,7 @@ def _progress(drain: Drain) -> dict[str, Any]:
     back = drain.finished_at is not None and drain.returns_id is None
     return {
         "progress": progress,
-        "left": _about(progress.seconds),
+        "left": about(progress.seconds),
         "items": [_item(item) for item in items],
         "may_return": back and progress.done > 0 and drain.host.enabled,
     }

@@ -23,6 +23,7 @@ from provisioning.compute.launch.claim import NO_VALID_HOST
 from provisioning.compute.launch.decisions import rank_hosts
 from provisioning.compute.launch.retry import cast_schedule
 from provisioning.compute.models import Instance
+from provisioning.compute.moves.estimates import EVACUATE, estimates_of
 from provisioning.compute.moves.hosts import leave_second
 from provisioning.compute.notifications import Note, notify
 from provisioning.compute.records import host_commands, instance_actions
@@ -39,8 +40,6 @@ FENCE_FIRST = (
     "Server {id} has volumes, which host {host} may still have open. Make sure that the host is powered off or cut off,"
     " force it down, and try again."
 )
-BUILD_SECONDS = 30.0
-"""Estimated duration of a build on another host."""
 _TO = (VmState.ACTIVE, VmState.STOPPED)
 
 
@@ -77,7 +76,7 @@ class Evacuate(ServerAction[Evacuation]):
         host_up=False,
         obstacles=obstacles,
         request=lambda target: Evacuation(target),
-        seconds=lambda _: BUILD_SECONDS,
+        estimates=estimates_of(EVACUATE),
         new_disks=lambda server: not block_devices.boots_from_volume(server),
     )
 

@@ -30,8 +30,9 @@ from provisioning.compute.host_link.outcome import Outcome
 from provisioning.compute.models import Instance, InstanceActionEvent
 from provisioning.compute.moves import live
 from provisioning.compute.moves.cpu import with_cpu
+from provisioning.compute.moves.estimates import LIVE, estimates_of
 from provisioning.compute.moves.hosts import claim_target, exchange, leave_second, second_of, set_bytes
-from provisioning.compute.moves.obstacles import live_obstacles, live_seconds
+from provisioning.compute.moves.obstacles import live_obstacles
 from provisioning.compute.moves.targets import rank_targets, why_none
 from provisioning.compute.notifications import Note, notify
 from provisioning.compute.records import host_commands, instance_actions
@@ -107,7 +108,7 @@ class LiveMigrate(HostAction[LiveMigration, ReceiveLiveRequest]):
         host_up=True,
         obstacles=live_obstacles,
         request=LiveMigration,
-        seconds=live_seconds,
+        estimates=estimates_of(LIVE),
         needs=with_cpu,
         unfit=live.unfit_hosts,
     )

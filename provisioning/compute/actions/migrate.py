@@ -17,7 +17,8 @@ from provisioning.compute.actions.ways import Way
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import Instance
 from provisioning.compute.moves import cold
-from provisioning.compute.moves.obstacles import cold_obstacles, cold_seconds
+from provisioning.compute.moves.estimates import COLD, estimates_of
+from provisioning.compute.moves.obstacles import cold_obstacles
 from provisioning.compute.records.migration_records import MIGRATION
 from provisioning.compute.state_machine import state
 from provisioning.compute.states import VmState
@@ -48,7 +49,7 @@ class Migrate(ServerAction[str]):
         host_up=True,
         obstacles=cold_obstacles,
         request=str,
-        seconds=cold_seconds,
+        estimates=estimates_of(COLD),
         unfit=cold.older_hosts,
     )
 

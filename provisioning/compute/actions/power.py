@@ -72,7 +72,7 @@ class Stop(PowerAction):
         host_up=True,
         obstacles=each(lambda server: "" if server.vm_state == VmState.ACTIVE else NOT_RUNNING),
         request=lambda _: None,
-        seconds=seconds_of,
+        estimates=lambda: seconds_of,
         moves=False,
     )
     notification = "power_off"

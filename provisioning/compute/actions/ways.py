@@ -36,8 +36,8 @@ class Way:
     """Whether the server's host must be up; False: it must be down."""
     obstacles: Callable[[Sequence[Instance]], Obstacles]
     request: Callable[[str], Any]
-    seconds: Callable[[Instance], float]
-    """Estimated duration."""
+    estimates: Callable[[], Callable[[Instance], float]]
+    """Return the function that estimates the seconds of each server of a plan; it reads measurements once."""
     moves: bool = True
     """Whether the server gets another host; False: it stays there and is stopped."""
     needs: Callable[[RequestSpec, Instance], RequestSpec] = _as_it_is

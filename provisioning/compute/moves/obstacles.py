@@ -18,10 +18,6 @@ UNCONFIRMED = "It waits for the confirmation of a resize or migration. Confirm o
 OLD_AGENT = "The agent of its host is too old to move servers. Upgrade it first."
 UNDECIDED = "An operator has to decide about a newer guest of it first."
 LEFTOVERS = "The other host of an earlier move has not confirmed yet that it has removed its data."
-SECONDS, SECONDS_FOR_GIB = 20.0, 5.0
-"""Estimated duration of a cold move: stop and start, and the copy of a GiB of local disk."""
-LIVE_SECONDS, LIVE_SECONDS_FOR_GIB = 5.0, 4.0
-"""Estimated duration of a live migration: the preparation, and the copy of a GiB of memory."""
 NOT_RUNNING = "It does not run, so it cannot be migrated live."
 _LIVE_FROM = (VmState.ACTIVE, VmState.PAUSED)
 _FROM = (VmState.ACTIVE, VmState.STOPPED)
@@ -77,14 +73,3 @@ def live_obstacles(servers: Sequence[Instance]) -> dict[uuid.UUID, str]:
 def _in_state(server: Instance, text: str) -> str:
     """Return why a server cannot move in its state."""
     return UNCONFIRMED if server.vm_state == VmState.RESIZED else text.format(state=server.vm_state.replace("_", " "))
-
-
-def live_seconds(server: Instance) -> float:
-    """Return the estimated duration of a live migration."""
-    memory = int(server.flavor["memory_mb"]) / 1024
-    return LIVE_SECONDS + LIVE_SECONDS_FOR_GIB * memory + SECONDS_FOR_GIB * int(server.flavor["disk_gb"])
-
-
-def cold_seconds(server: Instance) -> float:
-    """Return the estimated duration of a cold move."""
-    return SECONDS + SECONDS_FOR_GIB * int(server.flavor["disk_gb"])

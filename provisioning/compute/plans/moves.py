@@ -144,6 +144,7 @@ class Ground:
         servers = [server for listed in rows for server in listed]
         self.options = options_now()
         self.ways: list[tuple[Way, Obstacles]] = [(way, way.obstacles(servers)) for way in chosen]
+        self.estimates = {way.name: way.estimates() for way in chosen}
         self.unfit = {way.name: frozenset(way.unfit()) for way in chosen if way.moves}
         self.groups = _groups({server.server_group_id for server in servers if server.server_group_id})
         self._hosts: dict[frozenset[str], list[HostState]] = {}
@@ -188,7 +189,7 @@ class _Board:
         if obstacle:
             return PlannedMove(server, reason=obstacle, new_disks=new_disks)
         if not way.moves:
-            return PlannedMove(server, way.name, seconds=way.seconds(server))
+            return PlannedMove(server, way.name, seconds=self.ground.estimates[way.name](server))
         spec = way.needs(self._spec(server), server)
         spec = replace(spec, ignored_hosts=spec.ignored_hosts | self.ground.unfit[way.name])
         decision = self._decide(spec)
@@ -198,7 +199,8 @@ class _Board:
             return PlannedMove(server, reason=reason, change=_change(decision), breaks_group=apart, new_disks=new_disks)
         chosen = decision.ranked[0].host
         self._take(chosen, spec, server)
-        return PlannedMove(server, way.name, chosen.name, way.seconds(server), new_disks=new_disks)
+        seconds = self.ground.estimates[way.name](server)
+        return PlannedMove(server, way.name, chosen.name, seconds, new_disks=new_disks)
 
     def _spec(self, server: Instance) -> RequestSpec:
         group = self.ground.groups.get(server.server_group_id) if server.server_group_id else None

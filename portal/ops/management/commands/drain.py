@@ -9,6 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from portal.common.durations import about
 from portal.ops import named
 from portal.ops.tables import table
 from provisioning.common.context import RequestContext
@@ -82,14 +83,14 @@ class Command(BaseCommand):
                 move.instance.name,
                 move.way or "stays",
                 move.target or "-",
-                f"{move.seconds:.0f} s",
+                about(move.seconds) if move.way else "-",
                 _why(move.reason, move.change),
             )
             for move in plan.moves
         ]
         for line in table(("SERVER", "WAY", "TARGET", "TAKES", "REASON"), rows):
             self.stdout.write(line)
-        self.stdout.write(f"{len(plan.moves)} servers, about {plan.seconds(settings.DRAIN_MOVES):.0f} s.")
+        self.stdout.write(f"{len(plan.moves)} servers, about {about(plan.seconds(settings.DRAIN_MOVES))}.")
 
     def _follow(self, context: RequestContext, drain: Drain, *, wait: bool) -> int:
         """Print the progress, until the end if ``wait``; return how many servers have failed or run and stay."""
