@@ -489,7 +489,7 @@ class TestManyAtOnce:
         done = threading.Barrier(2)
 
         def end(index: int) -> Instance:
-            done.wait(5)
+            done.wait()
             return (ConfirmResize.begin, RevertResize.begin)[index](context("alice"), instance.id)
 
         results = in_threads(2, end)
