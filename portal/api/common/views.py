@@ -72,6 +72,8 @@ class ServiceView(APIView):
     queries: ClassVar[Schemas] = {}
     """Method → the schema of its query, an object of lists of text; used by ``checked_query``."""
 
+    successes: ClassVar[Mapping[str, int]] = {}
+    """Method → status of a success, for the OpenAPI document, if the view declares it."""
     sentences: ClassVar[Mapping[str, str]] = {}
     """Method → its description in the OpenAPI document, if the handler's docstring is not."""
 
@@ -145,6 +147,10 @@ class ServiceView(APIView):
     def rule_of(self, method: str) -> str | None:
         """Return the rule of a method, or None if no rule applies. HEAD uses the rule of GET unless it has its own."""
         return self.rules.get(method) or (self.rules.get("GET") if method == "HEAD" else None)
+
+    def arguments(self, **ids: str) -> tuple[Any, ...]:
+        """Return the first arguments of the services of declared calls: the caller, and the ids of the path."""
+        return (self.context, *ids.values())
 
     def policy_target(self) -> dict[str, object]:
         """Return the ids of the target object, for rules like ``user_id:%(user_id)s``; taken from ``self.kwargs``."""

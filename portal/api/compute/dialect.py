@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
-from django.urls import URLPattern, path
+from django.urls import URLPattern
 
 from portal.api.common.paging import next_links, read_page
+from portal.api.common.views import ServiceView
 from portal.api.compute.base import ComputeView
 from portal.api.compute.schemas import COUNT, STRICT_QUERIES, TEXT
 from portal.api.compute.timestamps import timestamp_micro
@@ -15,6 +16,7 @@ from portal.api.frame import resource as frame
 from portal.api.frame import views
 from portal.api.frame.attributes import Attribute, Parameter
 from portal.api.frame.kinds import Checked, Reader
+from portal.api.frame.parts import urls
 from portal.api.frame.schemas import query_of
 from portal.api.frame.views import Dialect
 
@@ -101,12 +103,12 @@ COMPUTE = Dialect(
 
 
 def routes(
-    resource: Resource, beside: Mapping[str, type[ComputeView]] | None = None, dialect: Dialect = COMPUTE
+    resource: Resource, beside: Mapping[str, type[ServiceView]] | None = None, dialect: Dialect = COMPUTE
 ) -> list[URLPattern]:
     """Return the routes of a resource below ``/v2.1``.
 
     ``beside``: path below one object → ordinary view.
     """
     more = {f"{dialect.path_of(resource)}/{where}": view for where, view in (beside or {}).items()}
-    found = {**dialect.views_of(resource), **more}
-    return [path(f"/v2.1/{where}", view.as_view()) for where, view in found.items()]
+    found: dict[str, type[ServiceView]] = {**dialect.views_of(resource), **more}
+    return urls("/v2.1/", found)

@@ -85,6 +85,10 @@ class ResourceView(ServiceView):
         """Return the object of the path; NotFoundError for another project's."""
         return self.resource.show.call(self.context, identity)
 
+    def arguments(self, identity: str = "", **ids: str) -> tuple[Any, ...]:
+        """Return the object of the path, and the other ids."""
+        return (self.row(identity), *ids.values())
+
     def shapes(self, rows: Sequence[Any], attributes: Sequence[Attribute] | None = None) -> list[dict[str, Any]]:
         """Return the objects with their attributes, by default all, that the caller may see."""
         every = self.resource.attributes if attributes is None else attributes

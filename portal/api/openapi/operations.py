@@ -33,7 +33,9 @@ class OperationSchema(AutoSchema):
 
     @property
     def statuses(self) -> tuple[int, ...]:
-        return statuses_of(self.method, self.path, self.view.rules.get(self.method, ""))
+        return statuses_of(
+            self.method, self.path, self.view.rules.get(self.method, ""), self.view.successes.get(self.method, 0)
+        )
 
     @property
     def refused(self) -> bool:

@@ -69,9 +69,12 @@ OTHER: tuple[tuple[str, tuple[int, ...]], ...] = (
 
 
 @functools.cache
-def statuses_of(method: str, path: str, rule: str = "") -> tuple[int, ...]:
-    """Return the statuses of successful responses, or 410 or 501 alone for an operation that is always refused."""
+def statuses_of(method: str, path: str, rule: str = "", declared: int = 0) -> tuple[int, ...]:
+    """Return the statuses of successful responses, or 410 or 501 alone for an operation that is always refused.
+
+    ``declared``: the status in the declaration of the operation, if it has one.
+    """
     if rule == "novella:removed_apis":
         return (410,)
     operation = f"{method} {path}"
-    return next((found for pattern, found in OTHER if re.fullmatch(pattern, operation)), (USUAL[method],))
+    return next((found for pattern, found in OTHER if re.fullmatch(pattern, operation)), (declared or USUAL[method],))

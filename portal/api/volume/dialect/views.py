@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from django.db.models import QuerySet
-from django.urls import URLPattern, path
+from django.urls import URLPattern
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.validation import Schema
 from portal.api.common.views import ServiceView
 from portal.api.frame import views
+from portal.api.frame.parts import urls
 from portal.api.frame.views import Dialect
 from portal.api.volume.base import VolumeView
 from portal.api.volume.dialect.actions import Action, actions_schema
@@ -120,7 +121,7 @@ VOLUME = Dialect(
 
 
 def routes(
-    resource: Resource, beside: Mapping[str, type[VolumeView]] | None = None, dialect: Dialect = VOLUME
+    resource: Resource, beside: Mapping[str, type[ServiceView]] | None = None, dialect: Dialect = VOLUME
 ) -> list[URLPattern]:
     """Return the routes of a resource below ``/v3``.
 
@@ -129,7 +130,7 @@ def routes(
     one = dialect.path_of(resource)
     more = {f"{one}/{where}": view for where, view in (beside or {}).items()}
     found: dict[str, type[ServiceView]] = dialect.views_of(resource) | _actions_of(resource) | more
-    return [path(f"/v3/{where}", view.as_view()) for where, view in found.items()]
+    return urls("/v3/", found)
 
 
 def _actions_of(resource: Resource) -> dict[str, type[ServiceView]]:
