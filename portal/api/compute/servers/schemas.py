@@ -160,4 +160,3 @@ META_BODY = {
     "required": ["meta"],
     "additionalProperties": False,
 }
-TAGS_BODY = {"type": "object", "properties": {"tags": TAGS}, "required": ["tags"], "additionalProperties": False}
