@@ -45,6 +45,10 @@ CLOUD = (
         rule="os_compute_api:os-hypervisors:list-detail",
     ),
     Entry(
+        *("migrations", "Migrations", "dashboard:migrations", "truck", "g-M", "Cloud"),
+        rule="os_compute_api:os-migrations:index:all_projects",
+    ),
+    Entry(
         *("usage", "Usage", "dashboard:usage", "bar-chart", "g-z", "Cloud"),
         rule="os_compute_api:os-simple-tenant-usage:list",
     ),

@@ -31,6 +31,7 @@ INSTANCE_STATUS = {
     "REBUILD": Status("Rebuilding", "busy", "arrow-repeat"),
     "RESIZE": Status("Resizing or moving", "busy", "arrow-repeat"),
     "VERIFY_RESIZE": Status("To be confirmed", "warn", "question-circle-fill"),
+    "MIGRATING": Status("Migrating", "busy", "arrow-repeat"),
     "REVERT_RESIZE": Status("Reverting", "busy", "arrow-repeat"),
     "PAUSED": Status("Paused", "off", "pause-circle-fill"),
     "SUSPENDED": Status("Suspended", "off", "moon-fill"),

@@ -24,6 +24,7 @@ from portal.dashboard.lists.views import ListPage
 from provisioning.common.context import RequestContext
 from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Flavor, KeyPair
+from provisioning.compute.records.migration_records import MIGRATION, open_migration
 from provisioning.identity.services.application_credentials import create_application_credential
 from provisioning.identity.services.domains import create_domain
 from provisioning.identity.services.ec2 import create_ec2_credential
@@ -87,7 +88,8 @@ def add_one(person: Person, cloud: Cloud, outside: Network, name: str, number: i
     network.create_connected_router(own, [subnet], name=name, gateway=network.Gateway(outside))
     network.create_floating_ip(own, outside, description=name)
     network.allow_ingress(network.create_security_group(own, name, description=name), "tcp", 22)
-    cloud.launch(person.context, name=name, networks=(NetworkRequest(network_id=str(net.id)),))
+    server = cloud.launch(person.context, name=name, networks=(NetworkRequest(network_id=str(net.id)),))
+    open_migration(person.context, server, MIGRATION, server.flavor, status="confirmed")
     volume = create_volume(person.context, VolumeRequest(size_gb=1, name=name))
     cloud.run()
     create_snapshot(person.context, volume.id, name=name)

@@ -1,17 +1,27 @@
-"""The dialogs that move an instance to another host, for operators."""
+"""Moves of instances to other hosts: the dialogs of operators, and the progress for operators and owners."""
 
 from __future__ import annotations
+
+import re
+from datetime import timedelta
+from unittest import mock
 
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from compute_agent.contract.migration import RECEIVER_TRAIT
+from provisioning.common.errors import UnavailableError
+from provisioning.compute.actions.live_migrate import LiveMigrate, LiveMigration
+from provisioning.compute.actions.migrate import migrate
 from provisioning.compute.models import Instance, Migration
 from provisioning.hosts.models import Host
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import People
-from tests.support.clouds import Cloud, state_of
+from tests.support.clouds import ADMIN, Cloud, context, state_of
+
+MIB = 1 << 20
 
 
 @pytest.fixture
@@ -47,3 +57,80 @@ def test_an_operator_chooses_the_other_host(
 @pytest.mark.parametrize("dialog", ["instance_migrate", "instance_live_migrate"])
 def test_owners_have_no_such_dialog(signed_in: SignedIn, people: People, server: Instance, dialog: str) -> None:
     assert signed_in(people.alice).get(reverse(f"dashboard:{dialog}", args=[server.id])).status_code == 403
+
+
+# ----- a move that is under way ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def moving(server: Instance) -> Migration:
+    """A live migration of which a quarter is copied."""
+    LiveMigrate.begin(context("operator", ADMIN), server.id, LiveMigration())
+    Migration.objects.update(
+        status="running",
+        created_at=timezone.now() - timedelta(seconds=20),
+        memory_total_bytes=MIB * 400,
+        memory_processed_bytes=MIB * 100,
+    )
+    return Migration.objects.get(instance=server)
+
+
+@pytest.mark.django_db
+def test_a_move_is_shown_with_bytes_and_the_rest(signed_in: SignedIn, people: People, moving: Migration) -> None:
+    address = reverse("dashboard:instance", args=[moving.instance_id])
+    seen = {person: signed_in(person).get(address).content.decode() for person in (people.operator, people.alice)}
+    for page in seen.values():
+        assert "Moving to other hardware" in page
+        assert "100 MiB of 400 MiB" in page
+        assert re.search(r"About \d+ (s|min|h) left", page)
+    abort = reverse("dashboard:instance_migration_abort", args=[moving.instance_id, moving.id])
+    assert f'href="{abort}"' in seen[people.operator]
+    assert moving.dest_compute in seen[people.operator]
+    assert abort not in seen[people.alice]
+    assert moving.dest_compute not in seen[people.alice].partition('id="instance-move"')[2].partition("</p>")[0]
+
+
+@pytest.mark.django_db
+def test_both_hosts_and_the_list_show_it(signed_in: SignedIn, people: People, moving: Migration) -> None:
+    client = signed_in(people.operator)
+    pages = [reverse("dashboard:host", args=[host.id]) for host in Host.objects.filter(name__in=("one", "two"))]
+    assert len(pages) == 2
+    for address in [*pages, reverse("dashboard:migrations"), f"{reverse('dashboard:migrations')}?host=two&state=open"]:
+        page = client.get(address).content.decode()
+        assert "100 MiB of 400 MiB" in page
+        assert reverse("dashboard:instance_migration_abort", args=[moving.instance_id, moving.id]) in page
+    assert "100 MiB" not in client.get(f"{reverse('dashboard:migrations')}?state=ended").content.decode()
+
+
+@pytest.mark.django_db
+def test_a_migration_is_aborted_once(signed_in: SignedIn, people: People, server: Instance) -> None:
+    LiveMigrate.begin(context("operator", ADMIN), server.id, LiveMigration())
+    row, client = Migration.objects.get(instance=server), signed_in(people.operator)
+    address = reverse("dashboard:instance_migration_abort", args=[server.id, row.id])
+    assert "Abort the migration of" in client.get(address).content.decode()
+    assert client.post(address).status_code == 303
+    row.refresh_from_db()
+    assert (row.status, state_of(server)) == ("cancelled", ("active", None))
+    for answer in (client.get(address, follow=True), client.post(address, follow=True)):
+        assert "has already ended" in answer.content.decode()
+    assert signed_in(people.alice).post(address).status_code == 403
+    assert client.post(reverse("dashboard:instance_migration_abort", args=[server.id, row.id + 1])).status_code == 303
+
+
+@pytest.mark.django_db
+def test_a_host_that_does_not_answer_completes_nothing(signed_in: SignedIn, people: People, moving: Migration) -> None:
+    address = reverse("dashboard:instance_migration_complete", args=[moving.instance_id, moving.id])
+    client = signed_in(people.operator)
+    assert "Complete the migration of" in client.get(address).content.decode()
+    unavailable = UnavailableError("The server's host could not change the migration. Try again.")
+    with mock.patch("portal.dashboard.instances.moving.force_live_migration", side_effect=unavailable):
+        assert "The instance&#x27;s host could not" in client.post(address, follow=True).content.decode()
+
+
+@pytest.mark.django_db
+def test_a_cold_move_says_that_it_is_stopped(signed_in: SignedIn, people: People, server: Instance) -> None:
+    migrate(context("operator", ADMIN), server.id)
+    address = reverse("dashboard:instance", args=[server.id])
+    page = signed_in(people.alice).get(address).content.decode()
+    assert "It is stopped in the meantime" in page
+    assert "Force complete" not in signed_in(people.operator).get(address).content.decode()

@@ -11,9 +11,10 @@ from django.urls import reverse
 from django.utils import timezone
 
 from portal.dashboard import wording
+from portal.dashboard.cloud.migrations import moves_on
 from portal.dashboard.cloud.rows import host_rows
 from portal.dashboard.cloud.things import troubles_of
-from portal.dashboard.cloud.watched import WatchedPage
+from portal.dashboard.cloud.watched import SECONDS, WatchedPage
 from portal.dashboard.forms import Form
 from portal.dashboard.graphs.parts import OF_HOSTS
 from portal.dashboard.names import bdi
@@ -26,6 +27,7 @@ from provisioning.compute.actions.evacuate import Evacuate
 from provisioning.compute.models import Instance
 from provisioning.compute.plans.moves import PlannedMove, plan_host
 from provisioning.compute.selectors.hosts import MOST_GUESTS, guests_on
+from provisioning.compute.selectors.migrations import EVERY_PROJECT
 from provisioning.compute.services.hosts import change_host, disable_host, enable_host
 from provisioning.doctor.cloud import RULE as CLOUD
 from provisioning.doctor.cloud import faults_of_host
@@ -38,6 +40,8 @@ from provisioning.network.selectors.hosts import networks_on
 SHOW = "os_compute_api:os-hypervisors:show"
 CHANGE = "os_compute_api:os-services:update"
 LONGEST_REASON = 255
+SECONDS_OF_MOVES = 3
+"""Seconds after which the page is read again while instances move."""
 
 
 class HostPage(Page):
@@ -64,7 +68,7 @@ class HostDetail(WatchedPage, HostPage):
 
     def parts(self, **_: Any) -> Mapping[str, Any]:
         host, now = self.record, timezone.now()
-        guests = guests_on(host)
+        guests, moves = guests_on(host), moves_on(self.context, host)
         projects = projects_by_id({guest.project_id for guest in guests})
         users = users_by_id({guest.user_id for guest in guests})
         faults = faults_of_host(self.context, host) if self.allows(CLOUD) else []
@@ -78,6 +82,8 @@ class HostDetail(WatchedPage, HostPage):
             ],
             "many": host.instances_allocated,
             "more": len(guests) == MOST_GUESTS,
+            "moves": moves,
+            "seconds": SECONDS_OF_MOVES if moves else SECONDS,
             "pools": list(host.servings.select_related("pool").order_by("pool__name", "pool_id")),
             "networks": networks_on(host),
             "aggregates": list(host.aggregates.order_by("name")),
@@ -88,6 +94,7 @@ class HostDetail(WatchedPage, HostPage):
                 "admin": self.allows("novella:admin"),
                 "evacuate": self.allows(Evacuate.rule),
                 "drains": self.allows(DRAINS),
+                "migrations": self.allows(EVERY_PROJECT),
                 "graphs": self.allows(OF_HOSTS),
             },
         }

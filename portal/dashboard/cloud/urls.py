@@ -5,6 +5,7 @@ from django.urls import path
 from portal.dashboard.cloud import drains, hosts
 from portal.dashboard.cloud.deaths import DeathsPage
 from portal.dashboard.cloud.listing import HostList
+from portal.dashboard.cloud.migrations import MigrationList
 from portal.dashboard.cloud.usage import UsageList
 from portal.dashboard.cloud.views import CloudPage
 
@@ -21,5 +22,6 @@ urlpatterns = [
     path("hosts/<uuid:host_id>/drain/<slug:change>/", drains.HostDrainChange.as_view(), name="host_drain_change"),
     path("hosts/<uuid:host_id>/force-down/", hosts.HostForceDown.as_view(), name="host_force_down"),
     path("hosts/<uuid:host_id>/force-down/undo/", hosts.HostForceDownEnd.as_view(), name="host_force_down_end"),
+    path("migrations/", MigrationList.as_view(), name="migrations"),
     path("usage/", UsageList.as_view(), name="usage"),
 ]

@@ -7,6 +7,7 @@ from portal.dashboard.instances import timeline
 from portal.dashboard.instances.advice import advice_on
 from portal.dashboard.instances.connect import connect_for
 from portal.dashboard.instances.menu import menu_for
+from portal.dashboard.instances.moving import move_for
 from portal.dashboard.instances.rows import rows_for
 from portal.dashboard.owners import other_project
 from provisioning.common.context import RequestContext
@@ -29,7 +30,7 @@ NEWEST, MOST = 5, 200
 
 
 def head_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
-    """Return the context of the head, which all tabs have: state, addresses, actions, and the fault with advice."""
+    """Return the context of the head, which all tabs have: state, addresses, actions, move, fault with advice."""
     row = rows_for(context, [instance])[0]
     decisions = _decisions(context, instance) if row.fault else []
     return {
@@ -44,6 +45,7 @@ def head_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
         },
         "project": other_project(context, instance.project_id),
         "lease": lease_of(instance.id),
+        "moving": move_for(context, instance),
         "connect": connect_for(context, instance, row.addresses),
         "advice": advice_on(decisions[0] if decisions else None) if row.fault else "",
     }

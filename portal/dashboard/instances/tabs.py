@@ -151,7 +151,7 @@ def render_tab(tab: Tab, context: RequestContext, instance: Instance, *, head: b
     it. Empty if the caller may not see the tab.
     """
     parts: dict[str, Any] = detail.head_for(context, instance)
-    templates = [_part("head"), _part("fault"), _part("lease")] if head else []
+    templates = [_part("head"), _part("fault"), _part("move"), _part("lease")] if head else []
     if tab.seen_by(context, instance):
         parts |= tab.read(context, instance)
         templates += tab.templates

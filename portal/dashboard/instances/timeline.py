@@ -147,7 +147,8 @@ def later_actions(
     steps = running or {}
     done = wording.ACTIONS | {action.record: action.done for action in registered.values() if action.done}
     names = {action.record: action.button.label for action in registered.values() if action.button} | {
-        "create": "Launch"
+        "create": "Launch",
+        "live-migration": "Live migration",
     }
     return [
         ActionRow(

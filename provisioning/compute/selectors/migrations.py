@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from provisioning.common.context import RequestContext
 from provisioning.common.ids import NOBODY, read_id
@@ -66,6 +66,12 @@ def migrations_for(
         policy.enforce(context, EVERY_PROJECT)
     among = Migration.objects.all() if everything else Migration.objects.filter(project_id=context.project_id)
     return MIGRATIONS.page(among.filter(filters.condition()), Part(limit=limit, marker=marker), among=among)
+
+
+def all_migrations(context: RequestContext) -> QuerySet[Migration]:
+    """Return the migrations of all projects, in any order. Raises ForbiddenError."""
+    policy.enforce(context, EVERY_PROJECT)
+    return Migration.objects.all()
 
 
 def nodes_of(migrations: Iterable[Migration]) -> dict[str, str]:

@@ -7,6 +7,7 @@ from portal.dashboard.instances.dialogs.migrate import LiveMigrate, Migrate
 from portal.dashboard.instances.dialogs.network import AttachInterface, DetachInterface
 from portal.dashboard.instances.dialogs.place import UnshelveTo
 from portal.dashboard.instances.dialogs.size import Resize
+from portal.dashboard.instances.moving import AbortMigration, CompleteMigration
 from portal.dashboard.instances.page import InstanceDialog
 
 DIALOGS: tuple[type[InstanceDialog], ...] = (
@@ -16,6 +17,8 @@ DIALOGS: tuple[type[InstanceDialog], ...] = (
     Resize,
     Migrate,
     LiveMigrate,
+    AbortMigration,
+    CompleteMigration,
     Rebuild,
     CreateImage,
     CreateBackup,
