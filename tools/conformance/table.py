@@ -60,14 +60,14 @@ def markdown(judged: Judged, about: Mapping[str, str]) -> list[str]:
     said = [", ".join(f"{name} {value}" for name, value in about.items()) + ".", ""]
     said += [_line(HEADS), _line(["---", *["--:"] * (len(HEADS) - 1)]), *(_line(row) for row in rows(judged))]
     if judged.failures:
-        said += ["", "Failed:", "", *(f"- `{each.test}`" for each in judged.failures)]
+        said += ["", "Failed:", "", *sorted(f"- `{each.test}`" for each in judged.failures)]
     if judged.differences:
-        said += ["", "Known differences:", "", *(f"- `{each.test}`: {why}" for each, why in judged.differences)]
+        said += ["", "Known differences:", "", *sorted(f"- `{each.test}`: {why}" for each, why in judged.differences)]
     if judged.skips:
         said += ["", "Skipped:", "", _line(["reason", "tests"]), _line(["---", "--:"])]
         said += [_line([why, str(len(tests))]) for why, tests in sorted(judged.skips.items())]
     if judged.unexplained:
-        said += ["", "Skipped without a reason:", "", *(f"- `{each.test}`" for each in judged.unexplained)]
+        said += ["", "Skipped without a reason:", "", *sorted(f"- `{each.test}`" for each in judged.unexplained)]
     return said
 
 
