@@ -9,6 +9,8 @@ the root disk as the guest sees it; ``local-0`` … are requested empty disks.
 ORIGIN = "origin"
 """Key of the origin in the details of a ``SendGuestRequest``'s end."""
 MOST_DISKS = 32
+ROOT_POOL_TRAIT = "CUSTOM_ROOT_DISKS_IN_POOL"
+"""The trait of hosts that store the root disks of guests in a pool; such guests do not move."""
 
 
 class SentDisk(Frozen, frozen=True):

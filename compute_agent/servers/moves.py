@@ -35,7 +35,10 @@ NO_TRANSFER = "This host does not move guests."
 
 
 class SendGuest(ServerHandler[SendGuestRequest]):
-    """Stops the guest, stores its firmware state at the portal, and exports its disks."""
+    """Stops the guest, stores its firmware state at the portal, and exports its disks.
+
+    A guest whose disks certainly cannot be exported keeps running.
+    """
 
     heavy = True
 
@@ -52,6 +55,7 @@ class SendGuest(ServerHandler[SendGuestRequest]):
                 raise UnsupportedError(NO_TRANSFER)
             origin = self.host.transfer.export(uuid, sent, request.target)
 
+        await context.work(partial(self._check, uuid))
         steps = [Step(STOP_GUEST, partial(self.driver.stop, uuid, request.timeout))]
         if request.firmware_state:
             steps.append(Step(UPLOAD_FIRMWARE, lambda: upload(self.host, uuid, context.stopped)))
@@ -59,6 +63,12 @@ class SendGuest(ServerHandler[SendGuestRequest]):
         await context.take(steps)
         detail = {ORIGIN: msgspec.json.encode(origin).decode()}
         return Outcome(power_state=await self.power_state(context), detail=detail)
+
+    def _check(self, uuid: str) -> None:
+        """Check while the guest still runs what would prevent the export. Raises HostError."""
+        self.driver.check_may_leave(uuid)
+        if self.host.transfer is not None:
+            self.host.transfer.check()
 
 
 class ReceiveGuest(Creation[ReceiveGuestRequest], ServerHandler[ReceiveGuestRequest]):

@@ -17,6 +17,7 @@ from compute_agent.contract.build import GuestDisk, InstanceSpec, VolumeConnecti
 from compute_agent.contract.guest_hardware import guest_hardware
 from compute_agent.contract.messages import Leftover
 from compute_agent.contract.migration import RECEIVER_TRAIT
+from compute_agent.contract.moves import ROOT_POOL_TRAIT
 from compute_agent.contract.volume import VolumeClient, VolumeSpec
 from compute_agent.virt.driver import BootFiles, ComputeDriver, HostCapacity, SentGuest, Stopped, never
 from compute_agent.virt.errors import (
@@ -84,7 +85,7 @@ class PoolRootDisks(PassingOn):
         found = self.inner.capacity()
         pool = self._volumes.known_state(self._pool)
         total, free = (pool.total_gb, pool.free_gb) if pool is not None else (0, 0)
-        traits = tuple(trait for trait in found.traits if trait != RECEIVER_TRAIT)
+        traits = tuple(sorted({*found.traits, ROOT_POOL_TRAIT} - {RECEIVER_TRAIT}))
         disk = {"disk_gb": int(total), "disk_gb_used": int(total - free)}
         return HostCapacity(**{**vars(found), **disk, "traits": traits})
 
@@ -235,10 +236,14 @@ class PoolRootDisks(PassingOn):
         """Whether the guest's root disk is a volume or a file, and therefore not in this pool."""
         return boot_volume(spec) is not None or self.inner.has_disk(spec.uuid)
 
-    def disks_to_send(self, uuid: str) -> SentGuest:
-        """Raise UnsupportedError for a root disk in the pool, which is renamed and not copied when its guest moves."""
+    def check_may_leave(self, uuid: str) -> None:
+        """Raise UnsupportedError for a root disk in the pool: nothing could give it back after a failed move."""
         if not self.inner.has_disk(uuid) and self._size(uuid) is not None:
             raise UnsupportedError("The server's root disk is in a pool of Ceph, and such servers do not move.")
+        self.inner.check_may_leave(uuid)
+
+    def disks_to_send(self, uuid: str) -> SentGuest:
+        self.check_may_leave(uuid)
         return self.inner.disks_to_send(uuid)
 
     # ----- live migration ---------------------------------------------------------------------------------------------

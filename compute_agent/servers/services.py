@@ -83,6 +83,9 @@ class FirmwareOutlet(Protocol):
 class GuestTransfer(Protocol):
     """The exports of guests' disks to other hosts, and copies from such exports."""
 
+    def check(self) -> None:
+        """Raise NotExportedError if this host cannot export disks now, because it has no certificates."""
+
     def export(self, uuid: str, sent: SentGuest, host_id: str) -> GuestOrigin:
         """Export the disks of a stopped guest to a host, until ``end``. Raises NotExportedError."""
 

@@ -315,6 +315,9 @@ class ComputeDriver(abc.ABC):
     def revert_resize(self, spec: InstanceSpec, attempt: int) -> None:
         """Redefine the stopped guest with the size of ``spec.flavor`` and the disk that ``resize`` kept."""
 
+    def check_may_leave(self, uuid: str) -> None:  # noqa: B027 - most guests may
+        """Raise UnsupportedError for a guest whose disks cannot move to another host, before it is stopped for that."""
+
     @abc.abstractmethod
     def disks_to_send(self, uuid: str) -> SentGuest:
         """Return the files of a stopped guest's disks that another host needs to run the guest.

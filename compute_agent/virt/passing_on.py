@@ -140,6 +140,9 @@ class PassingOn(ComputeDriver):
     def revert_resize(self, spec: InstanceSpec, attempt: int) -> None:
         self.inner.revert_resize(spec, attempt)
 
+    def check_may_leave(self, uuid: str) -> None:
+        self.inner.check_may_leave(uuid)
+
     def disks_to_send(self, uuid: str) -> SentGuest:
         return self.inner.disks_to_send(uuid)
 

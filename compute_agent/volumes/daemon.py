@@ -281,6 +281,13 @@ class Daemons:
             daemon_process.end(folder)
             shutil.rmtree(folder, ignore_errors=True)
 
+    def check_certificates(self) -> Certificates:
+        """Return the certificates of this host. Raises NotExportedError if it has none."""
+        certificates = self._address.certificates
+        if certificates is None or not certificates.complete:
+            raise NotExportedError(TCP_WITHOUT_TLS)
+        return certificates
+
     def send(
         self, name: str, nodes: Mapping[str, Json], own: Sequence[Path], files: Sequence[Path], host_id: str
     ) -> tuple[int, str]:
@@ -291,9 +298,7 @@ class Daemons:
         Returns the port, and the name in this host's certificate. Raises NotExportedError without certificates. An
         earlier daemon with this name is ended.
         """
-        certificates, account = self._address.certificates, self._rights.account
-        if certificates is None or not certificates.complete:
-            raise NotExportedError(TCP_WITHOUT_TLS)
+        certificates, account = self.check_certificates(), self._rights.account
         folder = self._folder_of_sent(name)
         self.end_sending(name)
         self._make(folder)

@@ -25,6 +25,9 @@ class DiskTransfer:
     def __init__(self, daemons: Daemons) -> None:
         self._daemons = daemons
 
+    def check(self) -> None:
+        self._daemons.check_certificates()
+
     def export(self, uuid: str, sent: SentGuest, host_id: str) -> GuestOrigin:
         """Export each file, and the content of the root disk as the guest sees it. The files are read, never probed."""
         if not sent.files:

@@ -50,7 +50,7 @@ class Migrate(ServerAction[str]):
         obstacles=cold_obstacles,
         request=str,
         estimates=estimates_of(COLD),
-        unfit=cold.older_hosts,
+        unfit=cold.unfit_hosts,
     )
 
     def offered(self, instance: Instance) -> bool:

@@ -35,6 +35,7 @@ from provisioning.compute.host_link.outcome import Outcome
 from provisioning.compute.host_link.release import send_destroy
 from provisioning.compute.launch.map_block_devices import map_block_devices
 from provisioning.compute.models import Instance, InstanceAction, Migration, MoveAllocation
+from provisioning.compute.moves.fitness import IN_POOL, is_in_pool, without_certificate
 from provisioning.compute.moves.hosts import leave_second
 from provisioning.compute.moves.origins import origin_of
 from provisioning.compute.moves.targets import MoveRequest
@@ -121,6 +122,8 @@ def check_may_move(instance: Instance, source: Host) -> None:
         raise ConflictError(f"An operator has to decide about a newer guest of server {instance.id} first.")
     if source.contract_version < MOVES:
         raise ConflictError("The agent of the server's host is too old to move servers. Upgrade it first.")
+    if is_in_pool(instance):
+        raise ConflictError(IN_POOL)
     second = second_of(instance.id)
     if second is not None:
         leave_second(instance)
@@ -130,24 +133,26 @@ def check_may_move(instance: Instance, source: Host) -> None:
 def may_move(instance: Instance) -> bool:
     """Whether the server could leave its host now, as ``check_may_move``; changes nothing."""
     source = instance.host
-    return source is not None and source.contract_version >= MOVES and second_of(instance.id) is None
+    if source is None or source.contract_version < MOVES or is_in_pool(instance):
+        return False
+    return second_of(instance.id) is None
 
 
 def move_request(instance: Instance, *, flavor: Mapping[str, Any] | None = None, host: str = "") -> MoveRequest:
     """Return the request of a cold move, with the hosts that cannot receive servers."""
-    return MoveRequest(instance, flavor, host, older_hosts())
+    return MoveRequest(instance, flavor, host, unfit_hosts())
 
 
 def move_requests(instance: Instance, flavors: Iterable[Mapping[str, Any]]) -> list[MoveRequest]:
     """Return the request of a cold move for each of these flavors."""
-    older = older_hosts()
-    return [MoveRequest(instance, flavor, "", older) for flavor in flavors]
+    unfit = unfit_hosts()
+    return [MoveRequest(instance, flavor, "", unfit) for flavor in flavors]
 
 
-def older_hosts() -> Mapping[str, str]:
-    """Return the hosts whose agents are too old, each with the reason."""
+def unfit_hosts() -> Mapping[str, str]:
+    """Return the names of hosts that cannot receive servers, each with the reason."""
     older = Host.objects.filter(contract_version__lt=MOVES).values_list("name", flat=True)
-    return dict.fromkeys(older, OLDER)
+    return {**without_certificate(), **dict.fromkeys(older, OLDER)}
 
 
 # ----- to the target --------------------------------------------------------------------------------------------------

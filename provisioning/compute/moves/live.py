@@ -26,6 +26,7 @@ from provisioning.compute.disks.device_names import hardware_of
 from provisioning.compute.host_link.allocations import second_of
 from provisioning.compute.host_link.guest_spec import guest_spec
 from provisioning.compute.models import Instance, Migration
+from provisioning.compute.moves.fitness import without_certificate
 from provisioning.compute.moves.targets import MoveRequest
 from provisioning.compute.records import host_commands
 from provisioning.compute.records.migration_records import LIVE_MIGRATION, OPEN
@@ -48,7 +49,8 @@ def unfit_hosts(instance: Instance | None = None) -> dict[str, str]:
     """Return the name of each host, except the instance's own, that cannot receive running guests → the reason."""
     own = instance.host_id if instance is not None else None
     rows = Host.objects.exclude(id=own or NOBODY).values_list("name", "traits")
-    return {name: CANNOT_RECEIVE for name, traits in rows if RECEIVER_TRAIT not in traits}
+    unable = {name: CANNOT_RECEIVE for name, traits in rows if RECEIVER_TRAIT not in traits}
+    return {**without_certificate(), **unable}
 
 
 def move_request(instance: Instance, host: str = "") -> MoveRequest:

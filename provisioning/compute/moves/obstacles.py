@@ -7,6 +7,7 @@ from compute_agent.contract.commands import MOVES
 from provisioning.compute.disks.device_names import hardware_of
 from provisioning.compute.host_link import newer_guests
 from provisioning.compute.models import BlockDevice, Instance, MoveAllocation
+from provisioning.compute.moves.fitness import IN_POOL, is_in_pool
 from provisioning.compute.moves.live import NO_IMAGE, WITH_TPM, WITH_VOLUMES
 from provisioning.compute.states import VmState
 from provisioning.images.models import Image
@@ -36,6 +37,8 @@ def cold_obstacles(servers: Sequence[Instance]) -> dict[uuid.UUID, str]:
             found[server.id] = _in_state(server, NOT_IN_STATE)
         elif server.host is None or server.host.contract_version < MOVES:
             found[server.id] = OLD_AGENT
+        elif is_in_pool(server):
+            found[server.id] = IN_POOL
         elif server.id in undecided:
             found[server.id] = UNDECIDED
         elif server.id in held:

@@ -14,6 +14,7 @@ from compute_agent.contract.commands import (
     SendGuestRequest,
 )
 from compute_agent.contract.messages import Command
+from compute_agent.contract.moves import ROOT_POOL_TRAIT
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.volume import ConnectVolumeRequest
 from provisioning.common.context import RequestContext
@@ -25,8 +26,10 @@ from provisioning.compute.actions.reset_state import ResetState
 from provisioning.compute.actions.resize import ConfirmResize, RevertResize, resize
 from provisioning.compute.actions.volumes import VolumeToAttach, attach_volume
 from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceFault, Migration, MoveAllocation
+from provisioning.compute.moves.live import unfit_hosts
+from provisioning.compute.moves.obstacles import cold_obstacles
 from provisioning.compute.upkeep.reaper import reap
-from provisioning.hosts.models import Host
+from provisioning.hosts.models import Host, HostCertificate
 from provisioning.network.models import Port
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.records.requests import VolumeRequest
@@ -349,6 +352,39 @@ def test_a_host_that_cannot_take_it_is_refused_with_the_reason(
         migrate(operator, running.id)
     assert not Migration.objects.exists()
     assert state_of(running) == ("active", None)
+
+
+def test_a_root_disk_in_a_pool_is_refused_before_the_guest_is_stopped(
+    cloud: Cloud, alice: RequestContext, operator: RequestContext, running: Instance
+) -> None:
+    Host.objects.filter(name="h1").update(traits=[ROOT_POOL_TRAIT], memory_mb_total=2048, reserved_memory_mb=0)
+    with pytest.raises(ConflictError, match="pool"):
+        migrate(operator, running.id)
+    assert "pool" in cold_obstacles([cloud.fresh(running)])[running.id]
+    resize(alice, running.id, "2")  # does not go to the other host, which has the room
+    assert not MoveAllocation.objects.exists()
+    as_before(cloud, running)
+    Instance.objects.update(image_id=None)  # the root disk is a volume
+    assert cold_obstacles([cloud.fresh(running)]) == {}
+
+
+def test_a_host_without_a_certificate_is_no_target(cloud: Cloud, operator: RequestContext, running: Instance) -> None:
+    now = timezone.now()
+
+    def certify(name: str, *, days: int) -> None:
+        values = {"digest": "", "trusted": "", "issued_at": now, "ends_at": now + timedelta(days=days)}
+        HostCertificate.objects.update_or_create(host=Host.objects.get(name=name), defaults=values)
+
+    certify("h1", days=9)
+    with pytest.raises(InvalidInputError, match="certificate"):
+        migrate(operator, running.id)
+    certify("h2", days=-1)
+    with pytest.raises(InvalidInputError, match="certificate"):
+        migrate(operator, running.id, "h2")
+    assert "certificate" in unfit_hosts()["h2"]
+    assert state_of(running) == ("active", None)
+    certify("h2", days=9)
+    moved(cloud, operator, running)
 
 
 # ----- faults ---------------------------------------------------------------------------------------------------------
