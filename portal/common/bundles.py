@@ -21,6 +21,7 @@ from django.core.files.storage import InMemoryStorage
 NAMING = {
     "templates": "*.html",
     "portal/dashboard": "*.py",
+    "provisioning/batches": "*.py",
     "provisioning/compute/actions": "*.py",
     "static/js": "*.js",
 }

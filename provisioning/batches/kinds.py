@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from django.db.models import QuerySet
@@ -29,6 +30,8 @@ from provisioning.compute.states import AT_REST, VmState
 from provisioning.identity import policy
 from provisioning.images import selectors as images
 from provisioning.images import services as image_services
+from provisioning.images.models import Image
+from provisioning.images.records import BECOMING
 from provisioning.network import selectors as network
 from provisioning.network import services as network_services
 from provisioning.network.selectors import routing
@@ -40,8 +43,15 @@ from provisioning.volumes.services.backups import backups
 
 PERMANENT = "permanent"
 """The argument with the ids of deleted resources that are to be deleted for good."""
-ENDING, TAG = "ending", "tag"
+ENDING, TAG, VISIBILITY = "ending", "tag", "visibility"
 LONGEST_ENDING = 40
+AUDIENCES = {
+    Image.Visibility.PRIVATE.value: "the project that owns it",
+    Image.Visibility.SHARED.value: "the project that owns it, and projects it is shared with",
+    Image.Visibility.COMMUNITY.value: "projects that know its ID",
+    Image.Visibility.PUBLIC.value: "all projects, in their lists",
+}
+"""Visibility of an image → the projects that see it."""
 
 
 def _ids(texts: Sequence[str]) -> list[uuid.UUID]:
@@ -369,6 +379,38 @@ def _delete_image(task: Task) -> None:
     image_services.delete(task.context, task.id)
 
 
+def _set_protected(*, protected: bool) -> Callable[[Task], object]:
+    return lambda task: image_services.update(task.context, task.id, {"protected": protected})
+
+
+def _audiences(context: RequestContext) -> Sequence[tuple[str, str]]:
+    return [
+        (value, label)
+        for value, label in AUDIENCES.items()
+        if value not in BECOMING or policy.allows(context, BECOMING[value][0])
+    ]
+
+
+def _check_audience(text: str) -> None:
+    if text not in AUDIENCES:
+        raise InvalidInputError("Choose one of the projects.")
+
+
+def _set_visibility(task: Task) -> None:
+    image_services.update(task.context, task.id, {"visibility": task.arguments[VISIBILITY]})
+
+
+_visibility = Argument(
+    VISIBILITY,
+    "Visible to",
+    "",
+    _check_audience,
+    max(map(len, AUDIENCES)),
+    lambda: Image.Visibility.PRIVATE.value,
+    choices=_audiences,
+)
+
+
 def _key_pairs(context: RequestContext, ids: Sequence[str]) -> Iterable[KeyPair]:
     return [pair for pair in compute.key_pairs_for(context) if str(pair.pk) in ids]
 
@@ -379,10 +421,40 @@ IMAGES = Kind(
     "images",
     lambda context, ids: images.images_by_id(context, _ids(ids)),
     (
-        _delete(
-            "delete_image",
-            "New instances can no longer be launched from them. Running instances keep their disks.",
-            _delete_image,
+        BatchAction(
+            "protect",
+            "Protect",
+            "shield-lock",
+            "modify_image",
+            "They cannot be deleted until the protection is removed.",
+            _set_protected(protected=True),
+            possible=lambda record: not record.protected,
+        ),
+        BatchAction(
+            "unprotect",
+            "Remove protection",
+            "shield-slash",
+            "modify_image",
+            "They can be deleted again.",
+            _set_protected(protected=False),
+            possible=lambda record: record.protected,
+        ),
+        BatchAction(
+            "visibility",
+            "Change visibility",
+            "eye",
+            "modify_image",
+            "Projects that no longer see an image cannot launch from it. Running instances keep their disks.",
+            _set_visibility,
+            argument=_visibility,
+        ),
+        replace(
+            _delete(
+                "delete_image",
+                "New instances can no longer be launched from them. Running instances keep their disks.",
+                _delete_image,
+            ),
+            possible=lambda record: not record.protected,
         ),
     ),
 )

@@ -12,7 +12,7 @@ Arguments = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A text that the user enters for the whole batch."""
+    """A text that the user enters, or one of ``choices`` (value and label), for the whole batch."""
 
     name: str
     label: str
@@ -23,6 +23,8 @@ class Argument:
     suggested: Callable[[], str] = lambda: ""
     optional: bool = False
     """Whether the text can be empty."""
+    choices: Callable[[RequestContext], Sequence[tuple[str, str]]] | None = None
+    """Returns the choices of a caller; ``check`` accepts those of all callers."""
 
 
 @dataclass(frozen=True, slots=True)

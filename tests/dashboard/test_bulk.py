@@ -17,6 +17,8 @@ from provisioning.batches.kinds import KINDS
 from provisioning.batches.models import Batch, BatchItem
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.events import selectors as events
+from provisioning.images import services as image_services
+from provisioning.images.models import Image
 from provisioning.network import services as network
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person
@@ -236,6 +238,61 @@ def test_the_socket_sends_the_tray_and_the_results_to_their_user(alice: Person, 
     for page in ("tray", f"batch/{refused.id}"):
         assert "front" in render(page, woken, alice.context)
         assert "front" not in render(page, woken, alice.context.without_person())
+
+
+@pytest.fixture
+@standing
+def images(alice: Person, cloud: Cloud) -> list[Image]:
+    return [image_services.create(alice.context, name=name) for name in ("one", "two")]
+
+
+def stored(images: list[Image]) -> Any:
+    return Image.objects.filter(pk__in=[each.pk for each in images], deleted_at=None)
+
+
+@pytest.mark.parametrize(("action", "expected"), [("protect", True), ("unprotect", False)])
+def test_images_are_protected_together(
+    at_alice: Client, cloud: Cloud, images: list[Image], action: str, *, expected: bool
+) -> None:
+    stored(images).update(protected=not expected)
+    path = f"/bulk/images/{action}/"
+    assert "of them" not in asked(at_alice, path, images)
+    assert at_alice.post(path, answer_to(asked(at_alice, path, images))).status_code == 303
+    cloud.run()
+    assert set(stored(images).values_list("protected", flat=True)) == {expected}
+
+
+def test_protected_images_are_counted_before_they_are_deleted_and_are_kept(
+    at_alice: Client, cloud: Cloud, images: list[Image]
+) -> None:
+    Image.objects.filter(pk=images[0].pk).update(protected=True)
+    assert ">protected<" in at_alice.get("/images/").content.decode()
+    question = asked(at_alice, "/bulk/images/delete/", images)
+    assert "1 of them does not allow it now" in question
+    at_alice.post("/bulk/images/delete/", answer_to(question))
+    cloud.run()
+    assert list(stored(images)) == images[:1]
+    assert BatchItem.objects.get(state="refused").name == "one"
+
+
+def test_only_visibilities_that_the_caller_may_set_are_offered_and_set(
+    at_alice: Client, signed_in: SignedIn, operator: Person, cloud: Cloud, images: list[Image]
+) -> None:
+    path = "/bulk/images/visibility/"
+    question = asked(at_alice, path, images)
+    assert re.findall('name="visibility" value="([a-z]+)"', question) == ["private", "shared", "community"]
+    for wanted, outcomes in (("secret", ["422"]), ("public", ["refused"] * 2), ("community", ["done"] * 2)):
+        answer = at_alice.post(path, answer_to(question, visibility=wanted, key=str(uuid.uuid4())))
+        if answer.status_code == 303:
+            cloud.run()
+            assert list(BatchItem.objects.values_list("state", flat=True)) == outcomes
+            assert {each.visibility for each in stored(images)} == {"shared" if "refused" in outcomes else wanted}
+            Batch.objects.all().delete()
+        else:
+            assert [str(answer.status_code)] == outcomes
+            assert 'aria-invalid="true"' in answer.content.decode()
+    own = image_services.create(operator.context, name="three")
+    assert 'value="public"' in asked(signed_in(operator), path, [own])
 
 
 def test_every_sentence_is_found_by_the_name_of_its_error() -> None:

@@ -188,7 +188,8 @@ class Preparation:
         own = [path for path in CHECKOUT.glob("static/**/*") if path.is_file()]
         finders = [CHECKOUT / "portal/common/npm_finder.py", CHECKOUT / "portal/common/bundles.py"]
         naming = [*CHECKOUT.glob("templates/**/*.html"), *CHECKOUT.glob("portal/dashboard/**/*.py")]
-        naming += CHECKOUT.glob("provisioning/compute/actions/*.py")  # as in `portal.common.bundles`
+        naming += CHECKOUT.glob("provisioning/batches/*.py")  # as in `portal.common.bundles`
+        naming += CHECKOUT.glob("provisioning/compute/actions/*.py")
         locks = [CHECKOUT / "package-lock.json", CHECKOUT / "requirements/base.lock"]
         key = fingerprint([*own, *naming, *locks, *finders], "compressed")
         if (self.data.portal / "static").is_dir() and self.data.done("static", key):

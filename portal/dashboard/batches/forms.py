@@ -9,9 +9,10 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.http import QueryDict
 
-from portal.dashboard.forms import Form
+from portal.dashboard.forms import Form, OfferedField
 from provisioning.batches.registry import BatchAction
 from provisioning.batches.services import MOST_ITEMS
+from provisioning.common.context import RequestContext
 
 
 class IdsField(forms.CharField):
@@ -42,6 +43,7 @@ class BatchForm(Form):
 
     def __init__(
         self,
+        context: RequestContext,
         action: BatchAction,
         data: QueryDict | None = None,
         *,
@@ -49,16 +51,18 @@ class BatchForm(Form):
         permanent: Iterable[str] = (),
     ) -> None:
         super().__init__(data, initial={"chosen": list(ids), "permanent": list(permanent)})
-        self.argument = action.argument
-        if action.argument is not None:
-            self.fields[action.argument.name] = forms.CharField(
-                label=action.argument.label,
-                help_text=action.argument.help,
-                max_length=action.argument.longest,
-                initial=action.argument.suggested(),
-                required=not action.argument.optional,
+        self.argument = argument = action.argument
+        if argument is not None:
+            self.fields[argument.name] = (forms.CharField if argument.choices is None else OfferedField)(
+                label=argument.label,
+                help_text=argument.help,
+                max_length=argument.longest,
+                initial=argument.suggested(),
+                required=not argument.optional,
                 strip=True,
             )
+            if argument.choices is not None:
+                self.offer(argument.name, argument.choices(context))
 
     def arguments(self) -> dict[str, str]:
         return {self.argument.name: self.cleaned_data[self.argument.name]} if self.argument else {}

@@ -54,14 +54,14 @@ class BulkAction(Page):
         place = {key: position for position, key in enumerate(ids)}
         records.sort(key=lambda record: place.get(self.kind.id_of(record), 0))
         kept = [self.kind.id_of(each) for each in records if self.action.deletes and self.kind.is_kept(each)]
-        form = BatchForm(self.action, ids=[self.kind.id_of(each) for each in records], permanent=kept)
+        form = BatchForm(self.context, self.action, ids=[self.kind.id_of(each) for each in records], permanent=kept)
         return self._ask(form, self._question(records, permanent=bool(kept)))
 
     def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
         """Start the batch, or ask for confirmation if the selection was sent by ``POST``."""
         if "confirmed" not in request.POST:
             return self.get(request)
-        form = BatchForm(self.action, request.POST)
+        form = BatchForm(self.context, self.action, request.POST)
         if form.is_valid():
             typed = form.cleaned_data
             wanted = services.BatchRequest(

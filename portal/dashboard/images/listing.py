@@ -68,7 +68,8 @@ def _needs(row: Row) -> object:
 
 
 def _visibility(row: Row) -> object:
-    return cells.join(" ", (row["seen_by"], *([cells.tag("yours")] if row["mine"] else [])))
+    tags = (("yours", row["mine"]), ("protected", row["image"].protected))
+    return cells.join(" ", (row["seen_by"], *(cells.tag(text) for text, shown in tags if shown)))
 
 
 def _size(row: Row) -> object:
