@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 from compute_agent.contract.base import Message
 from compute_agent.contract.build import Frozen
+from compute_agent.contract.guest_disks import InspectDiskCall, InspectedDisk
 from compute_agent.contract.migration import ControlMigrationCall, MigrationControlled
 from compute_agent.contract.volume import (
     GuestVolumes,
@@ -96,6 +97,7 @@ CallBody = (
     | FileSystemsCall
     | FollowConsoleCall
     | GuestVolumesCall
+    | InspectDiskCall
     | OpenConsoleCall
     | OpenTunnelCall
     | PoolContentsCall
@@ -194,7 +196,7 @@ class TunnelOpened(Message, frozen=True):
 
 class CallError(Message, frozen=True):
     """The call failed; ``code`` is one of ``not_found``, ``unsupported``, ``busy``, ``failed``; for a tunnel also
-    ``refused`` and ``unreachable``.
+    ``refused`` and ``unreachable``, for a disk of a guest ``guest_programs_disabled`` and ``guest_disk``.
     """
 
     code: str
@@ -207,6 +209,7 @@ CallResult = (
     | FileSystems
     | ConsoleOpened
     | GuestVolumes
+    | InspectedDisk
     | MigrationControlled
     | TunnelOpened
     | PoolContents

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 
 from compute_agent.contract.base import Message
 from compute_agent.contract.build import FlavorRef, GuestDisk, InstanceSpec, PortRef, image_refs
+from compute_agent.contract.guest_disks import ExtendFileSystemRequest, MountDiskRequest
 from compute_agent.contract.migration import KeepLiveRequest, ReceiveLiveRequest, SendLiveRequest
 from compute_agent.contract.moves import GuestOrigin
 from compute_agent.contract.network import DocumentRequest
@@ -245,6 +246,8 @@ CommandBody = (
     | CrashDumpRequest
     | PasswordRequest
     | TrimRequest
+    | MountDiskRequest
+    | ExtendFileSystemRequest
     | RescueRequest
     | UnrescueRequest
     | RebuildRequest

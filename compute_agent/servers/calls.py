@@ -22,6 +22,7 @@ from compute_agent.contract.calls import (
     TunnelOpened,
 )
 from compute_agent.contract.console_pieces import ConsolePiece, pack
+from compute_agent.contract.guest_disks import InspectDiskCall
 from compute_agent.contract.migration import ControlMigrationCall, MigrationControlled
 from compute_agent.contract.volume import (
     GuestVolumes,
@@ -74,7 +75,7 @@ class CallHandler:
             match body:
                 case ConsoleOutputCall():
                     return await self._console(body)
-                case DiagnosticsCall() | FileSystemsCall() | ControlMigrationCall():
+                case DiagnosticsCall() | FileSystemsCall() | InspectDiskCall() | ControlMigrationCall():
                     return await self._observe(body)
                 case FollowConsoleCall():
                     return await self._follow(body)
@@ -95,13 +96,19 @@ class CallHandler:
             log.exception("Could not answer %s.", type(body).__name__)
             return CallError(code="failed", message="The host could not answer.")
 
-    async def _observe(self, call: DiagnosticsCall | FileSystemsCall | ControlMigrationCall) -> CallResult:
+    async def _observe(
+        self, call: DiagnosticsCall | FileSystemsCall | InspectDiskCall | ControlMigrationCall
+    ) -> CallResult:
         driver, threads = self._services.driver, self._services.threads
         if isinstance(call, ControlMigrationCall):
             await in_thread(threads.calls, lambda: driver.control_migration(call.instance_id, call.action))
             return MigrationControlled()
         if isinstance(call, DiagnosticsCall):
             return await in_thread(threads.calls, lambda: driver.diagnostics(call.instance_id))
+        if isinstance(call, InspectDiskCall):
+            return await in_thread(
+                threads.calls, lambda: driver.inspect_disk(call.instance_id, call.serial, GUEST_ANSWERS_WITHIN)
+            )
         found = await in_thread(threads.calls, lambda: driver.file_systems(call.instance_id, GUEST_ANSWERS_WITHIN))
         return FileSystems(file_systems=found)
 

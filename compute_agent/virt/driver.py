@@ -18,6 +18,7 @@ from compute_agent.contract.firmware_state import FirmwareKind, FirmwareState
 from compute_agent.contract.messages import Leftover
 from compute_agent.contract.moves import GuestOrigin, SentDisk
 from compute_agent.contract.power import PowerState
+from compute_agent.virt.guest_disks import GuestDisks
 from compute_agent.virt.live_migration import Arrival, Departure, MigrationOptions, Whereabouts
 
 Stopped = Callable[[], bool]
@@ -117,7 +118,7 @@ class SentGuest:
     base: Path | None = None
 
 
-class ComputeDriver(abc.ABC):
+class ComputeDriver(GuestDisks, abc.ABC):
     """Operations of a host on guests."""
 
     @abc.abstractmethod

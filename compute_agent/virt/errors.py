@@ -108,3 +108,15 @@ class UnsupportedError(HostError):
     """This host's hypervisor, or this guest, does not support the operation."""
 
     code = "unsupported"
+
+
+class GuestProgramsDisabledError(UnsupportedError):
+    """The guest agent answers, but does not run programs."""
+
+    code = "guest_programs_disabled"
+
+
+class GuestDiskError(UnsupportedError):
+    """The guest does not have the disk, refuses to change it, or failed to."""
+
+    code = "guest_disk"

@@ -40,6 +40,7 @@ from compute_agent.virt.errors import (
 )
 from compute_agent.virt.fake_console import FakeConsoles
 from compute_agent.virt.fake_faults import FaultPoint
+from compute_agent.virt.fake_guest_disks import mounted
 from compute_agent.virt.fake_migration import FakeMigrations
 from compute_agent.virt.fake_state import (
     GUEST_CPU,
@@ -239,7 +240,7 @@ class FakeDriver(FakeMigrations):
             guest = self._guest(uuid)
         size = guest.disk_gb << 30
         root = FileSystem(mount_point="/", kind="ext4", total_bytes=size, used_bytes=size // 4, disks=["vda"])
-        return [root] if guest.root else []
+        return [*([root] if guest.root else []), *mounted(guest)]
 
     def _ask_agent(self, uuid: str) -> None:
         """Raise UnsupportedError if the guest does not run, because its guest agent does not answer."""

@@ -65,6 +65,7 @@ class FakeGuest(msgspec.Struct):
     cpu: Cpu | None = None  # since its last start
     leaving: bool = False  # paused, because its memory is on another host
     was: int = 0  # the power state before that
+    mounts: dict[str, str] = {}  # shown serial number → directory
 
 
 class Entry(msgspec.Struct, omit_defaults=True):

@@ -7,13 +7,14 @@ from compute_agent.contract.build import GuestDisk, InstanceSpec
 from compute_agent.contract.hardware import COLD_BUSES
 from compute_agent.contract.power import PowerState
 from compute_agent.virt import progress
-from compute_agent.virt.driver import ComputeDriver, Stopped, never
+from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import (
     InstanceNotFoundError,
     RetryableHostError,
     StoppedError,
     UnsupportedError,
 )
+from compute_agent.virt.fake_guest_disks import FakeGuestDisks
 from compute_agent.virt.fake_state import FakeGuest, State
 
 ON = frozenset({PowerState.RUNNING, PowerState.PAUSED})
@@ -21,7 +22,7 @@ PIECES = 4
 """Progress checks until a copy is complete."""
 
 
-class FakeVolumes(ComputeDriver):
+class FakeVolumes(FakeGuestDisks):
     """The part of the fake driver for volumes."""
 
     _changed: threading.Condition

@@ -7,6 +7,7 @@ from compute_agent.contract.build import GuestDisk, InstanceSpec, PortRef
 from compute_agent.contract.calls import Diagnostics, FileSystem
 from compute_agent.contract.cpu import Cpu
 from compute_agent.contract.firmware_state import FirmwareKind, FirmwareState
+from compute_agent.contract.guest_disks import InspectedDisk
 from compute_agent.contract.messages import Leftover
 from compute_agent.contract.moves import GuestOrigin
 from compute_agent.contract.power import PowerState
@@ -109,6 +110,15 @@ class PassingOn(ComputeDriver):
 
     def file_systems(self, uuid: str, timeout: float) -> list[FileSystem]:
         return self.inner.file_systems(uuid, timeout)
+
+    def inspect_disk(self, uuid: str, serial: str, timeout: float) -> InspectedDisk:
+        return self.inner.inspect_disk(uuid, serial, timeout)
+
+    def mount_disk(self, uuid: str, serial: str, directory: str, timeout: float) -> None:
+        self.inner.mount_disk(uuid, serial, directory, timeout)
+
+    def extend_file_system(self, uuid: str, serial: str, timeout: float) -> None:
+        self.inner.extend_file_system(uuid, serial, timeout)
 
     def uefi_variables(self, uuid: str) -> dict[FirmwareKind, bytes]:
         return self.inner.uefi_variables(uuid)

@@ -235,6 +235,10 @@ ELSEWHERE = {
             *("reset_state", "resize", "snapshot", "unshelve"),
         )
     },
+    **{
+        f"dashboard:instance_{action}": "tests/dashboard/test_guest_disks.py: it needs an agent in the guest"
+        for action in ("mount_volume", "extend_file_system")
+    },
     "dashboard:instance_action:trim": "tests/host/test_trim.py: it needs an agent in the guest",
     "dashboard:launch_quote": "tests/dashboard/test_launch.py: a part of the wizard",
     "dashboard:launch_keys": "tests/dashboard/test_launch.py: a part of the wizard",

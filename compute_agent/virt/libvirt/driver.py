@@ -4,6 +4,7 @@ from compute_agent.virt.driver import ComputeDriver
 from compute_agent.virt.libvirt.building import BuildOperations
 from compute_agent.virt.libvirt.consoles import ConsoleOperations
 from compute_agent.virt.libvirt.firmware_states import FirmwareOperations
+from compute_agent.virt.libvirt.guest_disks import GuestDiskOperations
 from compute_agent.virt.libvirt.host import HostOperations
 from compute_agent.virt.libvirt.interfaces import InterfaceOperations
 from compute_agent.virt.libvirt.migration import MigrationOperations
@@ -20,6 +21,7 @@ class LibvirtDriver(
     HostOperations,
     UsageOperations,
     BuildOperations,
+    GuestDiskOperations,
     PowerOperations,
     RescueOperations,
     ResizeOperations,

@@ -45,7 +45,7 @@ def guide_for(
     disk = _path(serial, bus)
     if is_root:
         return Guide(serial, "", "\n".join((f"disk={disk}", *_EXTEND_ROOT)), is_new)
-    folder = directory or f"/mnt/{_slug(name) or serial[:8]}"
+    folder = directory_for(volume_id, name, directory)
     entry = f'UUID=$(sudo blkid -s UUID -o value "$disk") {folder} auto defaults,nofail 0 2'
     mount = (
         f"disk={disk}",
@@ -56,6 +56,11 @@ def guide_for(
     )
     extend = (f"sudo resize2fs {disk}  # ext4", f"sudo xfs_growfs {folder}  # XFS")
     return Guide(serial, "\n".join(mount), "\n".join(extend), is_new, directory)
+
+
+def directory_for(volume_id: str, name: str, directory: str = "") -> str:
+    """Return the directory at which a volume is mounted: ``directory`` if cloud-init mounts it there."""
+    return directory or f"/mnt/{_slug(name) or volume_id[:8]}"
 
 
 def _slug(name: str) -> str:

@@ -20,6 +20,7 @@ from portal.dashboard.wording import Status
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
 from provisioning.compute import selectors as compute
+from provisioning.compute.actions.guest_disks import MountVolume
 from provisioning.compute.actions.volumes import AttachVolume
 from provisioning.compute.disks import block_devices
 from provisioning.compute.disks.device_names import root_device
@@ -29,6 +30,7 @@ from provisioning.compute.launch.mounts import SHOWN_SERIAL, mounted_disks
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.services.diagnostics import diagnostics
 from provisioning.compute.services.file_systems import RULE as LISTS_FILE_SYSTEMS
+from provisioning.compute.services.guest_disks import GuestWork, recent_work
 from provisioning.compute.states import VmState
 from provisioning.identity import policy
 from provisioning.volumes import selectors as volumes
@@ -36,6 +38,7 @@ from provisioning.volumes.models import Volume
 from provisioning.volumes.states import AttachStatus
 
 SEES = "os_compute_api:os-volumes-attachments:index"
+NO_AGENT = {"asks_agent": False, "works_in_guest": False, "finished": 0}
 NEW_FOR = timedelta(minutes=15)
 """Time for which the commands of the volume that was attached last are unfolded."""
 
@@ -53,6 +56,8 @@ class Disk:
     can_detach: bool = False
     target: str = ""
     guide: Guide | None = None
+    work: GuestWork | None = None
+    """The last work on it in the guest."""
 
     @property
     def ident(self) -> str:
@@ -63,7 +68,7 @@ def disks_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
     """Return the context of the disk section; empty if the caller may not see the server's volumes."""
     own = {"project_id": instance.project_id, "user_id": instance.user_id}
     if not policy.allows(context, SEES, own):
-        return {"seen": False, "rows": [], "guided": [], "can_attach": False, "asks_agent": False}
+        return {"seen": False, "rows": [], "guided": [], "can_attach": False, **NO_AGENT}
     devices = block_devices.devices_of(instance.id)
     known = _volumes(context, devices)
     taken = {str(each.id): each.status for each in volumes.attachments_of(instance.id)}
@@ -71,6 +76,8 @@ def disks_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
     newest = max((device.created_at for device in devices if device.is_volume and not device.is_root), default=None)
     mounted = mounted_disks(instance.user_data)
     names = Counter(volume.name for volume in known.values())
+    agent = instance.vm_state == VmState.ACTIVE and has_guest_agent(instance)
+    works = recent_work(instance.id) if agent and known else {}
     rows = [] if any(device.is_root for device in devices if device.is_volume) else [_root(instance)]
     rows += _of_flavor(instance) if all(device.is_volume for device in devices) else []
     for device in devices:
@@ -83,7 +90,8 @@ def disks_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
         if volume is not None and device.plugged and not device.leaving and device.device_type in {"", "disk"}:
             is_new = device.created_at == newest and timezone.now() - device.created_at < NEW_FOR
             unique = names[volume.name] == 1
-            row = replace(row, guide=_guide(device, volume, unique=unique, is_new=is_new, mounted=mounted))
+            guide = _guide(device, volume, unique=unique, is_new=is_new, mounted=mounted)
+            row = replace(row, guide=guide, work=works.get(str(volume.id)))
         rows.append(row)
     attaches = policy.allows(context, "os_compute_api:os-volumes-attachments:create", own)
     return {
@@ -91,9 +99,9 @@ def disks_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
         "rows": rows,
         "guided": [row for row in rows if row.guide],
         "can_attach": attaches and can(instance, AttachVolume()),
-        "asks_agent": instance.vm_state == VmState.ACTIVE
-        and has_guest_agent(instance)
-        and policy.allows(context, LISTS_FILE_SYSTEMS, own),
+        "asks_agent": agent and policy.allows(context, LISTS_FILE_SYSTEMS, own),
+        "works_in_guest": agent and policy.allows(context, MountVolume.rule, own) and can(instance, MountVolume()),
+        "finished": sum(not work.running for work in works.values()),
     }
 
 

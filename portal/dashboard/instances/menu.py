@@ -49,6 +49,8 @@ DANGERS = ("rebuild", "delete")
 ELSEWHERE: Mapping[str, str] = {
     "detach_interface": "at each interface of the tab Network",
     "detach_volume": "at each volume of the tab Disks",
+    "mount_volume": "at each volume of the tab Disks",
+    "extend_file_system": "at each volume of the tab Disks",
     "addSecurityGroup": "as the security groups of each port of the tab Network",
     "removeSecurityGroup": "as the security groups of each port of the tab Network",
     "addFloatingIp": "at each port of the tab Network",

@@ -3,6 +3,7 @@
 from provisioning.compute.actions import (  # noqa: F401 - each registers its actions
     delete,
     evacuate,
+    guest_disks,
     interfaces,
     live_migrate,
     lock,

@@ -56,16 +56,23 @@ def check_mounts(disks: Sequence[DiskRequest]) -> dict[int, str]:
         if not disk.mount:
             continue
         path = disk.mount.rstrip("/")
-        if not _is_directory(path):
-            raise _invalid(f"{disk.mount[:64]!r} is not a directory such as /srv/data.")
-        if path.removeprefix("/") in _NEEDED:
-            raise _invalid(f"The guest needs its own {path}: choose a directory such as /srv/data.")
+        if problem := directory_problem(path):
+            raise _invalid(problem)
         if path in found.values():
             raise _invalid(f"Two disks cannot both be mounted at {path}.")
         if disk.destination_type != "volume" or disk.boot_index == 0:
             raise _invalid("Only volumes other than the root disk can be mounted.")
         found[position] = path
     return found
+
+
+def directory_problem(path: str) -> str:
+    """Return why a disk cannot be mounted at a path; empty if it can."""
+    if not _is_directory(path):
+        return f"{path[:64]!r} is not a directory such as /srv/data."
+    if path.removeprefix("/") in _NEEDED:
+        return f"The guest needs its own {path}: choose a directory such as /srv/data."
+    return ""
 
 
 def mounting(user_data: str | None, devices: Sequence[BlockDevice], mounts: Mapping[int, str]) -> str | None:

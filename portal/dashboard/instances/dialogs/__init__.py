@@ -2,6 +2,7 @@
 
 from portal.dashboard.instances.dialogs.access import ChangePassword, LockWithReason, ResetState
 from portal.dashboard.instances.dialogs.describe import EditMetadata, EditTags, Rename
+from portal.dashboard.instances.dialogs.guest_disks import ExtendInGuest, MountInGuest
 from portal.dashboard.instances.dialogs.images import CreateBackup, CreateImage, Rebuild, Rescue
 from portal.dashboard.instances.dialogs.migrate import LiveMigrate, Migrate
 from portal.dashboard.instances.dialogs.network import AttachInterface, DetachInterface
@@ -26,6 +27,8 @@ DIALOGS: tuple[type[InstanceDialog], ...] = (
     ChangePassword,
     AttachInterface,
     DetachInterface,
+    MountInGuest,
+    ExtendInGuest,
     UnshelveTo,
     LockWithReason,
     ResetState,

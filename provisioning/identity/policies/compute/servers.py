@@ -47,6 +47,13 @@ RULES = (
         "List the mounted file systems of a server through its guest agent.",
         "GET /instances/{server_id}/file-systems/",
     ),
+    rule(
+        "novella:servers:guest_disks",
+        MEMBER,
+        "Mount volumes and extend their file systems in a server through its guest agent.",
+        "POST /instances/{server_id}/volumes/{volume_id}/mount/",
+        "POST /instances/{server_id}/volumes/{volume_id}/extend-file-system/",
+    ),
     rule("novella:servers:scheduling", READER, "Show how a server was scheduled, or why it was not."),
     rule("novella:servers:measures", READER, "Show what a server uses."),
     rule("novella:measures", READER, "Show what the project's servers use together."),

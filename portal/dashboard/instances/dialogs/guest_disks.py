@@ -1,0 +1,107 @@
+"""Mounts a volume in the guest, and extends its file system, through the guest agent."""
+
+from django import forms
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.urls import reverse
+
+from compute_agent.contract.guest_disks import LONGEST_DIRECTORY
+from portal.dashboard.forms import MONO, Form
+from portal.dashboard.instances.disk_guide import directory_for
+from portal.dashboard.instances.page import InstanceDialog, InstanceSheet
+from portal.dashboard.names import bdi
+from portal.dashboard.records import name_of
+from provisioning.common.errors import ConflictError
+from provisioning.compute.actions.guest_disks import ExtendFileSystem, MountVolume, VolumeToMount
+from provisioning.compute.launch.mounts import SHOWN_SERIAL, mounted_disks
+from provisioning.compute.services.guest_disks import inspect_disk
+from provisioning.volumes.models import Volume
+from provisioning.volumes.selectors import volume_for
+
+
+class _InGuest(InstanceDialog):
+    """Base of the dialogs for a volume in the guest."""
+
+    in_menu = False
+
+    @property
+    def volume(self) -> Volume:
+        """Return the volume, which must be visible to this project. Raises NotFoundError."""
+        return volume_for(self.context, self.kwargs["volume_id"])
+
+    def back(self) -> str:
+        return reverse("dashboard:instance_disks", args=[self.kwargs["instance_id"]])
+
+
+class MountForm(Form):
+    """The directory of the guest."""
+
+    directory = forms.CharField(
+        label="Directory",
+        max_length=LONGEST_DIRECTORY,
+        widget=forms.TextInput({"class": MONO, "autocapitalize": "none"}),
+        help_text="A directory of the guest that does not exist yet, or is empty.",
+    )
+
+
+class MountInGuest(_InGuest, InstanceSheet):
+    """Shows what the guest agent will do with the volume, and lets it mount the volume."""
+
+    path, label, icon, action = "volumes/<uuid:volume_id>/mount", "Mount", "hdd", "mount_volume"
+    submit = "Mount"
+    content = ""
+
+    def get(self, request: HttpRequest, **_: object) -> HttpResponse:
+        """Examine the disk in the guest. Raises ConflictError if it cannot be mounted, UnavailableError."""
+        found = inspect_disk(self.context, self.instance.id, str(self.volume.id))
+        device, kind = bdi(found.device), bdi(found.kind)
+        if found.mount_point:
+            raise ConflictError(f"{device} is already mounted at {bdi(found.mount_point)}.")
+        if found.content == "other":
+            data = f"data ({kind})" if found.kind else "data that is not a file system"
+            raise ConflictError(f"{device} has {data}, so the guest agent does not mount it. Use the commands.")
+        if found.content == "empty":
+            self.content = f"The guest has it as {device}. It is empty and will be formatted with ext4."
+        else:
+            self.content = f"The guest has it as {device}. It has a file system ({kind}), which is kept."
+        return super().get(request)
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        volume = self.volume
+        planned = mounted_disks(self.instance.user_data).get(str(volume.id)[:SHOWN_SERIAL], "")
+        return MountForm(data, initial={"directory": directory_for(str(volume.id), volume.name, planned)})
+
+    def save(self, form: Form) -> HttpResponse:
+        volume = self.volume
+        MountVolume.begin(self.context, self.instance.id, VolumeToMount(str(volume.id), form.cleaned_data["directory"]))
+        return self.go(self.back(), message=f"{bdi(name_of(volume))} is being mounted in {bdi(self.instance.name)}.")
+
+    def title(self) -> str:
+        return f"Mount {bdi(name_of(self.volume))} in {bdi(self.instance.name)}"
+
+    def about(self) -> str:
+        empty = "A volume with data is never formatted."
+        always = "It is mounted now, and at every start by /etc/fstab."
+        return " ".join(filter(None, (super().about(), self.content or empty, always)))
+
+
+class ExtendInGuest(_InGuest):
+    """Asks for confirmation, and lets the guest agent extend the file system of a volume."""
+
+    path, label, icon = "volumes/<uuid:volume_id>/extend-file-system", "Extend the file system", "arrows-angle-expand"
+    action = "extend_file_system"
+
+    def get(self, request: HttpRequest, **_: object) -> HttpResponse:
+        """Examine the disk in the guest. Raises ConflictError if it is not mounted, UnavailableError."""
+        volume = self.volume
+        found = inspect_disk(self.context, self.instance.id, str(volume.id))
+        if not found.mount_point:
+            raise ConflictError(f"{bdi(found.device)} is not mounted, so its file system cannot be extended.")
+        kind, place = bdi(found.kind), bdi(found.mount_point)
+        text = f"The file system ({kind}) at {place} grows to the {volume.size_gb} GiB of the volume. It stays mounted."
+        question = f"Extend the file system of {bdi(name_of(volume))}?"
+        return self.ask_first(question, text, "Extend", danger=False)
+
+    def post(self, request: HttpRequest, **_: object) -> HttpResponse:
+        volume = self.volume
+        ExtendFileSystem.begin(self.context, self.instance.id, str(volume.id))
+        return self.go(self.back(), message=f"The file system of {bdi(name_of(volume))} is being extended.")
