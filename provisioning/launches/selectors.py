@@ -10,6 +10,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.compute.disks import block_devices
+from provisioning.compute.launch.create import has_no_password
 from provisioning.compute.launch.mounts import SHOWN_SERIAL, mounted_disks
 from provisioning.compute.launch.multipart import added_names
 from provisioning.compute.models import Instance
@@ -83,10 +84,11 @@ def snippet_for(context: RequestContext, snippet_id: uuid.UUID | str) -> Snippet
 
 def choices_of(context: RequestContext, instance: Instance) -> dict[str, Any]:
     """Return the fields of a plan for what a server was launched with besides its own columns: volumes, security
-    groups, openings, floating IP and snippets, as far as they still exist.
+    groups, openings, floating IP, snippets and password, as far as they still exist.
     """
     groups = [str(each) for each in instance.security_groups]
     found = {**disks_of(instance), "snippets": tuple(_snippets_of(context, instance)), "security_groups": tuple(groups)}
+    found["password"] = not has_no_password(instance)
     if FloatingIP.objects.filter(with_instance=instance.id).exists():
         openings, group = opening_among(context, groups)
         rest = tuple(each for each in groups if each != group)

@@ -19,7 +19,7 @@ from django.test import Client
 from django.urls import get_resolver, reverse
 
 from portal.dashboard import pages
-from portal.dashboard.copy_as.calls import Call, Result, Secret
+from portal.dashboard.copy_as.calls import IMPLIED, Call, Result, Secret
 from portal.dashboard.copy_as.forms import curl, place
 from portal.dashboard.copy_as.kinds import network as kinds
 from portal.dashboard.copy_as.written import written
@@ -28,6 +28,7 @@ from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import BlockDevice, Flavor, Instance, InstanceAction, KeyPair
 from provisioning.identity.models import (
     ApplicationCredential,
+    Credential,
     Domain,
     Group,
     GroupMembership,
@@ -38,6 +39,8 @@ from provisioning.identity.models import (
 )
 from provisioning.identity.services.groups import create_group
 from provisioning.images.models import Image, ImageMember
+from provisioning.launches.plan import LaunchPlan
+from provisioning.launches.services import templates
 from provisioning.network import services as network
 from provisioning.network.models import (
     FixedIP,
@@ -196,6 +199,8 @@ CASES: Mapping[str, Case] = {
     "instance_rebuild": Case({"image": "image", "key_name": "="}, {InstanceAction: ("action",)}, ("server",)),
     "instance_rescue": Case({"image": ""}, {InstanceAction: ("action",)}, ("server",)),
     "instance_attach_interface": Case({"target": "network:own"}, {InstanceAction: ("action",)}, ("server",)),
+    "instance_tags": Case({"tags": "a\nb"}, {Instance: ("tags",)}, ("server",)),
+    "instance_metadata": Case({"metadata": "role=web\nkept=it's"}, {Instance: ("metadata",)}, ("server",)),
     "server_attach": Case({"volume": "volume"}, {BlockDevice: ("volume_id",)}, ("server",)),
     "volume_attach": Case({"server": "server"}, {BlockDevice: ("volume_id",)}, ("volume",)),
     "image_upload": Case(
@@ -298,7 +303,7 @@ def calls_of(client: Client, address: str, typed: Mapping[str, Any]) -> list[Cal
     """Return the calls that the page shows for a form."""
     with mock.patch.object(pages, "written", return_value=[]) as write:
         answer = client.post(address, {**typed, "copy_as": "1"})
-    assert answer.status_code == 200, answer.context["form"].errors
+    assert answer.status_code == 200, answer.context
     return list(write.call_args.args[0])
 
 
@@ -310,7 +315,7 @@ def send(call: Call, client: Client, person: Person, made: dict[Call, str]) -> N
             return PASSWORD
         return made[value.of] if isinstance(value, Result) else str(value)
 
-    if "file" in call.kind.path:
+    if "file" in call.kind.path or call.kind.path == IMPLIED:
         return  # the content of the file is another test's
     body = curl.body_of(call)
     text = curl.json_text(body, lambda each: json.dumps(word(each))) if body is not None else ""
@@ -386,6 +391,54 @@ SAME = {
 """Forms with calls that need another cloud, or that are those of another form."""
 NO_CLIENT = {"ec2_credential_create", "snippet_create", "catalogue_add"}
 """Records of Novella, and buttons without a form."""
+
+
+@pytest.mark.parametrize(
+    ("page", "before", "typed", "changed"),
+    [
+        ("tags", {"tags": ["old", "a"]}, "a\nb", {"tags": ["a", "b"]}),
+        ("tags", {"tags": ["old"]}, "", {"tags": []}),
+        ("metadata", {"metadata": {"old": "x", "a": "1"}}, "a=2", {"metadata": {"a": "2"}}),
+        ("metadata", {"metadata": {"old": "x"}}, "", {"metadata": {}}),
+    ],
+)
+def test_what_a_server_has_is_replaced_and_commands_remove_the_rest(
+    signed_in: SignedIn, people: People, things: dict[str, str], page: str, before: Any, typed: str, changed: Any
+) -> None:
+    server = Instance.objects.filter(id=things["server"])
+    server.update(**before)
+    address = reverse(f"dashboard:instance_{page}", args=[things["server"]])
+    calls = calls_of(signed_in(people.operator), address, {page: typed})
+    forms = written(calls, place.Place("novella", {"compute": "http://cloud"}))
+    texts = {each.key: " ".join(each.text.replace("\\\n", "").split()).replace("( ", "(") for each in forms}
+    option = {"tags": "--tag", "metadata": "--property"}[page]
+    assert f"server unset {option} old {things['server']}" in texts["openstack"]
+    assert texts["openstack"].count("server set") == bool(typed)
+    assert texts["curl"].count("curl") == 1
+    assert f"conn.compute.put('/servers/{things['server']}/{page}'" in texts["python"]
+    for call in calls:
+        send(call, Client(), people.operator, {})
+    assert server.values(page).get() == changed
+
+
+def test_a_launch_link_and_an_ec2_credential_are_copied(
+    signed_in: SignedIn, people: People, things: dict[str, str], cloud: Cloud
+) -> None:
+    client, own = signed_in(people.operator), people.operator
+    plan = LaunchPlan(name="web", image=str(cloud.image.id), flavor=cloud.small.flavorid)
+    templates.create_template(own.context, "Lab", "lab", plan, templates.Modes(locked=("flavor",), asked=("name",)))
+    link = reverse("dashboard:launch_link", args=["lab"])
+    assert b'name="copy_as"' in client.get(link).content
+    [server] = calls_of(client, link, {"name": "mine", "image": str(cloud.image.id), "count": "1"})
+    assert (server.values["name"], server.values["flavor_id"]) == ("mine", cloud.small.flavorid)
+    create = reverse("dashboard:ec2_credential_create")
+    assert b'name="copy_as"' in client.get(reverse("dashboard:ec2_credentials")).content
+    before = Credential.objects.count()
+    [call] = calls_of(client, create, {})
+    assert Credential.objects.count() == before
+    made: dict[Call, str] = {}
+    send(call, Client(), own, made)
+    assert Credential.objects.filter(type="ec2", user_id=own.user_id, project_id=own.project_id).count() == 1
 
 
 def written_for(name: str) -> dict[str, str]:

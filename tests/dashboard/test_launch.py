@@ -463,6 +463,15 @@ def test_the_names_of_several_are_shown(at_alice: Client, cloud: Cloud) -> None:
     assert not at_alice.post(f"{PATH}quote/", typed(cloud)).context["wizard"].names
 
 
+@pytest.mark.parametrize("chosen", [True, False])
+def test_the_choice_of_a_password_is_repeated(at_alice: Client, cloud: Cloud, *, chosen: bool) -> None:
+    at_alice.post(PATH, typed(cloud, **({"password": "on"} if chosen else {})))
+    server = Instance.objects.get()
+    assert at_alice.get(PATH, {"again": str(server.id)}).context["form"]["password"].value() is chosen
+    page = at_alice.get(f"/launch-templates/create/?server={server.id}")
+    assert bool(json.loads(page.context["form"]["plan"].value()).get("password")) is chosen
+
+
 def test_a_launch_with_disks_is_repeated_with_the_users_own_data(at_alice: Client, alice: Person, cloud: Cloud) -> None:
     at_alice.post(
         PATH, typed(cloud, user_data="#!/bin/sh\necho hi", disks_size="1", disks_mount="/srv", lease_days="3")

@@ -5,11 +5,14 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
 from portal.dashboard.api_access import ec2_files
 from portal.dashboard.api_access.listing import DELETE, EC2_CREDENTIALS, access_key
+from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.kinds.identity import EC2_CREDENTIAL
 from portal.dashboard.lists.views import ListPage
 from portal.dashboard.pages import Page
 from provisioning.common.errors import NotFoundError
@@ -68,8 +71,11 @@ class Ec2CredentialCreate(Ec2Page):
         return redirect(LIST)
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Create the credential; only this response contains the secret."""
+        """Create the credential; only this response contains the secret. *Copy as* shows the calls instead."""
         user, project_id = self.user(), self.context.project_id
+        if self.asks_for_copies():
+            owner = {"user_id": user.id.hex, "project_id": project_id.hex if project_id else ""}
+            return self.show_copies([Call(EC2_CREDENTIAL, owner)], "Create an EC2 credential", reverse(LIST))
         project = project_to_enter(self.context, user.id, project_id.hex if project_id else "")
         access, secret = create_ec2_credential(user, project, caller=self.context)
         context = {

@@ -36,6 +36,8 @@ class Attribute:
     usual: Any = None
     """A value that is the default in every form, so that it is left out."""
     convert: Mapping[FormName, Convert] = field(default_factory=dict)
+    keeps_empty: bool = False
+    """Whether an empty list or mapping is written, because it replaces the present one."""
 
     def named(self, form: FormName) -> str | None:
         """Return its name in a form."""
@@ -93,7 +95,8 @@ class Kind:
     service: str
     """First part of the service's path."""
     path: str
-    """Address below the service's endpoint, with ``{name}`` of attributes."""
+    """Address below the service's endpoint, with ``{name}`` of attributes; IMPLIED if another call's request covers it.
+    """
     envelope: str
     """Key of the body's only object; empty: the body has no envelope."""
     attributes: tuple[Attribute, ...]
@@ -139,7 +142,7 @@ class Call:
         """Yield the attributes that have a value, in the order of the declaration."""
         for each in self.kind.attributes:
             value = self.values.get(each.name)
-            if value is None or value in ("", [], (), {}) or value == each.usual:
+            if value is None or value == each.usual or (value in ("", [], (), {}) and not each.keeps_empty):
                 continue
             yield each, value
 

@@ -281,6 +281,7 @@ class LaunchLink(_Linked, LaunchPage):
         fields = describe_version(self.context, self.version, templates.plan_in(self.version))
         fixed = [each for each in fields if each.mode == "locked"]
         context = {**shown, "used": self.used, "version": self.version, "fixed": fixed}
+        context |= {"copies": self.copies, "copied": self.copied}
         return self.page(self.template, context, status=status)
 
 
@@ -312,5 +313,4 @@ def _plan_of(page: FormPage, instance: Instance) -> LaunchPlan:
         metadata=dict(instance.metadata),
         description=instance.description or "",
         config_drive=instance.config_drive,
-        password=not instance.key_name,
     )

@@ -19,7 +19,7 @@ from provisioning.compute.launch.mounts import mounting
 from provisioning.compute.launch.quote import LaunchQuote
 from provisioning.compute.launch.request import LaunchRequest
 from provisioning.compute.launch.reserve import reserve_servers
-from provisioning.compute.models import BlockDevice, Instance
+from provisioning.compute.models import BlockDevice, Instance, InstanceActionEvent
 from provisioning.compute.records import instance_actions
 from provisioning.compute.services.tags import write_tag_rows
 from provisioning.compute.state_machine import state
@@ -87,6 +87,8 @@ def _launch(context: RequestContext, request: LaunchRequest, identity: LaunchIde
 
 
 _CREATE = PreparedInsert(Instance)
+NO_PASSWORD = {"password": "none"}
+"""Detail of the first step of a launch with neither a key nor a password."""
 
 
 def _copies_of(instance: Instance, asked: Sequence[BlockDevice]) -> list[BlockDevice]:
@@ -108,4 +110,18 @@ def _write_disks(instance: Instance, devices: list[BlockDevice]) -> None:
 def _record_actions(context: RequestContext, instances: list[Instance], started: datetime) -> None:
     rows = instance_actions.begin_all(context, [instance.id for instance in instances], "create", started)
     span = instance_actions.since(started)
-    instance_actions.write([instance_actions.step(row, "api_create", span, attempt=1) for row in rows])
+    closed = {each.id for each in instances if not each.key_name and not each.admin_password}
+    instance_actions.write(
+        [
+            instance_actions.step(
+                row, "api_create", span, attempt=1, detail=NO_PASSWORD if row.instance_id in closed else None
+            )
+            for row in rows
+        ]
+    )
+
+
+def has_no_password(instance: Instance) -> bool:
+    """Whether the server was launched with neither a key nor a password."""
+    steps = InstanceActionEvent.objects.filter(action__instance=instance, action__action="create", name="api_create")
+    return steps.filter(detail__password=NO_PASSWORD["password"]).exists()

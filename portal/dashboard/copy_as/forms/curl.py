@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote as quote_url
 
-from portal.dashboard.copy_as.calls import Call, Result, Secret, put, results_in, secrets_in
+from portal.dashboard.copy_as.calls import IMPLIED, Call, Result, Secret, put, results_in, secrets_in
 from portal.dashboard.copy_as.forms.place import Place, remarks, since
 from portal.dashboard.copy_as.forms.shell import Variables, asked, quote
 
@@ -19,6 +19,8 @@ def write(calls: Sequence[Call], place: Place) -> str:
     variables = Variables(calls)
     lines = [f"TOKEN=$(openstack --os-cloud {quote(place.cloud)} token issue -f value -c id)", *asked(calls)]
     for call in calls:
+        if call.kind.path == IMPLIED:
+            continue
         lines += [f"# {each}" for each in remarks(call, "body")]
         lines.append(_request(call, place, variables))
     return "\n".join(lines) + "\n"

@@ -1,11 +1,11 @@
 """Calls of the Compute API."""
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from portal.dashboard.copy_as.calls import IMPLIED, POSITIONAL, Joined, Kind, Piped, attribute, part_of_path
+from portal.dashboard.copy_as.calls import IMPLIED, POSITIONAL, Call, Joined, Kind, Piped, attribute, part_of_path
 
 NAME = attribute("name", option=POSITIONAL)
 
@@ -164,19 +164,78 @@ FIXED_INTERFACE = replace(
     ),
     command="server add fixed ip",
 )
+
+
+def _path(part: str) -> Callable[[str], str]:
+    return lambda server: f"/servers/{server}/{part}"
+
+
 METADATA = Kind(
     key="metadata",
     service="compute",
     path="servers/{server}/metadata",
     envelope="",
     attributes=(
-        part_of_path("server", ansible="server"),
-        attribute("metadata", option="--property", python=IMPLIED, ansible="meta"),
+        part_of_path("server", ansible="server", convert={"python": _path("metadata")}),
+        attribute("metadata", option="--property", python="json.metadata", ansible="meta", keeps_empty=True),
     ),
     command="server set",
-    python=None,
+    python="compute.put",
     ansible="openstack.cloud.server_metadata",
+    method="PUT",
 )
+METADATA_REMOVED = Kind(
+    key="metadata",
+    service="compute",
+    path=IMPLIED,
+    envelope="",
+    attributes=(
+        part_of_path("server", ansible="server"),
+        attribute("removed", body=IMPLIED, option="--property", python=IMPLIED, ansible="meta",
+                  convert={"ansible": lambda keys: dict.fromkeys(keys, "")}),
+    ),
+    command="server unset",
+    python=IMPLIED,
+    ansible="openstack.cloud.server_metadata",
+    extra={"ansible": {"state": "absent"}},
+)  # fmt: skip
+TAGS = Kind(
+    key="tags",
+    service="compute",
+    path="servers/{server}/tags",
+    envelope="",
+    attributes=(
+        part_of_path("server", convert={"python": _path("tags")}),
+        attribute("tags", option="--tag", python="json.tags", since="2.26", keeps_empty=True),
+    ),
+    command="server set",
+    python="compute.put",
+    method="PUT",
+    extra={"python": {"microversion": "2.26"}},
+)
+TAGS_REMOVED = Kind(
+    key="tags",
+    service="compute",
+    path=IMPLIED,
+    envelope="",
+    attributes=(
+        part_of_path("server"),
+        attribute("removed", body=IMPLIED, option="--tag", python=IMPLIED, since="2.26"),
+    ),
+    command="server unset",
+    python=IMPLIED,
+)
+
+
+def replacing(kind: Kind, removing: Kind, server: str, present: Collection[str], wanted: Any) -> list[Call]:
+    """Return the calls that replace the tags or metadata of a server by ``wanted``; the command ``openstack`` and the
+    module add and remove entries instead.
+    """
+    removed = [each for each in present if each not in wanted]
+    if removed and not wanted:
+        kind = replace(kind, command=IMPLIED, ansible=kind.ansible and IMPLIED)
+    calls = [Call(kind, {"server": server, kind.key: wanted})]
+    return [*calls, Call(removing, {"server": server, "removed": removed})] if removed else calls
 
 
 def _action(key: str, envelope: str, command: str, python: str, *attributes: Any, **more: Any) -> Kind:

@@ -172,3 +172,19 @@ def on_system(actor: str) -> Kind:
         no_body=True,
         extra={"python": {"system": "all"}, "ansible": {"system": "all"}},
     )
+
+
+EC2_CREDENTIAL = Kind(
+    key="ec2_credential",
+    service="identity",
+    path="users/{user_id}/credentials/OS-EC2",
+    envelope="",
+    attributes=(
+        part_of_path("user_id", option="--user", terraform="user_id"),
+        attribute("project_id", body="tenant_id", option="--project"),
+    ),
+    command="ec2 credentials create",
+    python=None,
+    terraform="openstack_identity_ec2_credential_v3",
+    answer="credential",
+)

@@ -1,10 +1,12 @@
 """Name, description, host name, tags and metadata of an instance."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from django import forms
 from django.http import HttpResponse, QueryDict
 
+from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.kinds import compute as copied
 from portal.dashboard.forms import MONO, Form, metadata_of
 from portal.dashboard.instances.page import InstanceSheet
 from portal.dashboard.names import bdi
@@ -80,6 +82,12 @@ class EditTags(InstanceSheet):
         set_tags(self.context, self.instance.id, form.cleaned_data["tags"])
         return self.done()
 
+    def calls(self, form: Form) -> Sequence[Call]:
+        own = self.instance
+        return copied.replacing(
+            copied.TAGS, copied.TAGS_REMOVED, str(own.id), own.tags, list(dict.fromkeys(form.cleaned_data["tags"]))
+        )
+
     @classmethod
     def why_not(cls, context: RequestContext, instance: Instance, masters: bool) -> str:  # noqa: FBT001 - as in the menu
         return error_of(lambda: check_may_tag(instance, "update tags"))
@@ -112,6 +120,11 @@ class EditMetadata(InstanceSheet):
     def save(self, form: Form) -> HttpResponse:
         set_metadata(self.context, self.instance.id, form.cleaned_data["metadata"])
         return self.done()
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        own = self.instance
+        wanted = form.cleaned_data["metadata"]
+        return copied.replacing(copied.METADATA, copied.METADATA_REMOVED, str(own.id), own.metadata, wanted)
 
     @classmethod
     def why_not(cls, context: RequestContext, instance: Instance, masters: bool) -> str:  # noqa: FBT001 - as in the menu
