@@ -18,7 +18,7 @@ from provisioning.compute.models import Instance
 from provisioning.volumes.models import Attachment, Message, Snapshot, StoragePool, Volume, VolumeType
 from provisioning.volumes.selectors.pools import host_of, servings
 from provisioning.volumes.services import delete_volume, force_detach, migrate_volume, reset_status
-from provisioning.volumes.services.updates import retype
+from provisioning.volumes.services.updates.retype import retype
 from provisioning.volumes.states import VolumeStatus
 
 STATUSES = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE, VolumeStatus.ERROR, VolumeStatus.MAINTENANCE)
