@@ -13,6 +13,7 @@ LEAST_WORDS = 3
 
 _Documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _COMMENT = re.compile(r"\{#.*?#\}|\{% comment.*?endcomment %\}|<!--.*?-->|<(script|style)\b.*?</\1>", re.DOTALL)
+_TEMPLATE_COMMENT = re.compile(r"\{# ?(.*?) ?#\}")
 _TAG_STRING = re.compile(r'"([^"]*)"')
 _SHOWN_ATTRIBUTE = re.compile(r'\b(?:title|aria-label|placeholder|alt|hx-confirm)="([^"]+)"', re.DOTALL)
 _ELEMENT = re.compile(r"""</?[a-zA-Z!](?:"[^"]*"|'[^']*'|[^'">])*>""", re.DOTALL)
@@ -76,6 +77,8 @@ def _joined(node: ast.Constant | ast.JoinedStr) -> str:
 
 
 def _template(path: str, source: str) -> Iterator[Passage]:
+    for comment in _TEMPLATE_COMMENT.finditer(source):
+        yield Passage(path, source.count("\n", 0, comment.start()) + 1, "template comments", plain(comment[1]))
     source = _COMMENT.sub(_newlines, source)
     for tag in re.finditer(r"\{%.*?%\}", source, re.DOTALL):
         for text in filter(str.strip, _TAG_STRING.findall(tag[0])):

@@ -49,6 +49,10 @@ PATTERNS = (
         "remove, detach, accept, record",
     ),
     _pattern(r"\b(?:hands?|handed|handing) (?:(?:an?|the) \w+ |\w+ )?(?:out|over|on)\b", "transfer, pass, issue"),
+    _pattern(r"\blet(?:s|ting)? go of\b", "release"),
+    _pattern(r"\b(?:do|does|did) not say\b", "does not report"),
+    _pattern(r"\b(?:says|said) (?:how|which|what|why|whether|when|where|so)\b", "show, report, specify"),
+    _pattern(r"\bin one go\b", "with one request"),
     _pattern(r"\blook(?:s|ed|ing)? after\b", "manage, administer"),
     _pattern(r"\bput(?:s|ting)? (?:aside|right)\b", "keep, save, correct"),
     _pattern(r"\b(?:stands?|stood|standing) (?:in|at|below|there|above|beside|on)\b", "is in, is listed"),
@@ -66,6 +70,7 @@ PATTERNS = (
         "no longer",
     ),
     _pattern(r"\banymore\b", "no longer"),
+    _pattern(r"\bmeanwhile\b", "in the meantime, concurrently"),
     _pattern(r"\bfurther\b", "more, other, additional"),
     _pattern(r"(?<!there )\b(?:is|are|was|were) no (?!longer\b|more\b|such\b)\w", "is not a"),
     _pattern(

@@ -48,7 +48,7 @@ def mirror(folders: Sequence[str]) -> Path:
         path = Path(folder).expanduser()
         if next(path.glob(f"*/{PROVIDER}/*"), None) is not None:
             return path
-    raise BenchError(f"there is no provider {PROVIDER} in {', '.join(folders)}: --plugins says where it is")
+    raise BenchError(f"there is no provider {PROVIDER} in {', '.join(folders)}: specify its folder with --plugins")
 
 
 def planned_nothing(said: str) -> str:
