@@ -32,32 +32,36 @@ class VolumeStatus(TextChoices):
 
 
 _S = VolumeStatus
+RESTING = frozenset({_S.AVAILABLE, _S.RESERVED, _S.ATTACHING, _S.DETACHING, _S.IN_USE})
+"""The statuses that attachments imply. In any other status the volume has a task, or its task has failed."""
 _TASKS = frozenset({_S.EXTENDING, _S.UPLOADING, _S.RETYPING, _S.BACKING_UP, _S.MAINTENANCE, _S.DOWNLOADING})
 LEGAL: Mapping[VolumeStatus, frozenset[VolumeStatus]] = {
     _S.CREATING: frozenset({_S.AVAILABLE, _S.DOWNLOADING, _S.ERROR, _S.RESTORING_BACKUP, _S.DELETING, _S.RESERVED}),
-    _S.DOWNLOADING: frozenset({_S.AVAILABLE, _S.ERROR, _S.DELETING, _S.RESERVED, _S.IN_USE}),
+    _S.DOWNLOADING: RESTING | {_S.ERROR, _S.DELETING},
     _S.AVAILABLE: _TASKS
     | {_S.RESERVED, _S.ATTACHING, _S.IN_USE, _S.DELETING, _S.REVERTING, _S.AWAITING_TRANSFER, _S.RESTORING_BACKUP},
     _S.RESERVED: frozenset({_S.ATTACHING, _S.IN_USE, _S.DETACHING, _S.AVAILABLE, _S.DELETING, _S.DOWNLOADING}),
     _S.ATTACHING: frozenset({_S.IN_USE, _S.AVAILABLE, _S.RESERVED, _S.DETACHING, _S.DELETING}),
     _S.DETACHING: frozenset({_S.AVAILABLE, _S.IN_USE, _S.RESERVED, _S.ATTACHING, _S.DELETING}),
     _S.IN_USE: _TASKS | {_S.DETACHING, _S.AVAILABLE, _S.RESERVED, _S.ATTACHING, _S.DELETING},
-    _S.MAINTENANCE: frozenset({_S.AVAILABLE, _S.IN_USE, _S.ERROR, _S.DELETING}),
-    _S.EXTENDING: frozenset({_S.AVAILABLE, _S.IN_USE, _S.ERROR_EXTENDING, _S.DELETING}),
-    _S.UPLOADING: frozenset({_S.AVAILABLE, _S.IN_USE, _S.DELETING}),
-    _S.RETYPING: frozenset({_S.AVAILABLE, _S.IN_USE, _S.ERROR, _S.DELETING}),
-    _S.BACKING_UP: frozenset({_S.AVAILABLE, _S.IN_USE, _S.ERROR_BACKING_UP, _S.DELETING}),
+    _S.MAINTENANCE: RESTING | {_S.ERROR, _S.DELETING},
+    _S.EXTENDING: RESTING | {_S.ERROR_EXTENDING, _S.DELETING},
+    _S.UPLOADING: RESTING | {_S.DELETING},
+    _S.RETYPING: RESTING | {_S.ERROR, _S.DELETING},
+    _S.BACKING_UP: RESTING | {_S.ERROR_BACKING_UP, _S.DELETING},
     _S.RESTORING_BACKUP: frozenset({_S.AVAILABLE, _S.ERROR_RESTORING, _S.DELETING}),
     _S.REVERTING: frozenset({_S.AVAILABLE, _S.ERROR, _S.DELETING}),
     _S.AWAITING_TRANSFER: frozenset({_S.AVAILABLE}),
     _S.ERROR: frozenset({_S.AVAILABLE, _S.RESERVED, _S.IN_USE, _S.DELETING, _S.RESTORING_BACKUP, _S.DOWNLOADING}),
     _S.ERROR_RESTORING: frozenset({_S.AVAILABLE, _S.DELETING, _S.RESTORING_BACKUP}),
-    _S.ERROR_EXTENDING: frozenset({_S.AVAILABLE, _S.IN_USE, _S.EXTENDING, _S.DELETING}),
-    _S.ERROR_BACKING_UP: frozenset({_S.AVAILABLE, _S.IN_USE, _S.DELETING}),
+    _S.ERROR_EXTENDING: RESTING | {_S.EXTENDING, _S.DELETING},
+    _S.ERROR_BACKING_UP: RESTING | {_S.DELETING},
     _S.DELETING: frozenset({_S.ERROR_DELETING}),
     _S.ERROR_DELETING: frozenset({_S.DELETING}),
 }
-"""The legal transitions of statuses; an operator's reset ignores them."""
+"""The legal transitions of statuses; an operator's reset ignores them. Attachments may change during a task, so a task
+ends in any status that they imply.
+"""
 
 
 class SnapshotStatus(TextChoices):

@@ -16,6 +16,7 @@ from django.utils import timezone
 from provisioning.common.errors import ConflictError
 from provisioning.common.lookups import Among, Ids
 from provisioning.common.prepared import Prepared
+from provisioning.volumes import states
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.records import modifications
 from provisioning.volumes.records.announcements import announce
@@ -125,16 +126,7 @@ _BY_ATTACHMENTS: tuple[tuple[frozenset[str], VolumeStatus], ...] = (
     (frozenset({AttachStatus.DETACHING}), VolumeStatus.DETACHING),
     (frozenset({AttachStatus.RESERVED, AttachStatus.ERROR_ATTACHING}), VolumeStatus.RESERVED),
 )
-RESTING = frozenset(
-    {
-        VolumeStatus.AVAILABLE,
-        VolumeStatus.RESERVED,
-        VolumeStatus.ATTACHING,
-        VolumeStatus.DETACHING,
-        VolumeStatus.IN_USE,
-    }
-)
-"""The statuses that attachments imply. In any other status the volume has a task, or its task has failed."""
+RESTING = states.RESTING
 
 
 def settle(volume: Volume, *tell: str, changes: Mapping[str, Any] | None = None) -> Volume:
