@@ -15,7 +15,8 @@ from provisioning.hosts.models import Host
 UNDER_WAY = ("accepted", "queued", "preparing", "pre-migrating", "migrating", "running", "post-migrating")
 EVACUATION = "evacuation"
 MIGRATION, RESIZE, LIVE_MIGRATION = "migration", "resize", "live-migration"
-WAITING = ("finished", "confirming", "reverting")
+CONFIRMABLE, REVERTING = ("finished", "confirming"), "reverting"
+WAITING = (*CONFIRMABLE, REVERTING)
 """Statuses of a resize that the host has carried out and that can still be confirmed or reverted."""
 
 OPEN = (*UNDER_WAY, *WAITING)
@@ -61,7 +62,7 @@ def set_migration(instance_id: uuid.UUID, status: str) -> bool:
 
 def close_migration(instance_id: uuid.UUID) -> bool:
     """Close the open records of an instance that is deleted or offloaded: a finished resize counts as confirmed, a
-    running one as failed. Returns whether there were any.
+    running one and one that is being reverted as failed. Returns whether there were any.
     """
     return bool(_CLOSE(instance_id=instance_id, now=timezone.now()))
 
@@ -70,7 +71,7 @@ _CLOSE = PreparedUpdate(
     lambda instance_id, now: (
         Migration.objects.filter(instance_id=instance_id, status__in=OPEN),
         {
-            "status": Case(When(status__in=UNDER_WAY, then=Value("error")), default=Value("confirmed")),
+            "status": Case(When(status__in=CONFIRMABLE, then=Value("confirmed")), default=Value("error")),
             "updated_at": now,
         },
     ),

@@ -34,6 +34,8 @@ from provisioning.network.models import Port
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import create_volume
+from provisioning.volumes.services.connections import attachments
+from provisioning.volumes.state_machine import state as volume_states
 from tests.core.moves.test_hosts import NOTHING, SMALL, taken
 from tests.support.clouds import Cloud, next_request, state_of
 from tests.support.jobs import drain
@@ -200,6 +202,19 @@ def test_a_moved_server_is_deleted_on_both_hosts(cloud: Cloud, operator: Request
     assert (taken("h1"), taken("h2")) == (NOTHING, NOTHING)
 
 
+@pytest.mark.parametrize(("reverting", "status"), [(False, "confirmed"), (True, "error")])
+def test_a_delete_confirms_a_finished_move_and_ends_a_revert(
+    cloud: Cloud, operator: RequestContext, running: Instance, *, reverting: bool, status: str
+) -> None:
+    moved(cloud, operator, running)
+    if reverting:
+        RevertResize.begin(next_request(operator), running.id)
+    delete(operator, running.id)
+    cloud.run()
+    assert migration_of(running) == ("migration", status)
+    assert there(cloud) == {}
+
+
 def test_the_bytes_that_are_copied_are_recorded(cloud: Cloud, operator: RequestContext, running: Instance) -> None:
     migrate(operator, running.id)
     h1, h2 = cloud.agents["h1"], cloud.agents["h2"]
@@ -249,6 +264,14 @@ def test_volumes_leave_the_old_host_before_the_new_one_gets_them(
     as_before(cloud, running)
     assert clients(cloud) == [str(h1.host.id)]
     assert Attachment.objects.get().status == "attached"
+
+
+@pytest.mark.parametrize("task", ["backing-up", "extending", "retyping", "uploading", "maintenance", "downloading"])
+def test_a_task_of_a_volume_ends_while_its_server_is_between_two_hosts(volume: Volume, task: str) -> None:
+    Volume.objects.filter(id=volume.id).update(status=task)
+    attachments.disconnect(Attachment.objects.get().id)
+    ended = volume_states.end_task(Volume.objects.get(id=volume.id))
+    assert ended.status == "reserved"
 
 
 def test_a_volume_that_cannot_be_connected_returns_the_server(
