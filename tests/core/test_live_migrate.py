@@ -34,6 +34,7 @@ from provisioning.compute.actions.power import Stop
 from provisioning.compute.actions.reset_state import ResetState
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceFault, Migration, MoveAllocation
+from provisioning.compute.moves import live
 from provisioning.compute.moves.live import live_migration_for, live_migrations_for
 from provisioning.compute.upkeep.reaper import reap
 from provisioning.hosts.models import Host
@@ -251,6 +252,22 @@ def test_nothing_else_begins_during_a_migration(two: Two) -> None:
         Stop.begin(operator(), two.server.id)
     with pytest.raises(ConflictError):
         ResetState.begin(operator(), two.server.id, "error")
+
+
+def test_of_two_migrations_that_begin_at_the_same_time_one_is_refused(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second request begins after the first one has read the server."""
+    checked, others = live.check_movable, [two.server]
+
+    def check_slowly(*args: object, **wanted: object) -> None:
+        if others:
+            migrate(others.pop())
+        checked(*args, **wanted)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(live, "check_movable", check_slowly)
+    with pytest.raises(InstanceBusyError):
+        migrate(two.server)
 
 
 # ----- failures -------------------------------------------------------------------------------------------------------

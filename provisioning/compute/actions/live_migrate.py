@@ -37,7 +37,7 @@ from provisioning.compute.moves.targets import rank_targets, why_none
 from provisioning.compute.notifications import Note, notify
 from provisioning.compute.records import host_commands, instance_actions
 from provisioning.compute.records.faults import record_fault
-from provisioning.compute.records.migration_records import LIVE_MIGRATION, set_migration
+from provisioning.compute.records.migration_records import LIVE_MIGRATION, OPEN, set_migration
 from provisioning.compute.state_machine import state
 from provisioning.compute.states import TaskState, VmState
 from provisioning.hosts import calls
@@ -127,13 +127,12 @@ class LiveMigrate(HostAction[LiveMigration, ReceiveLiveRequest]):
         source = self._source(instance, started)
         live.check_movable(instance, block_migration=request.block_migration)
         _check_host(instance, request.host, started)
-        if second_of(instance.id) is not None:
-            raise ConflictError(STILL_LEAVING)
+        state.lock([instance.id])
+        self._check_second(instance)
         move = live.move_request(instance, request.host)
         found = rank_targets(move)
         if not found.decision.ranked:
             raise InvalidInputError(NO_VALID_HOST + why_none(found, move), field="host")
-        state.lock([instance.id])
         migration = claim_target(context, move, found, LIVE_MIGRATION, status="preparing", action=self.record)
         if migration is None:
             raise ConflictError(TAKEN)
@@ -146,6 +145,17 @@ class LiveMigrate(HostAction[LiveMigration, ReceiveLiveRequest]):
         self.write_begin(context, moved, started, {"from": source.name, "to": target.name})
         self.send(target, moved, self.command(moved, Prepared(value=target)))
         return moved
+
+    def _check_second(self, instance: Instance) -> None:
+        """Raise InstanceBusyError if another request has begun a move since the instance was read, and ConflictError
+        while an earlier move is not cleaned up. The caller has locked the instance.
+        """
+        second = second_of(instance.id)
+        if second is None:
+            return
+        if second.migration.status in OPEN:
+            raise InstanceBusyError("os-migrateLive", instance.id, instance.vm_state, self.task)
+        raise ConflictError(STILL_LEAVING)
 
     def _source(self, instance: Instance, now: datetime) -> Host:
         if instance.task_state is not None or instance.vm_state not in self.from_states or instance.host is None:
