@@ -95,6 +95,8 @@ class AgentSettings:
     """The resources of a simulated host: vCPUs, MiB of memory, GiB of disk."""
     fake_traits: tuple[str, ...] | None = None
     """Traits of a simulated host; None: all traits that guests' hardware can require."""
+    fake_move_seconds: int = 0
+    """Seconds that a simulated host takes to send a running guest, or to copy the disks of a stopped one."""
     durable: bool = True
     """Sync commands to disk before they are acknowledged, and their ends before they are reported. Not used by
     simulated hosts.

@@ -20,6 +20,7 @@ from compute_agent.start.options import fault_point
 from compute_agent.start.volumes import RESTORES, make_volumes
 from compute_agent.virt.fake import FakeDriver
 from compute_agent.virt.fake_images import FakeImageCache
+from compute_agent.virt.fake_migration import ROUNDS
 from compute_agent.virt.migration_link import Place
 from compute_agent.volumes.daemon import Address, Daemons
 from compute_agent.volumes.services import Outside
@@ -50,6 +51,7 @@ def fake_services(
     vcpus, memory_mb, disk_gb = settings.fake_capacity
     driver = make_driver(settings.state_dir, vcpus=vcpus, memory_mb=memory_mb, disk_gb=disk_gb)
     driver.fault = fault_point(settings.driver)
+    driver.migration_pause = settings.fake_move_seconds / ROUNDS
     if settings.fake_traits is not None:
         driver.traits = settings.fake_traits
     images, outgoing = FakeImageCache(), ImageSender(settings, machine.opener)

@@ -5,7 +5,7 @@ import ipaddress
 import os
 import re
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -109,11 +109,18 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     add("--join-token-file", type=Path, default=default("JOIN_TOKEN_FILE"), help="a token, or JSON of tokens by host")
     add("--machine-id", default=default("MACHINE_ID", ""), help="unique id of this machine (default: detected)")
     add("--simulate", default=default("SIMULATE"), metavar="N", help="be N simulated hosts, HOST-1 to HOST-N")
+    _add_simulation(add, default)
+    add("--log-level", choices=("debug", "info", "warning", "error"), default=default("LOG_LEVEL", "info"))
+    return parser
+
+
+def _add_simulation(add: Callable[..., object], default: Callable[..., str | None]) -> None:
+    """Add the options of simulated hosts."""
     add("--fake-capacity", default=default("FAKE_CAPACITY", "32:65536:1000"), metavar="VCPUS:MIB:GIB")
     add("--fake-traits", default=default("FAKE_TRAITS", "all"), metavar="NAME,...",
         help="the traits of simulated hosts, or all, or none")  # fmt: skip
-    add("--log-level", choices=("debug", "info", "warning", "error"), default=default("LOG_LEVEL", "info"))
-    return parser
+    add("--fake-move-seconds", default=default("FAKE_MOVE_SECONDS", "0"), metavar="SECONDS",
+        help="how long simulated hosts take to move a guest")  # fmt: skip
 
 
 def _options(given: argparse.Namespace) -> Options:
@@ -153,6 +160,7 @@ def _options(given: argparse.Namespace) -> Options:
         join_token_file=Path(given.join_token_file).absolute() if given.join_token_file else None,
         fake_capacity=_capacity(given.fake_capacity),
         fake_traits=_traits(given.fake_traits),
+        fake_move_seconds=_number(given.fake_move_seconds, "--fake-move-seconds", 3_600, least=0),
         machine_id=_checked(_MACHINE, given.machine_id, "--machine-id") if given.machine_id else "",
     )
     if one.machine_netns is not None and one.netns is None:
@@ -285,9 +293,9 @@ def fault_point(driver: str) -> FaultPoint | None:
     return FaultPoint(step, kind or "retryable")
 
 
-def _number(value: str, option: str, most: int) -> int:
-    if not value.isdecimal() or not 1 <= int(value) <= most:
-        raise ValueError(f"{option} {value!r} is not a number from 1 to {most}")
+def _number(value: str, option: str, most: int, least: int = 1) -> int:
+    if not value.isdecimal() or not least <= int(value) <= most:
+        raise ValueError(f"{option} {value!r} is not a number from {least} to {most}")
     return int(value)
 
 

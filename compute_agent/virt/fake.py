@@ -193,6 +193,7 @@ class FakeDriver(FakeMigrations):
 
     def receive_disks(self, spec: InstanceSpec, base: Path | None, origin: GuestOrigin, fetch: Fetch) -> None:
         self.create_disk(spec, base)
+        self.copy_slowly(disk_of(spec))
 
     # ----- power ----------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """Live migration between simulated hosts: the guest's state moves, and no memory."""
 
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from compute_agent.contract.build import InstanceSpec
 from compute_agent.contract.firmware_state import FirmwareState
 from compute_agent.contract.guest_hardware import guest_hardware
 from compute_agent.contract.power import PowerState
+from compute_agent.virt import progress
 from compute_agent.virt.errors import StoppedError, UnsupportedError
 from compute_agent.virt.fake_firmware import FakeFirmware
 from compute_agent.virt.fake_state import FakeGuest
@@ -19,7 +21,7 @@ from compute_agent.virt.progress import Amount
 
 MIB = 1 << 20
 ROUNDS = 4
-"""Number of progress reports of a migration."""
+"""Number of progress reports of a move."""
 
 
 class Offered(msgspec.Struct):
@@ -37,7 +39,7 @@ class FakeMigrations(FakeFirmware):
     def __init__(self) -> None:
         super().__init__()
         self.migration_pause = 0.0
-        """Seconds between the progress reports of a migration."""
+        """Seconds between the progress reports of a move: a live migration, or the copy of a stopped guest's disks."""
         self.receives = True
         """Whether the host can receive guests."""
         self.hold_migrations = threading.Event()
@@ -88,6 +90,13 @@ class FakeMigrations(FakeFirmware):
             guest.leaving, guest.power = leaving, power
             self._write(uuid)
             self._changed.notify_all()
+
+    def copy_slowly(self, size_gb: int) -> None:
+        """Report the progress of the copy of a stopped guest's disks, of which nothing is copied."""
+        total = max(1, size_gb) << 30
+        for number in range(1, ROUNDS + 1):
+            time.sleep(self.migration_pause)
+            progress.moved(total * number // ROUNDS, total)
 
     def offered(self, uuid: str) -> Offered:
         """Return the guest as it is sent to another host."""

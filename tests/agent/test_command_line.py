@@ -84,7 +84,7 @@ def test_ways_to_other_hosts_and_to_physical_networks(tmp_path: Path) -> None:
 def test_simulated_hosts_have_names_and_folders_of_their_own(tmp_path: Path) -> None:
     options = parse(
         ["--host", "sim", "--state-dir", str(tmp_path), "--simulate", "2", "--fake-capacity", "8:4096:50"],
-        {"NOVELLA_AGENT_FAKE_TRAITS": "COMPUTE_FIRMWARE_UEFI, CUSTOM_FAST"},
+        {"NOVELLA_AGENT_FAKE_TRAITS": "COMPUTE_FIRMWARE_UEFI, CUSTOM_FAST", "NOVELLA_AGENT_FAKE_MOVE_SECONDS": "2"},
     )
     assert [(one.host, one.state_dir.name, one.driver) for one in options.hosts] == [
         ("sim-1", "sim-1", "fake"),
@@ -92,6 +92,7 @@ def test_simulated_hosts_have_names_and_folders_of_their_own(tmp_path: Path) -> 
     ]
     assert {one.fake_capacity for one in options.hosts} == {(8, 4096, 50)}
     assert {one.fake_traits for one in options.hosts} == {("COMPUTE_FIRMWARE_UEFI", "CUSTOM_FAST")}
+    assert {one.fake_move_seconds for one in options.hosts} == {2}
 
 
 @pytest.mark.parametrize(
@@ -119,6 +120,7 @@ def test_simulated_hosts_have_names_and_folders_of_their_own(tmp_path: Path) -> 
         (["--simulate", "many"], "is not a number from 1 to 1000"),
         (["--fake-capacity", "1:2"], "is not VCPUS:MIB:GIB"),
         (["--fake-traits", "uefi"], "is not a trait"),
+        (["--fake-move-seconds", "1.5"], "is not a number from 0 to 3600"),
         (["--netns", "a/b"], "is not a name"),
         (["--netns", "a", "--machine-netns", "b/c"], "is not a name"),
         (["--machine-netns", "a"], "--machine-netns requires --netns"),
