@@ -16,9 +16,10 @@ from django_q.models import OrmQ
 from compute_agent.contract.commands import PowerRequest
 from compute_agent.contract.network import NETWORK, SECURITY_GROUP
 from provisioning.compute.actions.reset_state import BY_HAND
-from provisioning.compute.models import Instance, InstanceAction
+from provisioning.compute.models import Instance, InstanceAction, Migration
 from provisioning.compute.records import host_commands
 from provisioning.compute.states import PowerState, TaskState, VmState
+from provisioning.drains.models import Drain
 from provisioning.ec2.models import Ec2Id, Ec2Tag
 from provisioning.hosts.models import Host
 from provisioning.images.models import Image
@@ -92,6 +93,14 @@ def a_command(scene: Scene) -> None:
     host_commands.send(row.host_id, row.id, row.attempt, PowerRequest(action="stop"), None)
 
 
+def a_migration(scene: Scene, status: str) -> None:
+    size = {"flavorid": "1"}
+    Migration.objects.create(
+        id=1, instance=scene.server, migration_type="migration", status=status, old_flavor=size, new_flavor=size,
+        created_at=timezone.now(), updated_at=timezone.now(),
+    )  # fmt: skip
+
+
 PLANTED: dict[str, tuple[Callable[[Scene], object], str]] = {
     "a host that is away": (lambda _: Host.objects.update(connected=False), "is not connected"),
     "a task": (changed(task_state=TaskState.PAUSING, task_deadline=timezone.now()), "still on its way"),
@@ -108,9 +117,20 @@ PLANTED: dict[str, tuple[Callable[[Scene], object], str]] = {
     "a port that leaves": (lambda _: Port.objects.update(leaving=True), "still leaving"),
     "an image on its way": (lambda _: Image.objects.update(status="saving"), "still saving"),
     "what the doctor finds": (lambda _: QuotaUsage.objects.filter(resource="cores").update(in_use=4), "4 in use"),
-    "a second domain": (
+    "a guest that ran twice": (
         lambda scene: seen(twice={scene.id: "sim-1 and sim-2 at 12:00:00"})(scene),
-        "had a domain on sim-1 and sim-2",
+        "guest ran on sim-1 and sim-2",
+    ),
+    "a disk on another host": (
+        lambda scene: seen(holders={scene.id: frozenset({"sim-1", "sim-2"})})(scene),
+        "is on host sim-1; sim-2 has something of it",
+    ),
+    "a move on its way": (lambda scene: a_migration(scene, "migrating"), "migration 1 is still migrating"),
+    "a move that nobody can confirm": (lambda scene: a_migration(scene, "finished"), "is still finished"),
+    "an old host that is not clean": (lambda scene: a_migration(scene, "done"), "is still done"),
+    "a drain": (
+        lambda _: Drain.objects.create(host=Host.objects.get(), user_id=uuid.UUID(int=1), project_id=uuid.UUID(int=1)),
+        "drain is still running",
     ),
     "no domain": (seen(domains={}, kept={}), "has no domain"),
     "a domain elsewhere": (

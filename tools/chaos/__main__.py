@@ -56,6 +56,7 @@ def options() -> argparse.Namespace:
     )
     parser.add_argument("--volumes", action="store_true", help="ask more of volumes")
     parser.add_argument("--ec2", action="store_true", help="ask more by the EC2 API")
+    parser.add_argument("--moves", action="store_true", help="move servers more often")
     parser.add_argument("--keep", action="store_true", help="keep the folder also when nothing is wrong")
     parser.add_argument("--loud", action="store_true", help="show every operation and every fault")
     parser.add_argument("--plan", action="store_true", help="only show what would be done")

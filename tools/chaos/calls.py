@@ -21,8 +21,8 @@ FLAVORS = {"nano": "0", "tiny": "1", "small": "2", "large": "4"}
 """Short names of the seeded flavors → their ids; ``large`` needs more disk than any simulated host has."""
 IMAGE = "$image"
 """A placeholder for the id of the image: the cloud assigns the id after the plan is created."""
-MORE_OFTEN = {"unlock": 2}
-"""Weights of actions without a host command; the default is 1."""
+MORE_OFTEN = {"unlock": 2, "migrate": 4}
+"""Weights of actions without a host command of their own; the default is 1."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ records.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from django.db import transaction
@@ -18,11 +18,13 @@ from compute_agent.contract.volume import VOLUME, VOLUME_COPY
 from provisioning.compute.actions.reset_state import BY_HAND, ResetState
 from provisioning.compute.host_link.newer_guests import is_current
 from provisioning.compute.launch.build_kinds import BUILD_KINDS
-from provisioning.compute.models import Allocation, Instance, InstanceAction, MoveAllocation
+from provisioning.compute.models import Allocation, Instance, InstanceAction, Migration, MoveAllocation
+from provisioning.compute.records.migration_records import OPEN
 from provisioning.compute.states import PowerState, VmState
 from provisioning.doctor.checks.allocations import AT_A_HOST, KEPT, PLACED
 from provisioning.doctor.examination import findings
 from provisioning.doctor.finding import Finding
+from provisioning.drains.models import Drain
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.images.models import Image
 from provisioning.network.delivery import documents
@@ -123,7 +125,19 @@ def under_way() -> Iterator[Finding]:
         yield wrong(str(port.device_id), f"Its port {port.id} is still leaving.")
     for image in Image.objects.filter(status__in=[Image.Status.QUEUED, Image.Status.SAVING]):
         yield wrong(f"image {image.id}", f"{image.name} is still {image.status}.")
+    yield from _moves()
     yield from volume_checks.under_way()
+
+
+def _moves() -> Iterator[Finding]:
+    """Yield the drains and moves that have not ended, except moves that wait for a confirmation."""
+    for drain in Drain.objects.select_related("host").filter(finished_at=None):
+        yield wrong(f"host {drain.host.name}", f"Its drain is still {drain.state}.")
+    waiting = Q(instance__vm_state=VmState.RESIZED, instance__task_state=None, status="finished")
+    for row in Migration.objects.filter(status__in=(*OPEN, "done")).exclude(waiting).order_by("id"):
+        yield wrong(str(row.instance_id), f"Its {row.migration_type} {row.id} is still {row.status}.")
+    for held in MoveAllocation.objects.select_related("host").exclude(instance__vm_state=VmState.RESIZED):
+        yield wrong(str(held.instance_id), f"Its move still holds room on host {held.host.name}.")
 
 
 def examined(seen: Seen) -> Iterator[Finding]:
@@ -159,8 +173,9 @@ def called_active_and_never_built(seen: Seen) -> set[str]:
 def domains(seen: Seen) -> Iterator[Finding]:
     """Compare the domains, interfaces and remaining resources on the hosts with the servers."""
     for uuid, where in seen.twice.items():
-        yield wrong(uuid, f"It had a domain on {where}.")
+        yield wrong(uuid, f"Its guest ran on {where}.")
     placed = {str(row) for row in Instance.objects.filter(PLACED | KEPT).values_list("id", flat=True)}
+    yield from _elsewhere(seen, placed)
     macs, by_hand = defaultdict(set), _by_hand()
     for device, mac in Port.objects.exclude(device_id=None).values_list("device_id", "mac_address"):
         macs[str(device)].add(mac)
@@ -178,6 +193,16 @@ def domains(seen: Seen) -> Iterator[Finding]:
             if interfaces != macs[uuid]:
                 sentence = f"{name_of(row)} has {sorted(interfaces)} and the ports {sorted(macs[uuid])}."
                 yield wrong(uuid, sentence)
+
+
+def _elsewhere(seen: Seen, placed: Collection[str]) -> Iterator[Finding]:
+    """Yield the servers of which a host has something that is neither theirs nor the second one of their move."""
+    second = {str(row.instance_id): row.host.name for row in MoveAllocation.objects.select_related("host")}
+    for row in _alive():
+        uuid = str(row.id)
+        others = seen.holders.get(uuid, frozenset()) - {row.host_name, second.get(uuid)}
+        if uuid in placed and others:
+            yield wrong(uuid, f"{name_of(row)} is on host {row.host_name}; {', '.join(others)} has something of it.")
 
 
 def _domain(row: Instance, found: tuple[str, Domain] | None, *, by_hand: bool) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 from tools.chaos.commands import finished
 from tools.chaos.database import Database
+from tools.chaos.journals import JOURNAL, switch_off
 from tools.chaos.packets.hosts import Hosts as PacketHosts
 from up import health
 from up.data_folder import DataFolder
@@ -40,6 +41,9 @@ CAPACITY, CAPACITY_WITH_PACKETS = "16:16384:120", "48:49152:360"
 have fewer hosts, so each of their hosts is larger.
 """
 
+MOVE_SECONDS = 2
+"""Seconds that a simulated host takes to move a guest."""
+
 SETTINGS = {
     "NOVELLA_WORKERS": "2",
     "NOVELLA_LOG_LEVEL": "INFO",
@@ -52,6 +56,7 @@ SETTINGS = {
     "NOVELLA_POWER_TIMEOUT": "8",
     "NOVELLA_DELETE_TIMEOUT": "8",
     "NOVELLA_SNAPSHOT_TIMEOUT": "12",
+    "NOVELLA_LIVE_MIGRATION_TIMEOUT": "12",
     "NOVELLA_SQLITE_TIMEOUT": "5",
     "NOVELLA_LOCKOUT_ATTEMPTS": "0",
     "NOVELLA_RATE_LIMITS": "none",
@@ -73,6 +78,13 @@ class _Supervisor(Supervisor):
             self._stop([each for each in held if each.running])
             for service in held:
                 service.start_at = math.inf
+
+    def kill(self, service: Service) -> None:
+        """End a service immediately, and do not restart it."""
+        service.end_group()
+        while service.running:
+            self._wait(STEP)
+        service.start_at = math.inf
 
     def release(self) -> None:
         """Start the services that ``hold`` has stopped."""
@@ -173,6 +185,7 @@ class Cloud:
         """Return the command of an agent with ``count`` hosts."""
         capacity = CAPACITY_WITH_PACKETS if self.wired is not None else CAPACITY
         options = ["--portal", f"http://127.0.0.1:{self.proxy_port}", "--fake-capacity", capacity]
+        options += ["--fake-move-seconds", str(MOVE_SECONDS)]
         options += ["--join-token-file", str(self.folder / JOIN_TOKENS), "--driver", _FAULTY.get(name, "fake")]
         if self.wired is None:
             state = str(self.folder / "hosts")
@@ -300,6 +313,31 @@ class Cloud:
                 self._signal_master(program.name, signal.SIGKILL)
 
         self.do(all_of_them)
+
+    def agents(self) -> dict[str, list[str]]:
+        """Return the programs of the hosts on which builds succeed, each with the names of its hosts."""
+        well = {name: count for name, count in self._agents.items() if name not in BAD}
+        return {f"{AGENT}-{name}": [f"{name}-{at + 1}" for at in range(count)] for name, count in well.items()}
+
+    def power_off(self, program: str) -> None:
+        """Power off all hosts of an agent: its process is killed and not restarted, and its guests no longer run."""
+
+        def work() -> None:
+            assert self._supervisor is not None  # noqa: S101 - as above
+            self._supervisor.kill(self._service(program))
+
+        self.do(work)
+        for host in self.agents()[program]:
+            switch_off(self.folder / "hosts" / host / JOURNAL)
+
+    def power_on(self, program: str) -> None:
+        """Start the agent of hosts that are powered off; their guests stay off until they are started."""
+
+        def work() -> None:
+            service = self._service(program)
+            service.start_at, service.ends = 0.0, 0
+
+        self.do(work)
 
     def _signal_master(self, name: str, number: signal.Signals) -> None:
         service = self._service(name)

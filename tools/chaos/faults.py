@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
+from tools.chaos import moves
 from tools.chaos.cloud import Cloud
 from tools.chaos.database import Database, Row
 from tools.chaos.packets import breaking
@@ -32,10 +33,11 @@ TOPICS = ("scheduler",)
 
 @dataclass(frozen=True)
 class Targets:
-    """The cloud and the proxy, in which faults happen, and the log."""
+    """The cloud and the proxy, in which faults happen, the operator who answers them, and the log."""
 
     cloud: Cloud
     proxy: Proxy
+    world: World
     note: Callable[[str], None]
 
 
@@ -303,6 +305,40 @@ def _mangle(what: str) -> Callable[[Targets, Fault], str]:
     return make
 
 
+# ----- moves and hosts ------------------------------------------------------------------------------------------------
+
+
+def _cut_migrations(targets: Targets, fault: Fault) -> str:
+    targets.proxy.cut_moves(fault.seconds)
+    time.sleep(fault.seconds)
+    return "connections between agents were cut"
+
+
+def _stall_migrations(targets: Targets, fault: Fault) -> str:
+    targets.proxy.stall_moves(fault.seconds)
+    time.sleep(fault.seconds)
+    return "connections between agents stood still"
+
+
+def _power_off(targets: Targets, fault: Fault) -> str:
+    """Power off the hosts of an agent; an operator evacuates their servers; then the hosts come back with the guests
+    that they had.
+    """
+    agents = targets.cloud.agents()
+    name = _pick([*agents], fault)
+    hosts = agents[name]
+    targets.cloud.power_off(name)
+    try:
+        moves.fence(targets.world, hosts)
+        time.sleep(fault.seconds / 2)
+        how = moves.evacuate_all(targets.world, hosts)
+        time.sleep(fault.seconds / 2)
+    finally:
+        moves.unfence(targets.world, hosts)
+        targets.cloud.power_on(name)
+    return f"{', '.join(hosts)}: {how}"
+
+
 # ----- the hosts' networks --------------------------------------------------------------------------------------------
 
 
@@ -339,6 +375,9 @@ MAKE: dict[str, Callable[[Targets, Fault], str]] = {
     "reorder commands": _mangle("reorder"),
     "lose wake-ups": _lose_wakes,
     "wake for nothing": _wake,
+    "power off hosts": _power_off,
+    "cut migrations": _cut_migrations,
+    "stall migrations": _stall_migrations,
     "pull a cable": _on_hosts(breaking.pull_a_cable),
     "kill a DHCP server": _on_hosts(breaking.kill_a_server),
     "delete a bridge": _on_hosts(breaking.delete_a_bridge),

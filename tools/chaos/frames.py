@@ -7,7 +7,7 @@ import json
 import struct
 from dataclasses import dataclass
 
-TEXT = 1
+TEXT, FINAL = 1, 0x80
 MOST = 16 * 1024 * 1024
 
 
@@ -37,6 +37,18 @@ class Frame:
         except ValueError:
             return {}
         return message if isinstance(message, dict) else {}
+
+
+def text_frame(text: bytes) -> Frame:
+    """Return a frame of a server with this text."""
+    length = len(text)
+    if length < 126:
+        head = bytes([FINAL | TEXT, length])
+    elif length < 1 << 16:
+        head = bytes([FINAL | TEXT, 126]) + struct.pack("!H", length)
+    else:
+        head = bytes([FINAL | TEXT, 127]) + struct.pack("!Q", length)
+    return Frame(head + text, TEXT, text)
 
 
 async def read_frame(reader: asyncio.StreamReader) -> Frame:

@@ -1,4 +1,4 @@
-"""Follows the journals of the simulated hypervisors: which domains exist, and whether one was ever on two hosts at the
+"""Follows the journals of the simulated hypervisors: which domains exist, and whether one ever ran on two hosts at the
 same time.
 """
 
@@ -12,7 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from compute_agent.contract.power import PowerState
 from compute_agent.network.documents import TYPES, Document, Documents
+from compute_agent.virt.fake_state import read_state
 
 JOURNAL = "fake-hypervisor.jsonl"
 POOL = "volumes/pool.json"
@@ -71,17 +75,19 @@ class Seen:
     """The guests, networks and pools of all simulated hosts. The id of a guest is the id of its server."""
 
     domains: Mapping[str, tuple[str, Domain]]
-    """Server → name of the host, and the domain."""
+    """Server → name of the host, and the domain; that of the newest attempt if two hosts of a move have one."""
     kept: Mapping[str, str]
     """Server → a host that has a domain or a disk of it."""
     twice: Mapping[str, str]
-    """Servers that had domains on two hosts at the same time, with hosts and time."""
+    """Servers whose guests ran on two hosts at the same time, with hosts and time."""
     reported: Mapping[str, Mapping[tuple[str, str], Document]] = field(default_factory=dict)
     """Name of a host → the networks, routers, floating IPs and groups it has received, by kind and id."""
     shared: Mapping[str, str] = field(default_factory=dict)
     """Volumes that are not shareable but were attached to two servers at the same time, with servers and time."""
     pools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Pool → volume → its size in bytes, snapshots and clients."""
+    holders: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Server → all hosts that have a domain or a disk of it."""
 
 
 class Hypervisors:
@@ -91,7 +97,7 @@ class Hypervisors:
         """Follow the hosts whose state folders are in ``folder``."""
         self.journals = {host: Journal(folder / host / JOURNAL) for host in hosts}
         self.twice: dict[str, str] = {}
-        """Instances that had domains on two hosts at the same time, with hosts and time."""
+        """Instances whose guests ran on two hosts at the same time, with hosts and time."""
         self.shared: dict[str, str] = {}
         """Volumes that are not shareable but were attached to two servers at the same time, with servers and time."""
         self._lock = threading.Lock()
@@ -124,20 +130,20 @@ class Hypervisors:
                 self._compare_disks()
 
     def _compare(self, uuid: str) -> None:
-        """Record a domain that is on two hosts. All journals are read again before, because the domain may just have
+        """Record a guest that runs on two hosts. All journals are read again before, because the guest may just have
         moved.
         """
-        if len(self._where(uuid)) > 1:
+        if len(self._running(uuid)) > 1:
             for journal in self.journals.values():
                 journal.read()
-            hosts = self._where(uuid)
+            hosts = self._running(uuid)
             if len(hosts) > 1 and uuid not in self.twice:
                 self.twice[uuid] = f"{' and '.join(hosts)} at {time.strftime('%H:%M:%S')}"
 
     def _disks(self, uuid: str) -> list[str]:
         """Return the volumes of a server that are not shareable."""
-        guests = [journal.guests[uuid] for journal in self.journals.values() if uuid in journal.guests]
-        return [disk["id"] for guest in guests[:1] for disk in guest.get("volumes", []) if not disk.get("shareable")]
+        guests = [guest for _, guest in self._newest_last(uuid)[-1:]]
+        return [disk["id"] for guest in guests for disk in guest.get("volumes", []) if not disk.get("shareable")]
 
     def _compare_disks(self) -> None:
         """Record volumes that are not shareable but are attached to two servers. All journals are read again before,
@@ -157,22 +163,55 @@ class Hypervisors:
                 found.setdefault(volume, []).append(uuid)
         return {volume: sorted(servers) for volume, servers in found.items() if len(servers) > 1}
 
-    def _where(self, uuid: str) -> list[str]:
-        return [host for host, journal in self.journals.items() if uuid in journal.guests]
+    def _newest_last(self, uuid: str) -> list[tuple[str, dict[str, Any]]]:
+        """Return the hosts that have a domain of a server, and the domains, by attempt."""
+        found = [(host, journal.guests[uuid]) for host, journal in self.journals.items() if uuid in journal.guests]
+        return sorted(found, key=lambda one: int(one[1].get("attempt", 0)))
+
+    def _running(self, uuid: str) -> list[str]:
+        return [host for host, guest in self._newest_last(uuid) if runs(guest)]
 
     def seen(self) -> Seen:
         """Read the new lines of all journals, and return the complete state."""
         self.look()
         with self._lock:
             journals = self.journals.items()
+            holders: dict[str, set[str]] = {}
+            for host, journal in journals:
+                for uuid in journal.kept:
+                    holders.setdefault(uuid, set()).add(host)
             return Seen(
-                {uuid: (host, guest) for host, journal in journals for uuid, guest in journal.guests.items()},
+                {uuid: self._newest_last(uuid)[-1] for _, journal in journals for uuid in journal.guests},
                 {uuid: host for host, journal in journals for uuid in journal.kept},
                 dict(self.twice),
                 {host: _told(journal.path.parent / "network" / "documents") for host, journal in journals},
                 dict(self.shared),
                 dict(_pools(journal.path.parent / POOL for _, journal in journals)),
+                {uuid: frozenset(hosts) for uuid, hosts in holders.items()},
             )
+
+
+def switch_off(path: Path) -> None:
+    """Let all guests in a journal lose their power, while no agent writes to it."""
+    if not path.exists():
+        return
+    text = path.read_bytes()
+    state = read_state(text)
+    lines = [b"" if not text or text.endswith(b"\n") else b"\n"]
+    for uuid, guest in state.guests.items():
+        if guest.power != PowerState.SHUTDOWN:
+            guest.power, guest.leaving, guest.was = PowerState.SHUTDOWN, False, 0
+            guest.boots = [(began, ended or time.time()) for began, ended in guest.boots]
+            lines.append(msgspec.json.encode(state.entry(uuid)) + b"\n")
+    with path.open("ab") as journal:
+        journal.write(b"".join(lines))
+
+
+def runs(guest: Domain) -> bool:
+    """Whether a domain can write to its disks. One that leaves by a live migration is paused until its host knows
+    whether the other one has it.
+    """
+    return guest.get("power") in {PowerState.RUNNING, PowerState.PAUSED} and not guest.get("leaving")
 
 
 def _pools(paths: Iterable[Path]) -> Iterator[tuple[str, Mapping[str, Any]]]:

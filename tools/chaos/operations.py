@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from tools.chaos import ec2, networks, volumes
+from tools.chaos import ec2, moves, networks, volumes
 from tools.chaos.calls import CALLS, FLAVORS, IMAGE
 from tools.chaos.client import Answer, Client
 from tools.chaos.plan import LANES, PROJECTS, Operation, Plan
@@ -221,6 +221,7 @@ _SEND: dict[str, Callable[[World, Client, Operation, str], Answer]] = {
     **networks.SEND,
     **volumes.SEND,
     **ec2.SEND,
+    **moves.SEND,
 }
 
 

@@ -103,6 +103,9 @@ FAULTS: Mapping[str, tuple[float, float]] = {
     "reorder commands": (3, 8),
     "lose wake-ups": (2, 6),
     "wake for nothing": (1, 2),
+    "power off hosts": (5, 12),
+    "cut migrations": (3, 8),
+    "stall migrations": (2, 8),
 }
 """Kinds of faults, with the shortest and longest duration of each in seconds."""
 FAULTS_OF_HOSTS: Mapping[str, tuple[float, float]] = {
@@ -140,19 +143,22 @@ def make(
     packets: bool = False,
     volumes: bool = False,
     ec2: bool = False,
+    moves: bool = False,
     losses: Sequence[str] = (),
 ) -> Plan:
     """Return the plan of a seed.
 
     With ``packets`` there are more operations on networks, with ``volumes`` more on volumes, with ``ec2`` more requests
-    of the EC2 API. ``losses`` are the kinds of ``LOSSES`` that happen, once each.
+    of the EC2 API, with ``moves`` more moves between hosts. ``losses`` are the kinds of ``LOSSES`` that happen, once
+    each.
     """
     chance = random.Random(f"operations {seed}")  # noqa: S311 - to be the same again
     often = (*OF_NETWORKS,) * packets + (*OF_VOLUMES,) * volumes + OF_EC2 * ec2
     others = {kind: weight * (OFTEN if kind in often else 1) for kind, weight in OTHERS.items()}
     launches = _LAUNCHES | {"ec2": _LAUNCHES["ec2"] * (OFTEN if ec2 else 1)}
     asked: set[str] = set()
-    lanes = [_Lane(number, chance, others, launches, asked) for number in range(LANES)]
+    factor = OFTEN if moves else 1
+    lanes = [_Lane(number, chance, others, launches, asked, factor) for number in range(LANES)]
     steps = tuple(lanes[chance.randrange(LANES)].next(number) for number in range(1, operations + 1))
     faults = random.Random(f"faults {seed}")  # noqa: S311
     kinds = {**FAULTS, **FAULTS_OF_HOSTS} if packets else FAULTS
@@ -219,9 +225,13 @@ OTHERS = {
     "ec2_attach": 2,
     "ec2_detach": 1,
     "ec2_interface": 2,
+    "abort_migration": 1,
+    "complete_migration": 1,
+    "drain": 1,
+    "change_drain": 1,
 }
 """Operations that do not depend on the state of a server, with weights: calls with their own paths, calls of the EC2
-API, and operations on networks and volumes.
+API, operations on networks and volumes, and those on moves in progress and on hosts.
 """
 OF_NETWORKS = ("floating_ip", "port_forwarding", "rule", "regroup", "own_network", "drop_network", "router")
 OF_VOLUMES = (
@@ -229,12 +239,18 @@ OF_VOLUMES = (
     "backup_volume", "delete_volume", "migrate_volume",
 )  # fmt: skip
 OF_EC2 = tuple(kind for kind in OTHERS if kind.startswith("ec2_"))
+OF_MOVES = (
+    "migrate", "os-migrateLive", "evacuate", "resize", "confirmResize", "revertResize", "abort_migration",
+    "complete_migration", "drain", "change_drain",
+)  # fmt: skip
 OFTEN = 5
 """The factor for the weights of operations that are requested more often."""
 CUTS = (0.0, 0.02, 0.1, 0.4)
 """Seconds after which an EC2 client disconnects without reading the answer."""
 WAITING = 12
-"""The factor for the weights of kinds that were not chosen so far, so that a long run contains every kind."""
+"""The factor for the weights of kinds that were not chosen so far, so that a long run contains every kind. With more
+moves, only those of moves.
+"""
 _BAD = (
     "no such flavor",
     "no such image",
@@ -267,6 +283,11 @@ _BY_EC2: Mapping[tuple[str, str], str] = {
     ("ec2_start", VmState.PAUSED): VmState.ACTIVE,
 }
 """(operation, state) → the server's state after the operation."""
+_BY_MOVE: Mapping[tuple[str, str], str] = {
+    ("migrate", VmState.ACTIVE): VmState.RESIZED,
+    ("migrate", VmState.STOPPED): VmState.RESIZED,
+}
+"""(operation, state) → the state of a server that waits for the confirmation of its move."""
 
 
 @dataclass
@@ -286,9 +307,12 @@ class _Lane:
         others: Mapping[str, int],
         launches: Mapping[str, int],
         asked: set[str],
+        moves: int,
     ) -> None:
-        """Start without servers. ``asked`` has the kinds of operations chosen so far, and is shared by all clients."""
-        self._number, self._others, self._launches = number, others, launches
+        """Start without servers. ``asked`` has the kinds of operations chosen so far, and is shared by all clients;
+        ``moves`` is the factor for the weights of moves.
+        """
+        self._number, self._others, self._launches, self._moves = number, others, launches, moves
         self._chance, self._asked = chance, asked
         self._live: list[_Server] = []
 
@@ -364,7 +388,9 @@ class _Lane:
         state = server.state if chance.random() < 0.9 else chance.choice(STATES)
         kinds = {name: call.weight(state) for name, call in CALLS.items()}
         kinds |= self._others
-        weights = [weight * (1 if name in self._asked else WAITING) for name, weight in kinds.items()]
+        kinds |= {name: kinds[name] * self._moves for name in OF_MOVES}
+        later = kinds.keys() - set(OF_MOVES) if self._moves > 1 else set()
+        weights = [weight * (1 if name in self._asked | later else WAITING) for name, weight in kinds.items()]
         kind = chance.choices([*kinds], weights)[0]
         self._asked.add(kind)
         index = chance.randrange(server.count)
@@ -374,7 +400,8 @@ class _Lane:
         if kind in CALLS:
             details["body"] = CALLS[kind].body(chance)
             if server.count == 1:
-                server.state = CALLS[kind].leads_to(server.state, details["body"])
+                leads_to = _BY_MOVE.get((kind, server.state))
+                server.state = leads_to or CALLS[kind].leads_to(server.state, details["body"])
         elif server.count == 1:
             server.state = _BY_EC2.get((kind, server.state), server.state)
         return Operation(number, self._number, kind, server.launch, index, times, settled, details)

@@ -1,5 +1,8 @@
 """A proxy between agents and web: forwards frames, and on demand cuts, stalls, duplicates, delays and reorders them.
 
+The connections of live migrations between two agents also go through it, because it replaces the address of the
+receiving host in the command of the sending one (``detours``).
+
 It simulates only faults that networks cause to TCP: no frame of a surviving connection is lost, and reports keep their
 order. Commands of different instances may be reordered, because only the commands of one instance are ordered.
 """
@@ -15,6 +18,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from tools.chaos.detours import Detours
 from tools.chaos.frames import Frame, read_frame
 
 MOST_HEAD = 65_536
@@ -55,6 +59,7 @@ class Proxy:
         self._port, self._upstream, self._seed = port, upstream, seed
         self._loop = asyncio.new_event_loop()
         self._links: set[Link] = set()
+        self._detours = Detours(random.Random(f"{seed} detours"))  # noqa: S311 - to be the same again
         self._made = 0
         self._until = {"double": 0.0, "delay": 0.0, "reorder": 0.0}
         self.done: dict[str, int] = {}
@@ -80,6 +85,7 @@ class Proxy:
         self._ready.set()
         self._loop.run_forever()
         server.close()
+        self._detours.close()
         for link in list(self._links):
             link.cut()
         tasks = asyncio.all_tasks(self._loop)
@@ -138,11 +144,20 @@ class Proxy:
 
         self._call(work)
 
+    def cut_moves(self, seconds: float) -> None:
+        """Cut each connection between two agents after a moment, for a while."""
+        self._call(lambda: self._detours.cut(seconds))
+
+    def stall_moves(self, seconds: float) -> None:
+        """Delay all data between two agents for a while; it arrives afterwards."""
+        self._call(lambda: self._detours.stall(seconds))
+
     def calm(self) -> None:
         """End all faults, and cut the links whose frames are dropped."""
 
         def work() -> None:
             self._until = dict.fromkeys(self._until, 0.0)
+            self._detours.calm()
             for link in list(self._links):
                 link.stalled_until = 0.0
                 if link.swallowing:
@@ -193,6 +208,8 @@ class Proxy:
         while True:
             if link.frames:
                 frame = await read_frame(reader)
+                if way == "down":
+                    frame = await self._detours.lead(frame)
                 await self._hold_up(link)
                 if link.swallowing not in {way, "both"}:
                     self._send(link, writer, frame)

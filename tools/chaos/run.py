@@ -17,7 +17,7 @@ from django.db.models import Count
 
 from provisioning.compute.models import Instance
 from provisioning.doctor.finding import Finding
-from tools.chaos import checks, ec2, logs, networks, operations, outcomes, story, users, volumes
+from tools.chaos import checks, ec2, logs, moves, networks, operations, outcomes, story, users, volumes
 from tools.chaos.cloud import Cloud
 from tools.chaos.database import Database
 from tools.chaos.faults import FaultRunner, Targets
@@ -148,7 +148,7 @@ class Run:
         limit = LEAST_SECONDS + SECONDS_PER_OPERATION * count
         limit += SECONDS_PER_LOSS * sum(fault.kind in LOSSES for fault in self.plan.faults)
         restoring = Restoring(self.cloud, self.hypervisors, world, self.log)
-        faults = FaultRunner(self.plan, world, Targets(self.cloud, self.proxy, self.log), restoring, stopping)
+        faults = FaultRunner(self.plan, world, Targets(self.cloud, self.proxy, world, self.log), restoring, stopping)
         lanes = operations.start(world, self.plan, stopping)
         faults.start()
         shown = 0
@@ -179,9 +179,15 @@ class Run:
     # ----- rest -----------------------------------------------------------------------------------------------------
 
     def _rest(self, world: World) -> None:
-        """Wait until the cloud is at rest without errors, or ``SETTLES_WITHIN`` has passed, and log the errors."""
+        """Wait until the cloud is at rest without errors, or ``SETTLES_WITHIN`` has passed, and log the errors. Then do
+        it again when all moves are confirmed or reverted.
+        """
         began = time.monotonic()
+        self._stepping(lambda: moves.end_maintenance(world))
         wrongs = self._until_nothing_is_wrong(checks.settled, SETTLES_WITHIN)
+        if not wrongs:
+            self._stepping(lambda: moves.end_resizes(world))
+            wrongs = self._until_nothing_is_wrong(checks.settled, SETTLES_WITHIN)
         wrongs += outcomes.check(world)
         self.log.say(f"At rest after {time.monotonic() - began:.1f} s: {_shape()}.")
         self._tell(wrongs)

@@ -17,12 +17,12 @@ from tools.chaos.users import UsersError
 from tools.postgresql import PostgresqlError
 from up.prepare import PreparationError
 
-SWITCHES = ("packets", "small", "volumes", "ec2", "restore", "failover")
+SWITCHES = ("packets", "small", "volumes", "ec2", "moves", "restore", "failover")
 
 
 def _plan(given: argparse.Namespace) -> Plan:
     losses = (COPY, PUT_BACK) * given.restore + (FALL_BEHIND, LOSE_PRIMARY) * given.failover
-    more = {name: getattr(given, name) for name in ("packets", "volumes", "ec2")}
+    more = {name: getattr(given, name) for name in ("packets", "volumes", "ec2", "moves")}
     return make(given.seed, given.operations, losses=losses, **more)
 
 

@@ -57,6 +57,8 @@ class World:
     outcomes: list[Outcome] = field(default_factory=list)
     servers: dict[int, list[str]] = field(default_factory=dict)
     """Number of a launch → ids of its servers, as far as the client knows them."""
+    off: set[str] = field(default_factory=set)
+    """Names of the hosts that are powered off."""
     begun: int = 0
     troubles: list[str] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)

@@ -1,0 +1,132 @@
+"""Moves in a chaos run: guests are followed on both hosts, hosts lose their power, connections of agents are cut."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from compute_agent.contract.migration import SendLiveRequest
+from compute_agent.contract.moves import GuestOrigin
+from compute_agent.contract.power import PowerState
+from compute_agent.virt import progress
+from compute_agent.virt.fake import FakeDriver
+from tests.agent.cast import make_spec
+from tools.chaos import moves, plan
+from tools.chaos.detours import Detours
+from tools.chaos.frames import read_frame, text_frame
+from tools.chaos.journals import JOURNAL, Hypervisors, switch_off
+
+HOSTS = ["h1", "h2"]
+WITHIN = 60
+"""Seconds that a busy machine may take for a connection."""
+
+
+def driver(folder: Path, host: str) -> FakeDriver:
+    (folder / host).mkdir(exist_ok=True)
+    made = FakeDriver(folder / host)
+    made.init_host()
+    return made
+
+
+def build(made: FakeDriver, attempt: int) -> str:
+    wanted = make_spec("5f000000-0000-4000-8000-000000000001")
+    made.create_disk(wanted, None)
+    made.define(wanted, attempt)
+    made.start(wanted.uuid)
+    return wanted.uuid
+
+
+# ----- what hosts have ------------------------------------------------------------------------------------------------
+
+
+def test_a_guest_may_exist_on_two_hosts_and_runs_on_one(tmp_path: Path) -> None:
+    old, new, followed = driver(tmp_path, "h1"), driver(tmp_path, "h2"), Hypervisors(tmp_path, HOSTS)
+    uuid = build(old, 1)
+    old.stop(uuid, 0)
+    build(new, 2)
+    seen = followed.seen()
+    assert seen.twice == {}
+    assert seen.domains[uuid][0] == "h2", "the newer one counts"
+    assert seen.holders == {uuid: frozenset(HOSTS)}
+    old.start(uuid)
+    assert "h1 and h2" in followed.seen().twice[uuid]
+
+
+def test_a_guest_that_leaves_runs_on_its_new_host_only(tmp_path: Path) -> None:
+    old, new, followed = driver(tmp_path, "h1"), driver(tmp_path, "h2"), Hypervisors(tmp_path, HOSTS)
+    uuid = build(old, 1)
+    old.change_guest(uuid, leaving=True, power=PowerState.PAUSED)
+    build(new, 2)
+    assert followed.seen().twice == {}
+    old.keep(uuid)
+    assert uuid in followed.seen().twice
+
+
+def test_guests_lose_their_power_and_nothing_else(tmp_path: Path) -> None:
+    uuid = build(driver(tmp_path, "h1"), 3)
+    with (tmp_path / "h1" / JOURNAL).open("ab") as journal:
+        journal.write(b'{"uuid": "cut off by the power')
+    switch_off(tmp_path / "h1" / JOURNAL)
+    (guest,) = driver(tmp_path, "h1").guests()
+    assert (guest.uuid, guest.attempt, guest.power_state) == (uuid, 3, PowerState.SHUTDOWN)
+    switch_off(tmp_path / "none" / JOURNAL)
+
+
+def test_a_simulated_host_reports_the_bytes_that_it_copies(tmp_path: Path) -> None:
+    amounts: list[progress.Amount] = []
+    with progress.heard_by(lambda: None, amounts.append):
+        driver(tmp_path, "h1").receive_disks(make_spec(root_gb=2), None, GuestOrigin(), lambda *_: None)
+    assert amounts[-1][:2] == (2 << 30, 2 << 30)
+    assert [one.done for one in amounts] == sorted(one.done for one in amounts)
+
+
+# ----- connections between agents -------------------------------------------------------------------------------------
+
+
+def command(port: int, address: str = "127.0.0.1") -> bytes:
+    body = {"type": SendLiveRequest.__struct_config__.tag, "address": address, "tcp_port": port}
+    return json.dumps({"type": "command", "body": body}).encode()
+
+
+async def test_a_migration_takes_a_detour_on_which_it_is_cut() -> None:
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(100):
+            writer.write(data)
+        writer.close()
+
+    detours = Detours(random.Random(1))  # noqa: S311
+    async with asyncio.timeout(WITHIN), await asyncio.start_server(echo, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        led = json.loads((await detours.lead(text_frame(command(port)))).payload)["body"]["tcp_port"]
+        assert led != port
+        reader, writer = await asyncio.open_connection("127.0.0.1", led)
+        writer.write(b"a guest")
+        assert await reader.readexactly(7) == b"a guest"
+        detours.cut(0)
+        with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+            await reader.readexactly(1)
+        writer.close()
+        detours.close()
+
+
+@pytest.mark.parametrize("text", [b'{"type": "welcome"}', command(4711, "192.0.2.1"), b"x" * 200, b"x" * 70_000])
+async def test_other_frames_are_passed_on_as_they_are(text: bytes) -> None:
+    frame = text_frame(text)
+    assert await Detours(random.Random(1)).lead(frame) is frame  # noqa: S311
+    reader = asyncio.StreamReader()
+    reader.feed_data(frame.raw)
+    assert await read_frame(reader) == frame
+
+
+# ----- the plan -------------------------------------------------------------------------------------------------------
+
+
+def test_more_is_moved_if_requested() -> None:
+    both = plan.make(7, 500, moves=True), plan.make(7, 500)
+    counts = [sum(each.kind in plan.OF_MOVES for each in every.operations) for every in both]
+    assert counts[0] > 2 * counts[1] > 0
+    assert set(moves.SEND) <= set(plan.OF_MOVES)
