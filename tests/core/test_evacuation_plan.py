@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import pytest
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
 
 from provisioning.common.context import RequestContext
+from provisioning.compute.actions.power import Stop
 from provisioning.compute.models import Instance
+from provisioning.compute.plans import deaths
+from provisioning.compute.plans.deaths import deaths_for
 from provisioning.compute.plans.moves import Plan, plan_host
 from provisioning.compute.services.server_groups import create_server_group
 from provisioning.hosts.models import Host
 from provisioning.images.models import Image
-from tests.support.clouds import Cloud
+from tests.support.clouds import ADMIN, Cloud, context
 
 pytestmark = pytest.mark.django_db
 
@@ -75,3 +82,25 @@ def test_what_its_image_keeps(cloud: Cloud, servers: list[Instance]) -> None:
     cloud.add_host("two", memory_mb=65536, disk_gb=100)
     Image.objects.update(status="deactivated")
     assert {move.reason for move in plan().staying} == {"The server's own image can no longer be used."}
+
+
+def test_an_answer_is_computed_again_only_after_a_change(
+    cloud: Cloud, servers: list[Instance], django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    def going() -> list[int]:
+        return [each.going for each in deaths_for(operator)]
+
+    operator = context("operator", ADMIN)
+    assert going() == [0]
+    with mock.patch.object(deaths, "plan_hosts", side_effect=AssertionError), django_assert_max_num_queries(12):
+        assert going() == [0]
+    cloud.add_host("two", memory_mb=65536, disk_gb=100)
+    assert going() == [3]
+    Stop.begin(operator, servers[0].id)  # it has a task
+    assert going() == [2]
+    Image.objects.update(status="deactivated", updated_at=timezone.now())
+    assert going() == [0]
+    Host.objects.filter(name="two").update(enabled=False)
+    with mock.patch.object(deaths, "plan_hosts", return_value={}), pytest.raises(KeyError):
+        going()
+    assert going() == [0]
