@@ -10,8 +10,9 @@ from django.db.models import Model
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import UnavailableError
+from provisioning.common.errors import ConflictError, UnavailableError
 from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.live_migrate import LiveMigrate, LiveMigration
 from provisioning.compute.actions.registry import host_actions
 from provisioning.compute.actions.shelve import Offload, Shelve
 from provisioning.compute.actions.swap_volume import swap_volume
@@ -39,7 +40,9 @@ WAIT_FOR_THE_HOST = {"delete", "offload", "soft_delete"}
 """Actions that need no answer of the host to begin."""
 OF_VOLUMES = {"attach_volume", "detach_volume", "swap_volume"}
 """Volumes have to be there first: they have a test of their own."""
-ASKED = sorted(set(host_actions) - WAIT_FOR_THE_HOST - OF_VOLUMES - {"refresh_ports", "refresh_volume"})
+OF_TWO_HOSTS = {key for key, action in host_actions.items() if action.two_hosts}
+"""Moves of running servers: the other host has to be there, and the refusal is a conflict."""
+ASKED = sorted(set(host_actions) - WAIT_FOR_THE_HOST - OF_VOLUMES - OF_TWO_HOSTS - {"refresh_ports", "refresh_volume"})
 """Every action that a host carries out; the refresh of ports and of volumes is nobody's request."""
 
 
@@ -95,6 +98,20 @@ def test_volumes_are_left_as_they_are(cloud: Cloud, alice: RequestContext) -> No
             ask()
     assert everything() == known
     assert set(Volume.objects.values_list("id", "status")) == {(first, "in-use"), (second, "available")}
+
+
+@pytest.mark.slow
+def test_no_running_server_moves_from_it(cloud: Cloud, alice: RequestContext) -> None:
+    source = cloud.add_host("kelvin")
+    server = cloud.running(alice)
+    target = cloud.add_host("nadel")
+    away(cloud)
+    target.hello()
+    known = everything()
+    with pytest.raises(ConflictError, match="does not answer"):
+        LiveMigrate.begin(context("operator", ADMIN), server.id, LiveMigration())
+    assert everything() == known
+    assert source.guests
 
 
 @pytest.mark.slow

@@ -26,14 +26,14 @@ from provisioning.volumes.services import (
     delete_volume,
     extend_volume,
     migrate_volume,
+    reimage,
+    retype,
     revert_to_snapshot,
     upload_to_image,
 )
 from provisioning.volumes.services.backups.backup_restores import restore_backup
 from provisioning.volumes.services.backups.backups import create_backup
 from provisioning.volumes.services.connections import attachments
-from provisioning.volumes.services.lifecycle import reimage
-from provisioning.volumes.services.updates import retype
 from provisioning.volumes.state_machine import deadlines
 from provisioning.volumes.states import VolumeStatus
 from provisioning.volumes.upkeep import backup_jobs, upkeep

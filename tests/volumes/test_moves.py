@@ -18,9 +18,8 @@ from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.models import Attachment, Message, QosSpec, StoragePool, TypeEncryption, Volume, VolumeType
 from provisioning.volumes.records.keys import encryption_of
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import create_snapshot, create_volume, migrate_volume, reset_status, swapped
+from provisioning.volumes.services import create_snapshot, create_volume, migrate_volume, reset_status, retype, swapped
 from provisioning.volumes.services.catalogue.qos import delete_keys, update_qos_spec
-from provisioning.volumes.services.updates import retype
 from provisioning.volumes.upkeep.upkeep import delete_moved_data
 from tests.support.jobs import drain
 from tests.support.scripted_pool import ScriptedPool

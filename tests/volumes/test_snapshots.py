@@ -20,11 +20,11 @@ from provisioning.volumes.services import (
     delete_snapshot,
     delete_volume,
     extend_volume,
+    reimage,
     revert_to_snapshot,
     upload_to_image,
 )
 from provisioning.volumes.services.connections.attachments import release, reserve
-from provisioning.volumes.services.lifecycle import reimage
 from provisioning.volumes.tasks import SILENT
 from tests.volumes.conftest import Town
 
