@@ -272,7 +272,7 @@ def own(alice: Person, db: None) -> Image:
 def test_the_hardware_of_an_image_is_chosen_in_a_form(at_alice: Client, own: Image) -> None:
     Image.objects.filter(id=own.id).update(properties={"os_distro": "debian", "hw_video_model": "odd"})
     page = at_alice.get(f"/images/{own.id}/hardware/").content.decode()
-    assert "As found: UEFI" in page
+    assert "As detected: UEFI" in page
     assert '<option value="odd" selected>' in page
     typed = {"hw_disk_bus": "sata", "hw_qemu_guest_agent": "yes", "os_secure_boot": "required", "hw_video_model": ""}
     assert at_alice.post(f"/images/{own.id}/hardware/", typed).status_code == 303
@@ -280,7 +280,7 @@ def test_the_hardware_of_an_image_is_chosen_in_a_form(at_alice: Client, own: Ima
     kept = {name: value for name, value in typed.items() if value}
     assert own.properties == {"os_distro": "debian", **kept}
     (row,) = [each for each in at_alice.get("/images/").context["rows"] if each["image"] == own]
-    assert row["hardware"] == "boots with UEFI (found) · Secure Boot · sata"
+    assert row["hardware"] == "boots with UEFI (detected) · Secure Boot · sata"
     assert row["can_equip"]
 
 
