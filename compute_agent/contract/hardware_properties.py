@@ -95,7 +95,7 @@ class Property:
         return f"{self.trait}_{re.sub('[^A-Z0-9]', '_', value.upper())}"
 
 
-_OTHERS = "only other hypervisors have it"
+_OTHERS = "only other hypervisors support it"
 _BUSES = ("virtio", "scsi", "sata", "ide", "usb")
 _OTHER_BUSES = dict.fromkeys(("fdc", "xen", "lxc", "uml"), _OTHERS)
 _MACHINE = r"pc-(i440fx|q35)-\d{1,3}(\.\d{1,3}){1,2}"
@@ -144,7 +144,7 @@ VIDEO_MODEL, VIDEO_RAM, INPUT_BUS, POINTER, SOUND, USB = (
     Property("hw_input_bus", values=("usb", "virtio"), meaning="the bus of the keyboard and the tablet"),
     Property("hw_pointer_model", values=("usbtablet",), meaning="the pointer"),
     Property("hw_sound_model", "hw:sound_model", values=("sb16", "es1370", "ac97", "ich6", "ich9", "usb"),
-             refused={"pcspk": "QEMU no longer has it as a card", "virtio": "the hypervisors are too old for it"},
+             refused={"pcspk": "QEMU no longer supports it as a card", "virtio": "the hypervisors are too old for it"},
              trait="COMPUTE_SOUND_MODEL", meaning="the sound card"),
     Property("hw_usb_model", "hw:usb_model", values=("none", "nec-xhci", "qemu-xhci"),
              trait="COMPUTE_USB_MODEL", everywhere=("none", "qemu-xhci"), meaning="the USB controller"),

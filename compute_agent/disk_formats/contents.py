@@ -16,11 +16,11 @@ MOST_READ = 16 << 20
 """Limit of the bytes that are read from one disk."""
 LARGEST_BLOCK = 2 << 20
 """Limit of the size of a decompressed block, in bytes."""
-NOT_READ = "is written in a way that is not read here"
+NOT_READ = "has an encoding that is not supported"
 
 
 class Contents:
-    """A disk. This base class is for files that contain the disk's data directly."""
+    """Reads the data of the disk in a file. This class is for raw files, its subclasses are for other formats."""
 
     def __init__(self, file: IO[bytes], size: int) -> None:
         """``size``: the size of the disk in bytes."""

@@ -101,5 +101,5 @@ def decoded(chunk: bytes, disk_size: int) -> list[tuple[Extent, memoryview]]:
         found.append((Extent(offset, length, bool(zero)), view[at : at + held]))
         at += held
     if at != len(view):
-        raise ExtentsError("There is more in the chunk than its extents.")
+        raise ExtentsError("The chunk contains more than its extents.")
     return found

@@ -7,7 +7,7 @@ PIECE = 1 << 20
 """Limit of the bytes of a table that are read together, so that memory usage does not depend on sizes in the file."""
 NO_UUID = bytes(16)
 CUT_SHORT = "is damaged: its tables point outside of the file, or it was cut short"
-HAS_PARENT = "has a parent: it holds only the differences to another file"
+HAS_PARENT = "has a parent: it contains only the differences from another file"
 
 
 class DiskFormatError(ValueError):

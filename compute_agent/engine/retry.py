@@ -33,7 +33,7 @@ async def insist(action: Callable[[], Awaitable[object]], what: str, *, patient:
         else:
             return True
         if failures >= TRIES:
-            log.error("Gave up for now: could not %s.", what)
+            log.error("Stopped retrying for now: could not %s.", what)
             return False
         await asyncio.sleep(pause)
         pause = min(2 * pause, PAUSE_MAX)

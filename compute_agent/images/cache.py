@@ -215,7 +215,7 @@ class ImageCache:
                 _go_on(stopped)
                 size += len(piece)
                 if size > image.size:
-                    raise ImageUnacceptableError(f"Image {image.name!r} is larger than its record says.")
+                    raise ImageUnacceptableError(f"Image {image.name!r} is larger than its record states.")
                 digest.update(piece)
                 out.write(piece)
                 progress.moved(size, image.size)
@@ -249,7 +249,9 @@ class ImageCache:
                 raise RetryableHostError("The host has no room for the image.", detail=str(error)) from error
             raise ImageUnacceptableError(f"Image {image.name!r} cannot be read.", detail=str(error)) from error
         if target.stat().st_size < virtual_size:
-            raise ImageUnacceptableError(f"Image {image.name!r} is damaged.", detail="it came out shorter than it says")
+            raise ImageUnacceptableError(
+                f"Image {image.name!r} is damaged.", detail="the unpacked data is shorter than its header states"
+            )
         with target.open("rb") as file:
             os.fsync(file)
 

@@ -57,7 +57,7 @@ class PortalLink:
         self._token = JoinToken.of(settings)
         fresh = not (settings.state_dir / FILE_NAME).exists()
         if fresh and self._token.read() is None:
-            raise StartError(f"The new host {settings.host!r} has no join token: give it one with --join-token-file.")
+            raise StartError(f"The new host {settings.host!r} has no join token: pass one with --join-token-file.")
         self._credential: Credential = load_or_make(settings.state_dir, settings.host)
         self._enrol_next = not self._credential.enrolled and self._token.read() is not None
         near = urlsplit(settings.portal_url).hostname in {"127.0.0.1", "::1", "localhost"}

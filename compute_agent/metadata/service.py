@@ -262,7 +262,7 @@ class _Request(BaseHTTPRequestHandler):
             return
         length = self.headers.get("Content-Length", "")
         if not length.isascii() or not length.isdigit() or int(length) > MOST_PASSWORD:
-            self._answer(400, b"The password has at most 1024 bytes, and its length is said.\n")
+            self._answer(400, b"The password has at most 1024 bytes, and Content-Length is required.\n")
             return
         password = self.rfile.read(int(length)).decode("ascii", "replace")
         posted = self._directory.post_password(asker, password)

@@ -29,7 +29,7 @@ def ensure_addresses(
     with_v6 = IPV6.exists()
     wanted = {each for each in addresses if with_v6 or ":" not in each}
     ranges = {each for each in on_link if with_v6 or ":" not in each}
-    with links.netlink("give the network's services their addresses") as route:
+    with links.netlink("assign the addresses of the network's services") as route:
         (link,) = route.link("get", ifname=interface)
         index = link["index"]
         if link.get_attr("IFLA_OPERSTATE") == "DOWN" or not link["flags"] & links.IFF_UP:

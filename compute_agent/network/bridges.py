@@ -24,10 +24,10 @@ FILTERED = Path("/proc/sys/net/bridge")
 BRIDGED = tuple(f"net.bridge.bridge-nf-call-{family}" for family in ("iptables", "ip6tables", "arptables"))
 """Settings that pass bridged packets to the filters."""
 UNFILTERED = (
-    "This host's kernel does not show bridged packets to its filters, so that guests cannot be kept apart and get no"
+    "This host's kernel does not show bridged packets to its filters, so guests cannot be isolated and get no"
     " network: load its module br_netfilter."
 )
-UNFORWARDED = "This host does not forward packets: its kernel does not let net.ipv4.ip_forward be set to 1."
+UNFORWARDED = "This host does not forward packets: its kernel refuses net.ipv4.ip_forward = 1."
 
 
 class Made(Frozen, frozen=True):

@@ -31,7 +31,7 @@ def remove_everything(settings: AgentSettings) -> list[str]:
     networks = sorted(folder.glob("networks/*"))
     done += [f"DHCP of network {path.name}" for path in networks if DhcpServer(path / "dhcp").stop()]
     machine = MachineNetworks(folder_of(folder) / "machine", settings, Underlay(settings, None))
-    done += [f"the machine's way to network {network_id}" for network_id in machine.remove()]
+    done += [f"the machine's route to network {network_id}" for network_id in machine.remove()]
     done += _remove_namespaces(folder, settings)
     if settings.netns is None:
         done += remove_networks(folder / "networks")

@@ -106,7 +106,7 @@ def ensure_plain_bridge(bridge: str, mtu: int, *, up: bool = True) -> None:
 
 def join(bridge: str, interfaces: Collection[str]) -> None:
     """Attach those of the interfaces that exist to the bridge. Interfaces lose a bridge that is recreated."""
-    with netlink("put an interface into the network's bridge") as route:
+    with netlink("add an interface to the network's bridge") as route:
         found = {link.get_attr("IFLA_IFNAME"): link for link in route.get_links()} if interfaces else {}
         for link in (found[name] for name in interfaces if name in found and bridge in found):
             if link.get_attr("IFLA_MASTER") == found[bridge]["index"]:

@@ -167,7 +167,7 @@ class Send(ServerHandler[SendLiveRequest]):
         return Outcome(failure, power_state=await self._power_here(context))
 
     async def _power_here(self, context: CommandContext) -> PowerState | None:
-        """Return the guest's power state; None if the hypervisor does not say it."""
+        """Return the guest's power state; None if the hypervisor does not report it."""
         try:
             power = await self.power_state(context)
         except Exception:  # noqa: BLE001 (the failure of the migration is reported in any case)

@@ -78,7 +78,12 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     add("--netns", default=default("NETNS"), metavar="NAME", help="network namespace for bridges and guests")
     add("--machine-netns", default=default("MACHINE_NETNS"), metavar="NAME",
         help="network namespace used as the machine's (several hosts on one)")  # fmt: skip
-    add("--no-uplink", action="store_true", default=default("NO_UPLINK") == "1", help="give guests no external access")
+    add(
+        "--no-uplink",
+        action="store_true",
+        default=default("NO_UPLINK") == "1",
+        help="disable external access of guests",
+    )
     add("--guest-user", default=default("GUEST_USER", "auto"), metavar="USER", help="account of guests' QEMU (embed)")
     add("--dhcp-user", default=default("DHCP_USER", "auto"), metavar="USER", help="account of dnsmasq")
     add("--storage-user", default=default("STORAGE_USER", "auto"), metavar="USER", help="account of storage daemons")
@@ -104,7 +109,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     add("--external-interface", default=default("EXTERNAL_INTERFACE", ""), metavar="INTERFACE",
         help="allow this interface's network to reach floating IPs of the physical network `machine`")  # fmt: skip
     add("--workers", default=default("WORKERS", "4"), help="builds and copies at the same time")
-    add("--tunnels", default=default("TUNNELS", "256"), help="connections of `novella ssh` and the like at a time")
+    add("--tunnels", default=default("TUNNELS", "256"), help="connections of `novella ssh` and other tunnels at a time")
     add("--join-token", default=default("JOIN_TOKEN"), help="one-time token of a new host (ps shows it: prefer a file)")
     add("--join-token-file", type=Path, default=default("JOIN_TOKEN_FILE"), help="a token, or JSON of tokens by host")
     add("--machine-id", default=default("MACHINE_ID", ""), help="unique id of this machine (default: detected)")

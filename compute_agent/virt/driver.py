@@ -54,7 +54,7 @@ class HostCapacity:
     traits: tuple[str, ...] = ()
     """The features that this host offers to guests, as names of os-traits, sorted."""
     guest_cpu: Cpu | None = None
-    """The processor that the host can offer to guests, with all its features; None: the hypervisor does not say."""
+    """The processor that the host can offer to guests, with all its features; None: not reported by the hypervisor."""
 
 
 Values = tuple[float | None, ...]

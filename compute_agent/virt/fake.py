@@ -324,7 +324,7 @@ class FakeDriver(FakeMigrations):
             if guest is None or port.mac_address not in guest.interfaces:
                 return
             if guest.power == PowerState.PAUSED:
-                raise UnsupportedError("A paused guest cannot let go of an interface.")
+                raise UnsupportedError("A paused guest cannot release an interface.")
             guest.interfaces = [interface for interface in guest.interfaces if interface != port.mac_address]
             self._write(spec.uuid)
 

@@ -25,7 +25,7 @@ ROUNDS = 4
 
 
 class Offered(msgspec.Struct):
-    """A simulated guest on its way."""
+    """A simulated guest during its migration."""
 
     guest: FakeGuest
     seed: bool

@@ -44,7 +44,7 @@ class FakeVolumes(FakeGuestDisks):
             if find(guest, disk) is not None:
                 return
             if guest.power != PowerState.SHUTDOWN and disk.bus in COLD_BUSES:
-                raise UnsupportedError(f"A running guest takes no disks on the bus {disk.bus!r}.")
+                raise UnsupportedError(f"A running guest does not support hotplug on the bus {disk.bus!r}.")
             self._have(guest, [*guest.volumes, disk])
 
     def detach_volume(self, spec: InstanceSpec, disk: GuestDisk, *, force: bool = False) -> None:
@@ -53,9 +53,9 @@ class FakeVolumes(FakeGuestDisks):
             if guest is None or find(guest, disk) is None:
                 return
             if guest.power == PowerState.PAUSED and not force:
-                raise UnsupportedError("A paused guest cannot let go of a volume.")
+                raise UnsupportedError("A paused guest cannot release a volume.")
             if guest.power == PowerState.RUNNING and spec.uuid in self.holding and not force:
-                raise RetryableHostError("The guest has not let go of the volume.")
+                raise RetryableHostError("The guest has not released the volume.")
             self._have(guest, [each for each in guest.volumes if not is_same(each, disk)])
 
     def refresh_volume(self, spec: InstanceSpec, disk: GuestDisk) -> None:

@@ -70,7 +70,7 @@ class Departure(abc.ABC):
 
     @abc.abstractmethod
     def stay(self) -> None:
-        """Let the guest go on here. Idempotent, and possible after each method except ``leave``."""
+        """Resume the guest on this host. Idempotent, and possible after each method except ``leave``."""
 
 
 class Arrival(abc.ABC):

@@ -100,7 +100,9 @@ class PoolCopies(VolumeCopies):
         try:
             self._volumes.delete_snapshot(volume, moment, never)
         except HostError as error:
-            log.warning("The snapshot %s of volume %s stays: %s %s", moment, volume.id, error.message, error.detail)
+            log.warning(
+                "The snapshot %s of volume %s was not removed: %s %s", moment, volume.id, error.message, error.detail
+            )
 
 
 def _snapshots(driver: VolumeDriver, volume_id: str) -> list[str]:

@@ -222,7 +222,7 @@ class VolumeDriver(abc.ABC):
         """Keep the volume's data as the unmanaged disk ``name``, and remove the volume. ``write`` writes the whole data
         to a file as qcow2. Does nothing if the volume does not exist.
         """
-        raise UnsupportedError("A pool of this kind keeps nothing beside volumes.")
+        raise UnsupportedError("A pool of this kind stores only volumes.")
 
     @abc.abstractmethod
     def create_from_snapshot(self, volume: VolumeSpec, source_id: str, snapshot_id: str) -> None:
@@ -325,8 +325,8 @@ class VolumeDriver(abc.ABC):
         when all copies of the descriptors are closed, however the daemon ends. Raises VolumeInUseError if the volume is
         locked already.
 
-        ``again``: the daemon has died and is started again without a command of the portal. Meanwhile the portal may
-        have assigned the volume to another host.
+        ``again``: the daemon has died and is started again without a command of the portal. In the meantime the
+        portal may have assigned the volume to another host.
         """
         return []
 

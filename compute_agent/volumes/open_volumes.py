@@ -56,7 +56,7 @@ class OpenVolumes:
                 with self.alone(driver, volume) as daemon:
                     driver.merge(volume, daemon, lambda: stopped() or time.monotonic() > until)
         except HostError as error:
-            log.info("Layers of volume %s stay for now: %s %s", volume.id, error.message, error.detail)
+            log.info("Layers of volume %s cannot be removed yet: %s %s", volume.id, error.message, error.detail)
 
     def flatten(self, driver: VolumeDriver, volume: VolumeSpec, stopped: Stopped, *, everything: bool = False) -> None:
         """Copy into the volume the data that it reads from other volumes (``VolumeDriver.flatten``), whether it is open
@@ -86,7 +86,7 @@ class OpenVolumes:
             except StoppedError:
                 watch.crowded = True
             except HostError as error:
-                log.info("Volume %s keeps data of deleted ones: %s %s", volume_id, error.message, error.detail)
+                log.info("Volume %s still needs data of deleted volumes: %s %s", volume_id, error.message, error.detail)
 
     def _flatten_for_a_while(self, driver: VolumeDriver, pool_id: str, volume_id: str) -> None:
         until = time.monotonic() + MERGE_SECONDS

@@ -359,7 +359,7 @@ class Qcow2Driver(VolumeDriver):
         except DaemonError as error:
             if not error.kind:
                 raise
-            log.info("Layers of volume %s stay for now: %s", volume_id, error.detail)
+            log.info("Layers of volume %s cannot be removed yet: %s", volume_id, error.detail)
 
     def revert(self, volume: VolumeSpec, snapshot_id: str) -> None:
         with self._changing(volume, None) as state:

@@ -419,7 +419,9 @@ class Volumes:
                         driver.delete_snapshot(volume, name, daemon, lambda: time.monotonic() > until)
                 removed.append(f"snapshot {name} of volume {volume_id}")
             except HostError as error:
-                log.warning("Snapshot %s of volume %s stays: %s %s", name, volume_id, error.message, error.detail)
+                log.warning(
+                    "Snapshot %s of volume %s was not removed: %s %s", name, volume_id, error.message, error.detail
+                )
         return removed
 
     def _clean(self, work: Callable[[VolumeDriver], list[str]]) -> None:

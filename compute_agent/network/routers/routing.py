@@ -105,7 +105,7 @@ class Routing(Part):
         self._announcements.again(self._spaces.inside)
         lost = self._machine.lost(wanted.networks)
         for_each(lost, lambda each: self._bring_machine(wanted.networks[each]))
-        return [f"the machine's way to network {each}" for each in lost] + self._check_routers(wanted)
+        return [f"the machine's route to network {each}" for each in lost] + self._check_routers(wanted)
 
     def check_floating_ip(self, floating_id: str) -> None:
         """Raise RefusedForwardError if some part of a floating IP is not applied."""

@@ -32,7 +32,7 @@ class Cpus:
         self._guests: dict[str, tuple[int, Cpu | None]] = {}
 
     def of_host(self, connection: Any) -> Cpu | None:
-        """Return the processor that guests can get; None if libvirt does not say."""
+        """Return the processor that guests can get; None if libvirt does not report it."""
         with self._lock:
             version = (connection.getVersion(), connection.getLibVersion())
             if self._seen != version:
@@ -75,7 +75,7 @@ def _offered(connection: Any, virt_type: str) -> Cpu | None:
         text = connection.getDomainCapabilities(None, ARCHITECTURE, None, virt_type, 0)
         return offered_features(connection, ET.fromstring(text), virt_type)  # noqa: S314 - libvirt's own output
     except (libvirt.libvirtError, ET.ParseError) as error:
-        log.warning("libvirt does not say which processor guests can have here: %s", error)
+        log.warning("libvirt does not report the processor of guests on this host: %s", error)
         return None
 
 

@@ -192,7 +192,7 @@ class Domains:
 
     @staticmethod
     def _state(domain: Any) -> PowerState:
-        with translated("say the guest's state"):
+        with translated("report the guest's state"):
             return from_state(*domain.state())
 
     def _power_off(self, uuid: str) -> None:

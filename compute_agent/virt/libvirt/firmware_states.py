@@ -22,7 +22,7 @@ class FirmwareOperations(Domains):
 
     def firmware_state(self, uuid: str) -> FirmwareState:
         domain = self._domain(uuid)
-        with translated("say the guest's state"):
+        with translated("report the guest's state"):
             if domain.isActive():
                 raise UnsupportedError("The guest runs.")
         mark, tpm = self._mark(domain), self._tpm(uuid)

@@ -62,7 +62,7 @@ def traits_of(connection: Any, virt_type: str) -> tuple[str, ...]:
         found |= set(_machines(connection.getCapabilities()))
         found |= set(_processor(connection, q35, virt_type))
     except (libvirt.libvirtError, ET.ParseError) as error:
-        log.warning("libvirt does not say all that guests can have here: %s", error)
+        log.warning("libvirt does not report all capabilities of this host: %s", error)
     return tuple(sorted(found - {""}))
 
 

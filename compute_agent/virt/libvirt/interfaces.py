@@ -34,7 +34,7 @@ def detach(domain: Any, port: PortRef, patience: float = LETS_GO_WITHIN) -> None
     Raises UnsupportedError for a paused guest, RetryableHostError if the guest does not release the interface within
     ``patience`` seconds; the guest then keeps the interface.
     """
-    with translated("take the interface from the guest"):
+    with translated("unplug the interface from the guest"):
         unplug(domain, lambda: _find(domain, port, RUNS), "an interface", patience)
         interface = _find(domain, port, DEFINED)
         if interface is not None:

@@ -96,7 +96,7 @@ class MigrationOperations(Domains):
         departure, domain = self._departures.pop(uuid, None), self._domain(uuid)
         if departure is not None:
             departure.stay()
-        with translated("let the guest go on"):
+        with translated("resume the guest"):
             if domain.isActive() and domain.state() in (MIGRATED, ENDED):
                 domain.resume()
         self._states.know(uuid, self._state(domain))

@@ -34,7 +34,7 @@ class MoveOperations(Domains):
 
     def disks_to_send(self, uuid: str) -> SentGuest:
         domain = self._domain(uuid)
-        with translated("say the guest's state"):
+        with translated("report the guest's state"):
             if domain.isActive():
                 raise UnsupportedError("The guest runs.")
             if domain.hasManagedSaveImage():

@@ -96,7 +96,7 @@ class PowerOperations(Domains):
 
     def unpause(self, uuid: str) -> None:
         domain = self._domain(uuid)
-        with translated("let the guest go on"):
+        with translated("resume the guest"):
             if self._state(domain) is not PowerState.RUNNING:
                 domain.resume()
         self._states.know(uuid, PowerState.RUNNING)
@@ -167,6 +167,6 @@ class PowerOperations(Domains):
             try:
                 domain.shutdown()
             except libvirt.libvirtError as error:
-                log.info("guest %s could not be asked to stop: %s", uuid, error)
+                log.info("could not request the shutdown of guest %s: %s", uuid, error)
             if self._states.wait(uuid, OFF, min(left, PRESS_AGAIN)) in OFF:
                 return True

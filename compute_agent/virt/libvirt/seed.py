@@ -45,7 +45,9 @@ def write_seed(spec: InstanceSpec, paths: InstancePaths, target: Path | None = N
     """Write the seed's ISO 9660 image, by default to the path of the guest's seed. Raises RetryableHostError."""
     tool = next((found for found in map(shutil.which, ISO_TOOLS) if found), None)
     if tool is None:
-        raise RetryableHostError("The host cannot make config drives.", detail=f"none of {', '.join(ISO_TOOLS)} found")
+        raise RetryableHostError(
+            "The host cannot create config drives.", detail=f"none of {', '.join(ISO_TOOLS)} found"
+        )
     staging, image = paths.folder / "seed.files", paths.folder / "seed.part"
     shutil.rmtree(staging, ignore_errors=True)
     try:

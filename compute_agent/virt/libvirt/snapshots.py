@@ -237,7 +237,7 @@ class SnapshotOperations(Domains):
     @contextmanager
     def frozen(self, uuid: str) -> Iterator[None]:
         domain = self._domain(uuid)
-        with translated("hold the guest's file systems still"):
+        with translated("freeze the guest's file systems"):
             runs = domain.isActive()
             tree = ET.fromstring(domain.XMLDesc())  # noqa: S314 - libvirt's own output
         mark = self._mark(domain)

@@ -28,10 +28,10 @@ def unplug(domain: Any, find: Callable[[], str | None], what: str, patience: flo
     deadline, asked, pause = time.monotonic() + patience, float("-inf"), LOOK_FIRST
     while domain.isActive() and (device := find()) is not None:
         if domain.state()[0] == libvirt.VIR_DOMAIN_PAUSED:
-            raise UnsupportedError(f"A paused guest cannot let go of {what}.")
+            raise UnsupportedError(f"A paused guest cannot release {what}.")
         now = time.monotonic()
         if now >= deadline:
-            raise RetryableHostError(f"The guest has not let go of {what}.", detail=f"after {patience} s")
+            raise RetryableHostError(f"The guest has not released {what}.", detail=f"after {patience} s")
         if now - asked >= ASK_AGAIN:
             _ask(domain, device)
             asked = time.monotonic()
@@ -46,4 +46,4 @@ def _ask(domain: Any, device: str) -> None:
     try:
         domain.detachDeviceFlags(device, libvirt.VIR_DOMAIN_AFFECT_LIVE)
     except libvirt.libvirtError as error:
-        log.info("a guest could not be asked for a device: %s", error)
+        log.info("could not request a device from a guest: %s", error)

@@ -46,7 +46,7 @@ class VolumeOperations(Domains):
 
     def attach_volume(self, spec: InstanceSpec, disk: GuestDisk) -> None:
         domain, disk = self._domain(spec.uuid), self._reachable(disk)
-        with translated("give the guest the volume"):
+        with translated("attach the volume to the guest"):
             _refuse_suspended(domain)
             runs, defined = tree_of(domain, RUNS), tree_of(domain, DEFINED)
             flags = _CONFIG if table.find(defined, disk) is None else 0
@@ -64,7 +64,7 @@ class VolumeOperations(Domains):
         domain = self._find(spec.uuid)
         if domain is None:
             return
-        with translated("take the volume from the guest"):
+        with translated("detach the volume from the guest"):
             if force and not domain.isActive() and domain.hasManagedSaveImage():
                 domain.managedSaveRemove()
             if table.find(tree_of(domain, RUNS), disk) is not None:
@@ -86,7 +86,7 @@ class VolumeOperations(Domains):
 
     def swap_volume(self, spec: InstanceSpec, old: GuestDisk, new: GuestDisk, stopped: Stopped = never) -> None:
         domain, new = self._domain(spec.uuid), self._reachable(new)
-        with translated("put the volume in the other's place"):
+        with translated("replace the volume"):
             runs = tree_of(domain, RUNS)
             element = table.find(runs, new)
             if element is None:
@@ -123,7 +123,7 @@ class VolumeOperations(Domains):
         domain = self._find(uuid)
         if domain is None:
             return False
-        with translated("let the guest go on"):
+        with translated("resume the guest"):
             if domain.state() != ERROR_STATE:
                 return False
             failed = domain.diskErrors()
@@ -211,7 +211,7 @@ class VolumeOperations(Domains):
             deadline = time.monotonic() + LETS_GO_WITHIN
             while device in _devices(domain):
                 if time.monotonic() > deadline:
-                    raise RetryableHostError("The guest has not let go of a volume.", detail=f"device {device}")
+                    raise RetryableHostError("The guest has not released a volume.", detail=f"device {device}")
                 time.sleep(GOES_ON_PAUSE)
         with self._no_copy_begins(uuid):
             for node in monitor.nodes_of_nobody(domain):
@@ -220,12 +220,12 @@ class VolumeOperations(Domains):
 
 def _refuse_suspended(domain: Any) -> None:
     if not domain.isActive() and domain.hasManagedSaveImage():
-        raise UnsupportedError("A suspended guest takes and gives no volumes.")
+        raise UnsupportedError("Volumes cannot be attached to or detached from a suspended guest.")
 
 
 def _refuse_cold(disk: GuestDisk) -> None:
     if disk_xml.bus_of(disk) in COLD_BUSES:
-        raise UnsupportedError(f"A running guest takes and gives no disks on the bus {disk.bus!r}.")
+        raise UnsupportedError(f"A running guest does not support hotplug on the bus {disk.bus!r}.")
 
 
 def _have_controller(domain: Any, disk: GuestDisk, tree: ET.Element, flags: int, hardware: Hardware) -> None:

@@ -161,7 +161,7 @@ class RbdDriver(VolumeDriver):
                     self._fill(volume.encryption, image, new, stopped)
         elif CACHED_NAME.fullmatch(image.name):
             while not self._bases.clone(self._bases.bring(image, stopped), _image(volume.id), volume.size_gb * GIB):
-                log.info("Image %s was removed from the pool as it was wanted: it comes once more.", image.name)
+                log.info("Image %s was removed from the pool while it was needed; it is imported again.", image.name)
         else:
             with self._whole(_image(volume.id)) as new:
                 if new:

@@ -209,7 +209,7 @@ class CephImages:
                 self._long(never, "trash", "rm", "--no-progress", f"{self.location.pool}/{number}")
             except CephError as error:
                 if error.number not in (errno.ENOTEMPTY, errno.ENOENT):
-                    log.warning("An image stays in the trash of pool %s: %s", self.location.pool, error.detail)
+                    log.warning("An image remains in the trash of pool %s: %s", self.location.pool, error.detail)
             else:
                 removed.append(name)
         return removed
