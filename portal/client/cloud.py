@@ -99,7 +99,7 @@ def _explained(error: Exception) -> ClientError:
     if isinstance(error, auth_errors.ConnectFailure | auth_errors.DiscoveryFailure):
         return ClientError(f"The cloud cannot be reached: {error}", UNREACHABLE)
     if isinstance(error, auth_errors.MissingRequiredOptions | auth_errors.MissingAuthPlugin | EOFError):
-        text = "Say which cloud: --os-cloud, OS_CLOUD or OS_AUTH_URL and its companions"
+        text = "Specify the cloud: --os-cloud, OS_CLOUD or the other OS_ variables"
         return ClientError(f"{text} ({error}).", NOT_SIGNED_IN)
     said = getattr(error, "details", None) or error
-    return ClientError(f"The cloud says: {said}", UNREACHABLE if status is None else FAILED)
+    return ClientError(f"The cloud answered: {said}", UNREACHABLE if status is None else FAILED)

@@ -83,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="[ADDRESS:]PORT",
         type=_listen,
         default=(LOOPBACK, 0),
-        help="where to take connections (default: a free port of 127.0.0.1)",
+        help="the address to listen on (default: a free port of 127.0.0.1)",
     )
     ways.add_argument("--stdio", action="store_true", help="carry standard input and output: for ssh's ProxyCommand")
     tunnel.set_defaults(run=_tunnel)

@@ -35,7 +35,7 @@ Pongs are not awaited: a portal that waits for the guest reads no pings.
 """
 OVER, IDLE = 4000, 4408
 CODES = {
-    4400: (FAILED, "The cloud does not take this port or address."),
+    4400: (FAILED, "The cloud does not accept this port or address."),
     4401: (NOT_SIGNED_IN, "The token is no longer valid."),
     4403: (FORBIDDEN, "You may not reach this server."),
     4404: (NOT_FOUND, "There is no such server."),
@@ -43,7 +43,7 @@ CODES = {
     4409: (NOT_READY, "The server does not run."),
     4423: (TOO_MANY, "Too many tunnels are open on the server's host."),
     4429: (TOO_MANY, "You have too many tunnels open."),
-    4502: (NOT_READY, "The server takes no connection at this port."),
+    4502: (NOT_READY, "The server does not accept connections at this port."),
     4504: (UNREACHABLE, "The server's host does not answer."),
 }
 """The portal's close codes → exit code, and the message for a close frame without a reason."""

@@ -127,7 +127,7 @@ def _work() -> Iterator[Metric]:
 def _periodic() -> Iterator[Metric]:
     interval = GaugeMetricFamily("novella_periodic_interval_seconds", "How often a job is due.", labels=["job"])
     began = GaugeMetricFamily("novella_periodic_last_run_timestamp_seconds", "When it last began.", labels=["job"])
-    lasted = GaugeMetricFamily("novella_periodic_last_duration_seconds", "How long that took.", labels=["job"])
+    lasted = GaugeMetricFamily("novella_periodic_last_duration_seconds", "The duration of that.", labels=["job"])
     failed = GaugeMetricFamily("novella_periodic_last_failed", "Whether that failed.", labels=["job"])
     overdue = GaugeMetricFamily("novella_periodic_overdue", "Whether it is overdue.", labels=["job"])
     for job in periodic_work(timezone.now()):
@@ -142,7 +142,7 @@ def _periodic() -> Iterator[Metric]:
 def _notifications() -> Iterator[Metric]:
     now = delivery_status()
     yield _gauge("novella_notifications_waiting", "Notifications that wait for the webhook.", now.waiting)
-    yield _gauge("novella_notifications_failed", "Notifications that were given up and are kept.", now.failed)
+    yield _gauge("novella_notifications_failed", "Notifications whose delivery was abandoned.", now.failed)
     counters = (
         ("delivered", "taken by the webhook", now.delivered),
         ("given_up", "given up", now.given_up),

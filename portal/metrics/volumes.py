@@ -42,7 +42,7 @@ def _pools(now: datetime) -> Iterator[Metric]:
         "up": ("Whether a host that serves it was heard of lately.", [row.up for row in rows]),
         "enabled": ("Whether it gets new volumes.", [row.enabled for row in rows]),
         "frozen": ("Whether requests may change nothing there.", [row.frozen for row in rows]),
-        "fault": ("Whether its host says that something is wrong.", [row.faulty for row in rows]),
+        "fault": ("Whether its host reports a problem.", [row.faulty for row in rows]),
         "bytes": ("Its capacity.", [row.total * GIB for row in rows]),
         "free_bytes": ("Its free capacity.", [row.free * GIB for row in rows]),
         "allocatable_bytes": ("Capacity that may be allocated to volumes.", [row.allocatable * GIB for row in rows]),

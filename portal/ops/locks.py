@@ -5,7 +5,7 @@ from django.conf import settings
 from provisioning.identity.counters import CACHE
 
 ELSEWHERE = (
-    "NOVELLA_CACHE_URL says that wrong passwords are counted in each process's own memory, which a command does not "
+    "With this NOVELLA_CACHE_URL wrong passwords are counted in each process's own memory, which a command does not "
     "reach. A lock ends by itself after NOVELLA_LOCKOUT_SECONDS, when web is started again, or when an operator lifts "
     "it in the admin or the dashboard."
 )

@@ -46,11 +46,11 @@ PASSWORD_LENGTH = 16
 ROLES = {
     "admin": "Operates the cloud.",
     "manager": "Manages the people and projects of a domain, and moves a project's servers.",
-    "member": "Changes the things of a project.",
-    "reader": "Sees the things of a project.",
+    "member": "Updates the resources of a project.",
+    "reader": "Reads the resources of a project.",
     "service": "Another service of the cloud.",
 }
-PROJECTS = {"admin": "For operators.", "demo": "A first project to try things in."}
+PROJECTS = {"admin": "For operators.", "demo": "A first project for tests."}
 USERS: dict[str, dict[str, str]] = {"admin": {"admin": "admin", "demo": "admin"}, "demo": {"demo": "member"}}
 """User → project → role; the first project is the user's default project."""
 

@@ -20,7 +20,7 @@ class AggregateForm(ModelForm):
 
     members = forms.ModelMultipleChoiceField(Host.objects.order_by("name"), required=False, label="Hosts")
     metadata = forms.JSONField(
-        required=False, initial=dict, help_text='Text to text, like {"ssd": "true"}; sizes ask for it.'
+        required=False, initial=dict, help_text='Keys and values, like {"ssd": "true"}, which flavors can require.'
     )
 
     class Meta:

@@ -109,7 +109,6 @@ class Ruled(NamedChoices, ModelAdmin):
         )
 
     def policy_target(self, obj: Model | None) -> dict[str, object]:
-        """Return the policy target."""
         return {}
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:

@@ -68,7 +68,7 @@ class DeliveryAdmin(Readable):
         if row.error:
             tone, word = "bad", "failed"
         elif row.command_id is not None:
-            tone, word = "busy", "on its way"
+            tone, word = "busy", "in delivery"
         else:
             tone, word = ("ok", "done") if row.digest else ("off", "forgotten")
         return format_html('<span class="status {}" title="{}">{}</span>', tone, row.error, word)

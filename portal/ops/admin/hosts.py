@@ -84,8 +84,8 @@ class HostForm(ModelForm):
 
     custom_traits = Words(
         required=False,
-        help_text="Names of your own that a flavor or an image can ask for (trait:CUSTOM_GOLD=required), with spaces"
-        " between them.",
+        help_text="Custom names, separated by spaces, that a flavor or an image can require"
+        " (trait:CUSTOM_GOLD=required).",
     )
 
     class Meta:
@@ -163,11 +163,11 @@ class HostAdmin(Written):
             else:
                 disable_host(context, obj.id, form.cleaned_data["disabled_reason"])
 
-    @row_action("Enable: give new servers", "Hosts enabled")
+    @row_action("Enable: schedule new servers there", "Hosts enabled")
     def enable(self, context: RequestContext, host: Host) -> None:
         enable_host(context, host.id)
 
-    @row_action("Disable: give no new servers", "Hosts disabled")
+    @row_action("Disable: schedule no new servers there", "Hosts disabled")
     def disable(self, context: RequestContext, host: Host) -> None:
         """Disable the host for the scheduler; the reason can be edited on the host's page."""
         disable_host(context, host.id, f"Disabled by {context.user_name}.")
@@ -185,14 +185,14 @@ class HostAdmin(Written):
         change_host(context, host.id, forced_down=False)
 
     @row_action(
-        "Give volumes back: it is forced down, and others need what its servers had",
+        "Release volumes: the host is forced down, and other hosts need its servers' volumes",
         "Hosts whose volumes were released",
         question="Release every volume of these hosts? Their servers lose them.",
     )
     def give_back(self, context: RequestContext, host: Host) -> None:
         give_back_of_dead_host(context, host.id)
 
-    @row_action("New credential: ask the agent for one", "Hosts asked for new credentials")
+    @row_action("New credential: request one from the agent", "Hosts asked for new credentials")
     def renew(self, context: RequestContext, host: Host) -> None:
         """Request a new credential; the old one remains valid until the agent uses the new one."""
         credentials.renew([host.name])
@@ -224,7 +224,7 @@ class HostAdmin(Written):
     @admin.display(description="traits")
     def offers(self, host: Host) -> str:
         """List the traits that its agent reports, by the names used in flavors and images."""
-        return " ".join(host.traits) or "none, or its agent is older and does not say"
+        return " ".join(host.traits) or "none, or its agent is older and does not report them"
 
     @admin.display(description="the warnings of the host")
     def says(self, host: Host) -> SafeString:

@@ -211,7 +211,7 @@ class InstanceAdmin(Readable):
         Start.begin(context, instance.id)
 
     @row_action(
-        "Give up the launch: clean up and set to error",
+        "Abort the launch: clean up and set to error",
         "Launches ended",
         question="End the launch of these instances?",
     )

@@ -21,14 +21,14 @@ class InterfaceDifferenceAdmin(Readable):
     ordering = ("kind", "-id")
     actions = ("let_have", "take_out", "plug_in", "acknowledge")
 
-    @row_action("Give the server the interface of its guest", "Interfaces restored")
+    @row_action("Add the guest's interface to the server's record", "Interfaces restored")
     def let_have(self, context: RequestContext, row: InterfaceDifference) -> None:
         interface_decisions.let_have(context, row)
 
     @row_action(
-        "Take the interface out of the guest",
+        "Detach the interface from the guest",
         "Interfaces to be taken out",
-        question="Take these interfaces out of their guests? What uses them is cut off.",
+        question="Detach these interfaces from their guests? Their connections are cut off.",
     )
     def take_out(self, context: RequestContext, row: InterfaceDifference) -> None:
         interface_decisions.take_out(context, row)

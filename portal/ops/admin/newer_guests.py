@@ -25,9 +25,9 @@ class NewerGuestAdmin(Readable):
     actions = ("adopt", "discard", "acknowledge")
 
     @row_action(
-        "Let the record follow the guest",
+        "Update the record from the guest",
         "Records that follow their guest",
-        question="Let the records follow these guests? What the former hosts have of the servers is removed there.",
+        question="Update the records from these guests? The remains of the servers on the former hosts are removed.",
     )
     def adopt(self, context: RequestContext, row: NewerGuest) -> None:
         adoption.adopt(context, row)

@@ -59,7 +59,7 @@ class RouterAdmin(OfNetworking):
             self.complete([router])
         return format_html_join(", ", "{}", ((link_to(network),) for network in router.shown_networks)) or "-"
 
-    @admin.display(description="leads to")
+    @admin.display(description="associated with")
     def leads_to(self, router: Any) -> str | SafeString:
         if not hasattr(router, "shown_addresses"):
             self.complete([router])
@@ -95,7 +95,7 @@ class FloatingIPAdmin(OfNetworking):
         for row in rows:
             row.shown_instance = found.get(row.fixed_port.device_id) if row.fixed_port else None
 
-    @admin.display(description="leads to", ordering="fixed_address")
+    @admin.display(description="associated with", ordering="fixed_address")
     def leads_to(self, floating: Any) -> str | SafeString:
         if not hasattr(floating, "shown_instance"):
             self.complete([floating])

@@ -58,7 +58,7 @@ class SnapshotAdmin(OfVolumes):
         reset_snapshot_status(context, snapshot.id, status)
 
     @row_action(
-        "Force delete: whatever its status is",
+        "Force delete, with any status",
         "Snapshots being deleted",
         question="Delete these snapshots for good?",
     )
@@ -128,7 +128,7 @@ class BackupAdmin(OfVolumes):
         backup_records.reset_status(context, str(backup.id), status)
 
     @row_action(
-        "Force delete: whatever its status is",
+        "Force delete, with any status",
         "Backups being deleted",
         question="Delete these backups for good?",
     )

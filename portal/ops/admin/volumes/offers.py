@@ -20,7 +20,9 @@ CONSUMERS = (("front-end", "front-end (the hypervisor)"), ("back-end", "back-end
 class QosForm(ModelForm):
     """A QoS spec with its limits."""
 
-    consumer = forms.ChoiceField(choices=CONSUMERS, help_text="Limits of front-end and both are kept by hypervisors.")
+    consumer = forms.ChoiceField(
+        choices=CONSUMERS, help_text="Limits of front-end and both are enforced by hypervisors."
+    )
     specs = TextsField(
         label="Limits", help_text='Like {"total_iops_sec": "500", "total_bytes_sec": "104857600"}; guests follow.'
     )

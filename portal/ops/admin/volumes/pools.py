@@ -36,8 +36,8 @@ class PoolForm(ModelForm):
         model = StoragePool
         fields = ("enabled", "disabled_reason", *CHANGED)
         help_texts = {
-            "enabled": "Whether new volumes are put there.",
-            "reserved_percentage": "So much of the pool is kept free, in percent.",
+            "enabled": "Whether new volumes are scheduled to the pool.",
+            "reserved_percentage": "The reserved part of the pool, in percent.",
             "max_over_subscription_ratio": "How often the rest may be promised; 1: no more than there is.",
         }
 
@@ -110,11 +110,11 @@ class StoragePoolAdmin(Written):
         if changed & {"enabled", "disabled_reason"}:
             set_enabled(obj, enabled=data["enabled"], reason=data["disabled_reason"])
 
-    @row_action("Enable: put new volumes there", "Pools enabled")
+    @row_action("Enable: schedule new volumes there", "Pools enabled")
     def enable(self, context: RequestContext, pool: StoragePool) -> None:
         set_enabled(pool, enabled=True)
 
-    @row_action("Disable: put no new volumes there", "Pools disabled")
+    @row_action("Disable: schedule no new volumes there", "Pools disabled")
     def disable(self, context: RequestContext, pool: StoragePool) -> None:
         """Disable the pool for new volumes; the reason can be edited on the pool's page."""
         set_enabled(pool, enabled=False, reason=f"Disabled by {context.user_name}.")
@@ -122,12 +122,12 @@ class StoragePoolAdmin(Written):
     @row_action(
         "Freeze: nothing is created, deleted or changed there",
         "Pools frozen",
-        question="Freeze these pools? Their volumes go on, and no request changes anything there.",
+        question="Freeze these pools? Their volumes stay in use, and requests that change the pools are refused.",
     )
     def freeze(self, context: RequestContext, pool: StoragePool) -> None:
         set_frozen(pool, frozen=True)
 
-    @row_action("Thaw: requests change things there again", "Pools thawed")
+    @row_action("Thaw: allow requests that change the pool again", "Pools thawed")
     def thaw(self, context: RequestContext, pool: StoragePool) -> None:
         set_frozen(pool, frozen=False)
 

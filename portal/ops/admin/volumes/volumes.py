@@ -138,7 +138,7 @@ class VolumeAdmin(OfVolumes):
     def encrypted(self, volume: Volume) -> bool:
         return bool(volume.encryption_key)
 
-    @admin.display(description="made from")
+    @admin.display(description="source")
     def made_from(self, volume: Volume) -> str:
         kinds = ("image", "snapshot", "volume", "backup")
         named = [(kind, getattr(volume, f"source_{kind}_id")) for kind in kinds]
@@ -151,17 +151,17 @@ class VolumeAdmin(OfVolumes):
         reset_status(context, volume.id, status=status)
 
     @row_action(
-        "Force detach: give the attachment back whatever the server says",
+        "Force detach: release the attachment without the server",
         "Volumes detached",
-        question="Take these volumes from their servers? One that is still running there loses its disk.",
+        question="Detach these volumes from their servers? A running server loses its disk.",
     )
     def detach(self, context: RequestContext, volume: Volume) -> None:
         force_detach(context, volume.id)
 
     @row_action(
         "Move to another pool",
-        "Volumes on their way",
-        question="To which pool should these volumes move? Servers keep them meanwhile.",
+        "Volumes that are migrating",
+        question="To which pool should these volumes move? They stay attached to their servers.",
         choices=_pools,
     )
     def migrate(self, context: RequestContext, volume: Volume, pool_id: str) -> None:
@@ -177,7 +177,7 @@ class VolumeAdmin(OfVolumes):
         retype(context, volume.id, type_id, migration_policy="on-demand")
 
     @row_action(
-        "Force delete: with its snapshots, whatever its status is",
+        "Force delete with its snapshots, with any status",
         "Volumes being deleted",
         question="Delete these volumes and their snapshots for good?",
     )
@@ -221,9 +221,9 @@ class AttachmentAdmin(OfVolumes):
         return str(attachment.instance_id or "an external client")
 
     @row_action(
-        "Force detach: give them back whatever the server says",
+        "Force detach: release without the server",
         "Attachments released",
-        question="Give these attachments back? A server that is still running there loses its disk.",
+        question="Release these attachments? A running server loses its disk.",
     )
     def release(self, context: RequestContext, attachment: Attachment) -> None:
         force_detach(context, attachment.volume_id, attachment.id)

@@ -12,8 +12,8 @@ class Command(BaseCommand):
     """Run it once after each restore of the database, before web and workers start."""
 
     help = (
-        "After the database was restored from a copy: raise every number that hosts compare, and end what the copy says"
-        " is under way. Run it before web and workers are started; running it twice does no harm."
+        "After a restore of the database: raise every number that hosts compare, and end the actions that"
+        " the backup shows as unfinished. Run it before web and workers are started; running it twice does no harm."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:

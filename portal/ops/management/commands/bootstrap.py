@@ -45,7 +45,9 @@ class Command(BaseCommand):
             raise CommandError(error.message) from error
         document = json.dumps(seed.as_dict(result), indent=2) + "\n"
         seed.write(Path(settings.PORTAL_DIR) / "run" / "bootstrap.json", document)
-        self.stdout.write(f"Made {', '.join(result.made)}." if result.made else "Nothing to make: the cloud is seeded.")
+        self.stdout.write(
+            f"Made {', '.join(result.made)}." if result.made else "Nothing to create: the cloud is set up."
+        )
 
     def _seed(self, path: Path | None, options: dict[str, Any]) -> seed.Seed:
         key_records.agree()

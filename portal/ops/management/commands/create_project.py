@@ -34,7 +34,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--with-network",
             action="store_true",
-            help="give it a network, and a router to the default external network",
+            help="also create a network, and a router to the default external network",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

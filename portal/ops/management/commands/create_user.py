@@ -38,7 +38,7 @@ class Command(BaseCommand):
         if known is not None and not options["update"]:
             raise CommandError(f"There is a user {known.name} in the domain {domain.name}. --update changes it.")
         if known is None and not (options["generate"] or options["password_stdin"]):
-            raise CommandError("A new user needs a password: say --password-stdin or --generate.")
+            raise CommandError("A new user needs a password: use --password-stdin or --generate.")
         if bool(options["role"]) != bool(options["project"]):
             raise CommandError("--project and --role belong together.")
         with named.as_command_errors(), transaction.atomic():

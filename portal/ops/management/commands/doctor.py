@@ -19,15 +19,17 @@ class Command(BaseCommand):
     not faults.
     """
 
-    help = "Compare records, quotas, queue and hosts with each other, and say what is wrong."
+    help = "Compare records, quotas, queue and hosts with each other, and show the differences."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Define the checks, and whether to repair."""
         parser.add_argument("--repair", action="store_true", help="repair the findings; safe while the cloud runs")
-        parser.add_argument("--check", action="append", metavar="NAME", help="make this check only; may be repeated")
-        parser.add_argument("--list", action="store_true", help="name the checks and make none")
+        parser.add_argument("--check", action="append", metavar="NAME", help="run only this check; repeatable")
+        parser.add_argument("--list", action="store_true", help="list the checks without running them")
         parser.add_argument("--json", action="store_true", help="write one JSON object")
-        parser.add_argument("--pause", type=float, default=None, help="seconds between the two looks (default: 3)")
+        parser.add_argument(
+            "--pause", type=float, default=None, help="seconds between the two examinations (default: 3)"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Examine the cloud, and print a line for each finding."""

@@ -13,7 +13,7 @@ from provisioning.identity.services.assignments import grant
 class Command(BaseCommand):
     """Assigns a role on a project, on a domain or on the system; idempotent."""
 
-    help = "Give a user or a group a role on a project, on a domain or on the system; safe to repeat."
+    help = "Assign a role on a project, on a domain or on the system to a user or a group; safe to repeat."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Define the role, the actor and the target."""

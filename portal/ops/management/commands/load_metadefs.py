@@ -11,12 +11,12 @@ from provisioning.metadefs.services import loading
 class Command(BaseCommand):
     """Loads namespaces that were never loaded, as ``bootstrap`` does."""
 
-    help = "Load namespaces of metadata definitions that were never loaded, or bring one back as it came."
+    help = "Load namespaces of metadata definitions that were never loaded, or restore the original of one."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Define the namespaces to restore."""
         parser.add_argument("--restore", action="append", default=[], metavar="NAMESPACE",
-                            help="bring this one back as it came; may be repeated")  # fmt: skip
+                            help="restore the original of this one; repeatable")  # fmt: skip
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Print what was loaded or restored."""

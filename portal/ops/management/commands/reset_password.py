@@ -36,7 +36,7 @@ class Command(BaseCommand):
         if options["generate"]:
             self.stdout.write(f"Password: {password}")
         if not user.enabled:
-            self.stdout.write(f"{user.name} is disabled: --enable lets the user in.")
+            self.stdout.write(f"{user.name} is disabled: --enable allows the user to sign in.")
         if locks.are_shared():
             lift_lockout(user)
         else:

@@ -12,7 +12,7 @@ from provisioning.hosts import credentials
 class Command(BaseCommand):
     """Sends requests. Connected agents respond automatically, all other agents when they connect again."""
 
-    help = "Ask hosts for new credentials. The old ones are good until the agents use the new ones."
+    help = "Request new credentials from hosts. The old ones are valid until the agents use the new ones."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Define the names of hosts."""
@@ -23,4 +23,4 @@ class Command(BaseCommand):
             asked = credentials.renew(options["hosts"])
         except NotFoundError as error:
             raise CommandError(error.message) from error
-        self.stdout.write(f"Asked for new credentials: {', '.join(asked) or 'no host'}.")
+        self.stdout.write(f"Requested new credentials from: {', '.join(asked) or 'no host'}.")

@@ -22,7 +22,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Define the number of keys to keep."""
-        parser.add_argument("--keep", type=int, default=2, help="keys that stay, the new one included (default 2)")
+        parser.add_argument("--keep", type=int, default=2, help="keys to keep, including the new one (default 2)")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Rotate the keys in files; keys in the environment are left to the operator."""

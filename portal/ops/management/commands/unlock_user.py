@@ -12,7 +12,7 @@ from provisioning.identity.lockout import lift_lockout, lockout_of
 class Command(BaseCommand):
     """Unlocks a user immediately."""
 
-    help = "Lift the lock that too many wrong passwords brought; the password stays."
+    help = "Remove the lock after too many wrong passwords; the password is unchanged."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("name")

@@ -13,7 +13,7 @@ from provisioning.volumes.services.updates.moved_data import keep_data
 class Command(BaseCommand):
     """Keeps one of the two copies and deletes the other."""
 
-    help = "Keep the new or the old data of a volume whose move in use was never reported to its end."
+    help = "Keep the new or the old data of a volume whose live move has no reported result."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Define the volume and the choice."""

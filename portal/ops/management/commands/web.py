@@ -37,7 +37,7 @@ class Command(BaseCommand):
         parser.add_argument("-p", "--port", type=int, default=settings.PORT, help="the port to listen on")
         parser.add_argument("--processes", type=int, default=settings.WEB_PROCESSES, help="how many processes serve it")
         parser.add_argument(
-            "--proxy-headers", action="store_true", help="take the client's address from X-Forwarded-For"
+            "--proxy-headers", action="store_true", help="read the client's address from X-Forwarded-For"
         )
         parser.add_argument("--access-log", metavar="FILE", help="where to write a line for each request; - for stdout")
         parser.add_argument("--application", default=APPLICATION, help="module:name of what is served")
@@ -45,7 +45,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if settings.ROLE != "web":
-            raise CommandError("Set NOVELLA_ROLE=web: it decides how database connections are kept.")
+            raise CommandError("Set NOVELLA_ROLE=web: it determines how database connections are kept.")
         if not 1 <= options["processes"] <= settings.MOST_WEB_PROCESSES:
             raise CommandError(f"--processes must be from 1 to {settings.MOST_WEB_PROCESSES}.")
         daphne = ["--proxy-headers"] if options["proxy_headers"] else []

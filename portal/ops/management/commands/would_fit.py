@@ -28,7 +28,7 @@ class Command(BaseCommand):
     """Queries the scheduler and creates nothing."""
 
     help = "Show how many servers of a flavor could be scheduled now, and on which hosts; nothing is created."
-    epilog = "Exit status: 0 when all that were asked for fit, 1 when not, 2 when the question is wrong."
+    epilog = "Exit status: 0 if all requested servers fit, 1 if not, 2 for invalid arguments."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Define the flavor, other parameters of a launch, and the output format."""
@@ -44,7 +44,7 @@ class Command(BaseCommand):
         )
         parser.add_argument("--project-domain", default=named.DOMAIN, help="(default %(default)s)")
         parser.add_argument(
-            "--count", type=int, default=1, metavar="N", help=f"how many are wanted, 1 to {MAX_COUNT} (default 1)"
+            "--count", type=int, default=1, metavar="N", help=f"the number of servers, 1 to {MAX_COUNT} (default 1)"
         )
         parser.add_argument(
             "--hint",
