@@ -120,7 +120,7 @@ class GuestPortConsumer(JoinedSocket):
         where = f"port {self.target.port} of {self.target.address}"
         logger.info("User %s: no tunnel to %s, %s: %s", self.context.user_id, self.instance.id, where, error.message)
         if error.code == "refused":
-            return JoinEndedError(REFUSED, f"The guest takes no connection at {where}.")
+            return JoinEndedError(REFUSED, f"The guest does not accept connections at {where}.")
         if error.code == "unreachable":
             return JoinEndedError(REFUSED, f"The guest does not answer at {where}.")
         if error.code == "busy":

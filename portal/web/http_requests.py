@@ -112,7 +112,7 @@ class StreamingRequest(http_protocol.WebRequest):
         return super().process()
 
     def handle_reply(self, message: dict[str, Any]) -> None:
-        """Send the file of the exchange, if any, in place of the end of the body."""
+        """Send a part of the response. The end of the body is replaced by the file of the exchange, if it has one."""
         last = message["type"] == "http.response.body" and not message.get("more_body", False)
         held = self._exchange.take_file() if last and self._exchange else None
         if held is None:

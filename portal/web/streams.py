@@ -182,7 +182,7 @@ def body_of(request: HttpRequest) -> Iterator[bytes]:
 
 
 def _plain(request: HttpRequest) -> bytes:
-    """Read from Django's own request."""
+    """Return the next piece of the body of a request without an exchange. Raises BodyInterruptedError."""
     try:
         return request.read(PIECE)
     except OSError as error:

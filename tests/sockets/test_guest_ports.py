@@ -210,7 +210,7 @@ async def test_one_user_has_so_many_and_others_have_theirs(cast: Cast, settings:
 @pytest.mark.parametrize(
     ("answer", "code", "said"),
     [
-        ("refused", guest_ports.REFUSED, "The guest takes no connection at port 22 of 10.9.0.7."),
+        ("refused", guest_ports.REFUSED, "The guest does not accept connections at port 22 of 10.9.0.7."),
         ("unreachable", guest_ports.REFUSED, "The guest does not answer at port 22 of 10.9.0.7."),
         ("busy", joined.BUSY, "Full."),
         ("unsupported", joined.NO_GUEST, "Full."),

@@ -141,7 +141,7 @@ async def test_a_local_port_outlives_a_connection_that_fails(guest: Guest) -> No
             assert await reader.read() == b""
         writer.close()
         assert process.stderr is not None
-        assert b"The guest takes no connection at port 5432" in await process.stderr.readline()
+        assert b"The guest does not accept connections at port 5432" in await process.stderr.readline()
         async with guest.runs(echo):
             reader, writer = await asyncio.open_connection(address, port)
             writer.write(b"again")

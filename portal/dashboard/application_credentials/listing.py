@@ -54,7 +54,7 @@ def _roles(row: Row) -> object:
     rules = cells.NOTHING
     if row["rules"]:
         text = cells.count(row["rules"], "access rule")
-        rules = format_html(' <span class="tag" title="It may make only some requests">{}</span>', text)
+        rules = format_html(' <span class="tag" title="It may send only certain requests">{}</span>', text)
     return cells.join(" ", map(cells.tag, row["roles"])) + rules
 
 

@@ -141,7 +141,7 @@ class HostDrainStart(SheetPage, HostPage):
     def about(self) -> str:
         return (
             "It gets no new instances, and its instances are moved or stopped, a few at the same time. For each of them"
-            " the first possible way is used."
+            " the first possible method is used."
         )
 
 
@@ -174,7 +174,7 @@ CHANGES = {
     ),
     "cancel": Change(
         "Cancel the drain of {name}?",
-        "Moves in progress end; instances that are still waiting stay. The host stays in maintenance.",
+        "Moves in progress continue; instances that are still waiting are not moved. The host remains in maintenance.",
         "Cancel drain",
         "The drain of {name} is cancelled.",
         services.cancel,

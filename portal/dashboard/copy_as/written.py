@@ -27,7 +27,7 @@ FORMS: Mapping[str, tuple[str, FormName, Write]] = {
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A form's text; ``reason`` says why it has none."""
+    """A form's text; ``reason`` is the explanation if it has none."""
 
     key: str
     title: str

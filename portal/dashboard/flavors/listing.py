@@ -77,7 +77,7 @@ FLAVORS = RecordList[Flavor](
     empty=Empty(
         "sliders",
         "No flavors yet",
-        "A flavor says how many virtual processors, how much memory and how much disk an instance gets. Operators "
+        "A flavor is the number of virtual processors and the size of memory and disk of an instance. Operators "
         "create them; without one nothing can be launched.",
         "Create the first flavor",
         "dashboard:flavor_create",

@@ -143,5 +143,5 @@ def _graphs(
         for span in SPANS.values()
     ]
     url = next(each["url"] for each in spans if each["shown"])
-    why = (empty or "There are no measures of this time.") if measures.empty else ""
+    why = (empty or "There are no measures for this time.") if measures.empty else ""
     return {"graphs": Graphs(charts, spans, str(url), measures.span, why, own_page)}

@@ -152,7 +152,7 @@ PROJECTS = RecordList[Project](
     ),
     search=searched("name"),
     filters=(_states(), DOMAIN),
-    empty=Empty("folder2", "No projects yet", "Create the first one, then give users a role in it."),
+    empty=Empty("folder2", "No projects yet", "Create the first one, then assign users a role on it."),
 )
 
 # --- users and groups -------------------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ GROUPS = RecordList[Group](
     empty=Empty(
         "people",
         "No groups yet",
-        "A group gives the same roles to many users: create one, add users, and give it a role in projects.",
+        "A group assigns the same roles to many users: create one, add users, and assign it a role on projects.",
     ),
 )
 

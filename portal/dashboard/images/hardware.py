@@ -108,6 +108,8 @@ def _choices(wanted: Property, image: Image) -> list[tuple[str, str]]:
     """Return the values that hosts support, and the image's current value even if hosts do not support it."""
     values = ("yes", "no") if wanted.kind == "switch" else wanted.values
     has = str(image.properties.get(wanted.image) or "")
-    nothing = f"As found: {FOUND[image.found_firmware]}" if wanted is known.FIRMWARE and image.found_firmware else OPEN
+    nothing = (
+        f"As detected: {FOUND[image.found_firmware]}" if wanted is known.FIRMWARE and image.found_firmware else OPEN
+    )
     odd = [(has, has)] if has and has not in values else []
     return [("", nothing), *((value, TITLES.get(value, value)) for value in values), *odd]

@@ -26,4 +26,4 @@ def boots_by(image: Image) -> str:
     """Describe the firmware: as the image requires, or as detected in its data."""
     if image.properties.get(FIRMWARE):
         return f"boots with {TITLES.get(str(image.properties[FIRMWARE]), str(image.properties[FIRMWARE]))}"
-    return f"boots with {FOUND[image.found_firmware]} (found)" if image.found_firmware in FOUND else ""
+    return f"boots with {FOUND[image.found_firmware]} (detected)" if image.found_firmware in FOUND else ""

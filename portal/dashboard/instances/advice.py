@@ -3,7 +3,7 @@
 from provisioning.compute.selectors.explained import Explained
 
 AGAIN = "Delete the instance, since it counts towards the quota, and launch again."
-ASK = f"{AGAIN} If it fails the same way, give the request id below to an operator."
+ASK = f"{AGAIN} If it fails again, send the request id below to an operator."
 _SMALLER = "or delete instances you no longer need, then launch again."
 ADVICE = {
     "ComputeFilter": "No host is up. Ask an operator to enable or repair one, then launch again.",
@@ -25,7 +25,7 @@ ADVICE = {
     "ServerGroupAntiAffinityFilter": (
         "Every host has instances of the group. Launch again in no group, or in a group with a soft policy."
     ),
-    "RetryFilter": "Every host has failed to build it. Give the request id below to an operator.",
+    "RetryFilter": "Every host has failed to build it. Send the request id below to an operator.",
     "NumInstancesFilter": (
         "Every host has reached its maximum number of instances. Delete some, or ask an operator for more hosts."
     ),

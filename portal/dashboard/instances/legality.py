@@ -24,7 +24,7 @@ def refusal(instance: Instance, action: ServerAction[Any], *, masters: bool) -> 
         return f"It is locked: {instance.locked_reason}." if instance.locked_reason else "It is locked."
     on_host = isinstance(action, HostAction) and action.key != "delete"
     if on_host and instance.host_id is None and instance.vm_state in NEVER_BUILT:
-        return "It was never built, so no host has it."
+        return "It was never built, so it is not on a host."
     if action.offered(instance):
         return "Its host does not answer." if on_host and wording.is_silent(instance, timezone.now()) else ""
     if instance.task_state:

@@ -194,7 +194,7 @@ INSTANCES = RecordList[Instance](
     empty=Empty(
         "hdd-stack",
         "No instances yet",
-        "An instance is a virtual machine of your own. Choose an image and a size, give it your SSH key, and follow "
+        "An instance is a virtual machine of your own. Choose an image, a size and your SSH key, and follow "
         "its creation step by step. A small one runs within seconds.",
         "Launch the first instance",
         "dashboard:launch",

@@ -66,7 +66,7 @@ ABSENT: Mapping[str, str] = {
     "refresh_ports": "The system starts it when the filters of an interface change.",
     "refresh_volume": "The system starts it when a disk of a volume changes.",
     "soft_delete": "Delete begins it when RECLAIM_INSTANCE_INTERVAL is set.",
-    "swap_volume": "The Block Storage API starts it when it moves a volume; there is no request for users.",
+    "swap_volume": "The Block Storage API starts it when it moves a volume; users cannot request it.",
     "evacuate": MOVES,
     "addFixedIp": "Deprecated since microversion 2.44: the addresses of a port are edited on the page of the port.",
     "removeFixedIp": "Deprecated since microversion 2.44: the addresses of a port are edited on the page of the port.",
@@ -86,7 +86,7 @@ def _always(context: RequestContext, instance: Instance, masters: bool) -> str: 
 
 
 def _has_log(context: RequestContext, instance: Instance, masters: bool) -> str:  # noqa: FBT001 - the type Why
-    return "" if instance.host_id else "No host has it."
+    return "" if instance.host_id else "It is not on a host."
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An entry for one instance; ``why`` says why it is not possible now, empty if it is."""
+    """An entry for one instance; ``why`` is the reason why it is not possible now; empty if it is."""
 
     entry: Entry
     url: str

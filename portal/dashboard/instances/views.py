@@ -111,7 +111,7 @@ class InstanceAction(InstancePage):
 
 
 def _question(instance: Instance, action: ServerAction[Any], button: Button, why: str) -> dict[str, Any]:
-    """Return the context of the question; ``why`` says why the action cannot begin now."""
+    """Return the context of the question; ``why`` is the reason why the action cannot begin now."""
     text = button.consequence
     if action.key == "delete" and settings.RECLAIM_INSTANCE_INTERVAL and not kept_to_be_restored(instance):
         text = f"The guest is stopped. It can be restored for {duration(settings.RECLAIM_INSTANCE_INTERVAL)}."

@@ -57,8 +57,8 @@ KEY_PAIRS = RecordList[KeyPair](
     empty=Empty(
         "key",
         "No key pairs yet",
-        "A key pair lets you into your instances by SSH without a password. Import the public key you use already, or "
-        "create a new pair.",
+        "A key pair allows you to connect to your instances by SSH without a password. Import the public "
+        "key that you already use, or create a new pair.",
         "Add the first key pair",
         "dashboard:key_pair_create",
     ),

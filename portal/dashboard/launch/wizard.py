@@ -227,7 +227,7 @@ def _bootable(context: RequestContext) -> list[tuple[str, str]]:
 
 
 def key_choices(keys: list[KeyPair]) -> list[tuple[str, ChoiceLabel]]:
-    """Return the key pairs to choose from, and the choice of none."""
+    """Return the choices of the key pair, with an option for no key pair."""
     return [*((key.name, ChoiceLabel(key.name, f"{key.fingerprint:.23}…")) for key in keys), ("", NO_KEY)]
 
 
@@ -272,7 +272,7 @@ def _choose(context: RequestContext, wizard: Wizard) -> None:
 
 
 def _of(instance: Instance, wizard: Wizard) -> dict[str, Any]:
-    """Return the choices of an instance's launch that are still available, except its flavor."""
+    """Return the form's values for a launch like this instance's, without its flavor and deleted resources."""
     wanted = {str(each.get("network_id")) for each in instance.requested_networks}
     chosen = _choices_of(instance, wizard)
     chosen_groups = chosen.pop("security_groups")

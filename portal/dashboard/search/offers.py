@@ -114,7 +114,7 @@ def _name_of(words: list[str]) -> str:
 
 
 def _meant(context: RequestContext, words: list[str]) -> list[ServerAction[Any]]:
-    """Return the actions on instances that the first word may mean, if a name follows."""
+    """Return the actions whose label begins with the first word, if an instance's name follows."""
     if len(words[0]) < LEAST_VERB or not _name_of(words):
         return []
     return [

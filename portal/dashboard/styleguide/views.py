@@ -19,7 +19,7 @@ HOME = "dashboard:styleguide"
 LEVELS = {
     "success": (messages.SUCCESS, "It was done."),
     "info": (messages.INFO, "There is something to know."),
-    "warning": (messages.WARNING, "It was done, but look at this."),
+    "warning": (messages.WARNING, "It was done, with a warning."),
     "error": (messages.ERROR, "It was refused. Errors stay until they are closed."),
 }
 

@@ -93,8 +93,9 @@ def _instance(instance: Instance, legs: list[Leg]) -> Shown:
 
 
 def _folded(guests: Sequence[Shown], networks: Sequence[Network], opened: str) -> list[Shown]:
-    """Return the instances. Instances of crowded networks are collapsed into one box, unless the network is the
-    expanded one (``opened``), which has a box to collapse them again.
+    """Return the boxes of the instances. A box replaces the instances of a network that has many.
+
+    The network ``opened`` has the boxes of its instances, and one to collapse them again.
     """
     alone: dict[object, list[Shown]] = {}
     for guest in guests:

@@ -25,7 +25,7 @@ def quote(text: str) -> str:
 
 
 class Variables:
-    """Names of variables for the results that later calls use."""
+    """Shell variables for the results of calls that later calls refer to."""
 
     def __init__(self, calls: Sequence[Call]) -> None:
         used = {result.of for call in calls for result in results_in(list(call.values.values()))}
