@@ -312,7 +312,7 @@ class AgentConsumer(Consumer):
             case NewCredential() | CredentialStored() | CertificateRequest():
                 await self._renew(host_id, message)
             case Enrol() | Hello():
-                text = "A link says enrol or hello once."
+                text = "A link sends enrol or hello once."
                 raise ContractError(text)
 
     async def _take_state(self, host_id: uuid.UUID, message: Heartbeat | ResourceAudit | Samples) -> None:

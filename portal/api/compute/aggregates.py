@@ -142,7 +142,7 @@ class AggregateImagesView(ResourceView):
             raise InvalidInputError("Duplicate images in request", field="cache")
         self.row(identity)
         raise InvalidInputError(
-            "Fetching images beforehand is not offered by this cloud: a host fetches an image with the first server"
-            " that needs it, and keeps it.",
+            "This cloud does not support preloading of images: a host fetches an image for the first server that"
+            " needs it, and caches it.",
             field="cache",
         )

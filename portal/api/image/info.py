@@ -88,5 +88,5 @@ CachePrune = _uncached(POST="cache_prune")
 
 
 def _store() -> dict[str, Any]:
-    description = "Where every image of this cloud is kept."
+    description = "The store of all images of this cloud."
     return {"id": settings.IMAGE_STORE_ID, "description": description, "default": "true"}

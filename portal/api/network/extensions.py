@@ -10,7 +10,7 @@ EXTENSIONS: dict[str, tuple[str, str]] = {
     "address-scope": ("Address scope", "Subnet pools whose ranges do not overlap."),
     "agent": ("agent", "The services on each host."),
     "allowed-address-pairs": ("Allowed Address Pairs", "Additional addresses that a port may send from."),
-    "auto-allocated-topology": ("Auto Allocated Topology Services", "A network and a router in one go."),
+    "auto-allocated-topology": ("Auto Allocated Topology Services", "A network and a router with one request."),
     "availability_zone": ("Availability Zone", "Zones of hosts."),
     "availability_zone_filter": ("Availability Zone Filter Extension", "Zones by name, state and resource."),
     "binding": ("Port Binding", "Where a port is bound, for operators."),

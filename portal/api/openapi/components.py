@@ -29,13 +29,17 @@ HEADERS: dict[tuple[str, str], tuple[str, ...]] = {
 }
 """Method and path → headers of the operation in addition to the token."""
 _WORDS = {
-    "X-Subject-Token": "The token that is asked about.",
-    "Range": "The bytes that are wanted, `bytes=0-1023`.",
+    "X-Subject-Token": "The token that the request is about.",
+    "Range": "The requested bytes, `bytes=0-1023`.",
     "X-Openstack-Image-Size": "How many bytes the image has.",
-    "X-Image-Meta-Store": "The store that the image is kept in.",
+    "X-Image-Meta-Store": "The store of the image's data.",
 }
 
-_RETRY_AFTER = {"description": "In how many seconds to ask again.", "required": True, "schema": _NUMBER}
+_RETRY_AFTER = {
+    "description": "The number of seconds to wait before the next request.",
+    "required": True,
+    "schema": _NUMBER,
+}
 
 
 def ref(kind: str, name: str) -> Schema:

@@ -50,7 +50,7 @@ def plan(version: Version) -> Schema:
 
 
 def move_shape(move: PlannedMove) -> dict[str, Any]:
-    """One server of a plan; ``way`` null: it stays, and ``reason`` says why."""
+    """One server of a plan; ``way`` null: it is not moved, for the ``reason``."""
     return {
         "server_id": str(move.instance.id),
         "name": move.instance.name,

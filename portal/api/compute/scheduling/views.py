@@ -106,7 +106,9 @@ def asked_for(body: Mapping[str, Any]) -> WouldFit:
     """Convert a validated body. Raises InvalidInputError if the size is missing or specified twice."""
     given = [name for name in AMOUNTS if name in body]
     if "flavorRef" in body and given:
-        raise InvalidInputError(f"Give flavorRef, or vcpus, ram and disk, but not {given[0]} with it.", field=given[0])
+        raise InvalidInputError(
+            f"Specify flavorRef, or vcpus, ram and disk, but not {given[0]} with it.", field=given[0]
+        )
     if "flavorRef" not in body and len(given) < len(AMOUNTS):
         missing = next(name for name in AMOUNTS if name not in given) if given else "flavorRef"
         raise InvalidInputError(

@@ -13,7 +13,7 @@ _IGNORED = (
     "vm_mode",
 )
 # fmt: on
-"""Accepted and ignored, as the reference says; ``locked`` is a sort key from 2.73 on."""
+"""Accepted and ignored, as in the API reference; ``locked`` is a sort key from 2.73 on."""
 _ALIASES = {"name", "id"}
 _OPERATORS_ONLY = ("host", "node")
 

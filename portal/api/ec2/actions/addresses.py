@@ -66,7 +66,7 @@ def _external(call: Call) -> Network:
         if not networks:
             raise errors.invalid_value("PublicIpv4Pool", pool, "No external network has this name.")
     if not networks:
-        raise Ec2Error("InsufficientAddressCapacity", "There is no external network that addresses can be taken from")
+        raise Ec2Error("InsufficientAddressCapacity", "There is no external network to allocate addresses from")
     return networks[0]
 
 

@@ -45,7 +45,7 @@ def create(call: Call) -> dict[str, Any]:
     """Create a key pair; only this response contains the private key."""
     wanted = tags.specified(call, KIND)
     if call.get("KeyFormat", "pem") != "pem":
-        raise errors.unsupported("Private keys are created in the format pem; puttygen turns one into a ppk")
+        raise errors.unsupported("Private keys are created in the format pem; puttygen converts them to ppk")
     pair, private = create_key_pair(call.context, call.arguments["KeyName"], algorithm=call.get("KeyType", "rsa"))
     tags.write(call, KIND, [names.key_of(pair)], wanted)
     return _answer(pair, wanted) | {"KeyMaterial": _pem(private or "")}
@@ -124,7 +124,7 @@ def delete(call: Call) -> dict[str, Any]:
     """Delete a key pair by name or id; a missing one is ignored."""
     name, ec2_id = call.get("KeyName"), call.get("KeyPairId")
     if (name is None) == (ec2_id is None):
-        raise errors.missing_parameter("KeyName") if name is None else errors.combination("Name it, or give its id")
+        raise errors.missing_parameter("KeyName") if name is None else errors.combination("Specify its name or its id")
     if ec2_id is not None:
         names.check_form(KIND, [ec2_id])
         meant = ids.resources_of(KIND.prefix, [ec2_id]).get(ec2_id)

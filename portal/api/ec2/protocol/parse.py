@@ -123,7 +123,7 @@ def _list(shape: Shape, node: _Node, path: str) -> list[Any]:
 
 def _string(shape: Shape, value: str, path: str) -> str:
     if ec2_faults.FORBIDDEN.search(value):
-        raise Ec2Error("InvalidCharacter", f"The parameter {path[:120]} has a character that XML cannot say.")
+        raise Ec2Error("InvalidCharacter", f"The parameter {path[:120]} has a character that XML cannot represent.")
     allowed = shape.enum
     if allowed and shape.name not in FREE and value not in allowed:
         raise errors.invalid_value(path, value, f"It is none of {', '.join(allowed[:20])}.")

@@ -77,7 +77,9 @@ def _create(view: Any, values: Values) -> Response:
 def _project(view: Any, said: str | None) -> Project:
     own = view.context.project_id
     if own is None:
-        raise ForbiddenError("An application credential is for the token's project. Ask with a token for one.")
+        raise ForbiddenError(
+            "An application credential belongs to the token's project. Use a token with a project scope."
+        )
     if said is not None and read_id(said) != own:
         raise InvalidInputError("project_id must be the token's project.", field="project_id")
     return existing(Project, own.hex)

@@ -46,4 +46,4 @@ class Locations(ImageView):
         image = selectors.image_for(self.context, image_id)
         if image.status != Image.Status.QUEUED:
             raise ConflictError(f"It's not allowed to add locations if image status is {image.status}.")
-        raise ForbiddenError("The store of this cloud keeps data and refers to none elsewhere: import it by its URL.")
+        raise ForbiddenError("The store of this cloud has no external locations: import the image by its URL.")

@@ -25,7 +25,7 @@ def part_of(request: Request, size: int) -> tuple[int, int] | None:
     asked = request.headers.get("Range")
     if asked is not None:
         if "," in asked:
-            msg = "Requests with multiple ranges are not supported. Make several requests with one range each."
+            msg = "Requests with multiple ranges are not supported. Send a request for each range."
             raise InvalidInputError(msg, field="Range")
         return _range(asked, size)
     old = request.headers.get("Content-Range")

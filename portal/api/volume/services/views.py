@@ -238,7 +238,7 @@ class CapabilitiesView(VolumeView):
                         "description": "Whether a volume may be attached several times.",
                         "type": "boolean",
                     },
-                    "qos": {"title": "QoS", "description": "Kept by the hypervisor.", "type": "boolean"},
+                    "qos": {"title": "QoS", "description": "Enforced by the hypervisor.", "type": "boolean"},
                 },
             }
         )

@@ -51,7 +51,7 @@ def disks_of(call: Call) -> tuple[Asked, ...]:
     asked = [each for mapping in mappings if (each := _disk(call, mapping, own)) is not None]
     found = {_key(each.name): each for each in asked}
     if len(found) < len(asked):
-        raise _invalid("Two device names stand for the same disk")
+        raise _invalid("Two device names refer to the same disk")
     if found.keys().isdisjoint(own.disks) and not dropped:
         return tuple(found.values())
     named = {key: Asked(disk, "") for key, disk in own.disks.items() if key not in dropped}

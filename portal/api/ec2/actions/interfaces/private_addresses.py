@@ -60,7 +60,7 @@ def assign_ipv6_addresses(call: Call) -> dict[str, Any]:
     subnets = ipv6_subnets(call, port.network_id)
     wanted = ipv6_entries(call, subnets)
     if not wanted and subnets and all(is_stateless(subnet) for subnet in subnets):
-        raise errors.unsupported("Guests make their addresses of IPv6 by themselves on this network")
+        raise errors.unsupported("Guests configure their IPv6 addresses themselves on this network")
     if not wanted:
         raise errors.missing_parameter("Ipv6AddressCount")
     before = {fixed.address for fixed in fixed_of(port, 6)}

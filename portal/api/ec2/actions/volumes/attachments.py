@@ -78,7 +78,7 @@ FORCE = "volume_extension:volume_admin_actions:force_detach"
 
 def _let_go(call: Call, volume: Volume, attachment: Attachment) -> None:
     if attachment.instance_id is None:
-        why = "The volume is held by a program that asked the Block Storage API for it, which gives it back"
+        why = "The volume is attached by a client of the Block Storage API, which has to detach it"
         raise Ec2Error("OperationNotPermitted", why)
     device = shapes.related([volume]).devices.get(attachment.id)
     if device is not None and device.is_root:
@@ -106,7 +106,7 @@ def _meant(call: Call, volume: Volume) -> Attachment:
     if not there:
         raise Ec2Error(NO_ATTACHMENT, f"Volume '{ec2_id}' is not attached to this instance as this device")
     if len(there) > 1:
-        raise errors.combination("Several instances have the volume: the parameter InstanceId says which is meant")
+        raise errors.combination("The volume is attached to several instances: specify the parameter InstanceId")
     return there[0]
 
 

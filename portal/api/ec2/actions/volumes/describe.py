@@ -64,5 +64,7 @@ def modify_volume_attribute(call: Call) -> dict[str, Any]:
     if wanted_value is None:
         raise errors.missing_parameter("AutoEnableIO.Value")
     if not wanted_value:
-        raise errors.unsupported("A guest whose volume could not be reached resumes automatically when it can be again")
+        raise errors.unsupported(
+            "A guest whose volume was not reachable resumes automatically when it is reachable again"
+        )
     return {}

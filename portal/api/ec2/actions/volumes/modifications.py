@@ -83,7 +83,7 @@ def _shape(volume: Volume, row: VolumeModification, ec2_id: str) -> dict[str, An
     return {
         "VolumeId": ec2_id,
         "ModificationState": state,
-        "StatusMessage": "The volume is not what was asked for" if row.failed else None,
+        "StatusMessage": "The volume does not have the requested size and type" if row.failed else None,
         "OriginalSize": row.original_size_gb,
         "TargetSize": row.target_size_gb,
         "OriginalVolumeType": row.original_type or NO_TYPE,

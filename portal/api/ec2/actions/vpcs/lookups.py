@@ -83,7 +83,7 @@ def read_range(parameter: str, text: str, code: str) -> netaddr.IPNetwork:
     if network.version != 4:
         raise errors.invalid_value(parameter, text, "This is not a valid IPv4 CIDR block.")
     if not SHORTEST_PREFIX <= network.prefixlen <= LONGEST_PREFIX:
-        raise Ec2Error(code, f"The CIDR '{text}' is invalid: its prefix goes from /16 to /28.")
+        raise Ec2Error(code, f"The CIDR '{text}' is invalid: the prefix length must be from 16 to 28.")
     addressing.parse_cidr(str(network))
     return network
 

@@ -257,7 +257,9 @@ def disassociate_route_table(call: Call) -> dict[str, Any]:
         raise names.not_found(names.ROUTE_ASSOCIATION, [given])
     enforce(call, {"project_id": table.router.project_id}, "remove_router_interface")
     if not table.main_of:
-        raise errors.unsupported("The subnet is behind a router that is not the VPC's main one, and stays there")
+        raise errors.unsupported(
+            "The subnet is connected to a router that is not the VPC's main one, and cannot be moved"
+        )
     ids.forget(association, wanted)
     return {}
 

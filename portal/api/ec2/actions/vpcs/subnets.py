@@ -204,7 +204,7 @@ def modify_subnet_attribute(call: Call) -> dict[str, Any]:
     if len(given) != 1:
         raise errors.combination("Exactly one attribute of a subnet is changed at a time")
     for name in given:
-        unless(call, name, present=shape[name], why="it is what the operator and the subnet's range make of it")
+        unless(call, name, present=shape[name], why="it depends on the operator's settings and the subnet's range")
     return {}
 
 
