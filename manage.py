@@ -9,7 +9,7 @@ CHECKOUT = Path(__file__).resolve().parent
 
 
 def as_owner() -> None:
-    """Where root calls and the portal's folder belongs to an account, go on as that account.
+    """Where root calls and the portal's folder belongs to an account, continue as that account.
 
     What a command writes there (keys, images, the database) is then what web and workers can read, and no command of
     root's follows what the account has put there.

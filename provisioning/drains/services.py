@@ -112,7 +112,7 @@ def bring_back(context: RequestContext, drain_id: uuid.UUID | str) -> Drain:
     if earlier.finished_at is None:
         raise ConflictError("The drain is still in progress.")
     if not host.enabled or not is_alive(host, timezone.now()):
-        raise ConflictError("End the maintenance first. The host must be up to take its servers back.")
+        raise ConflictError("End the maintenance first. The host must be up, so that its servers can return.")
     moved = list(earlier.items.filter(state=_Item.DONE).order_by("position"))
     with transaction.atomic():
         _lock_host(host)
@@ -126,7 +126,7 @@ def bring_back(context: RequestContext, drain_id: uuid.UUID | str) -> Drain:
             if each.host_id == host.id and each.vm_state == VmState.STOPPED
         ]
         if not planned:
-            raise ConflictError("No server of this drain can come back.")
+            raise ConflictError("No server of this drain can return.")
         return _create(context, host, [], planned, returns=earlier)
 
 
@@ -329,7 +329,7 @@ def _act(item: DrainItem) -> None:
         return
     found = action_of_way(item.way)
     if found is None:
-        raise ConflictError("This way to move servers no longer exists.")
+        raise ConflictError("This method to move servers no longer exists.")
     action, way = found
     policy.enforce(context, action.rule)
     action.begin(context, item.instance_id, way.request(drain.host.name if drain.returns_id else ""))

@@ -33,7 +33,7 @@ def admit(host_name: str, credential: str, hello: Hello, address: str = "") -> H
     host = authenticate(host_name, credential)
     if hello.host != host_name:
         raise NotAuthenticatedError(
-            f"The agent says it is host {hello.host!r:.80}, but its credential belongs to {host_name}."
+            f"The agent reports that it is host {hello.host!r:.80}, but its credential belongs to {host_name}."
         )
     check_machine(host, hello.machine, address)
     remote_hosts.heard_from(address)

@@ -1,6 +1,6 @@
 """Agents that the portal refused: a wrong join token or credential, or a version that it does not support.
 
-Anybody can connect and be refused, so the number of rows and of writes is limited.
+Every client can connect and be refused, so the number of rows and of writes is limited.
 """
 
 from datetime import timedelta

@@ -24,7 +24,8 @@ def keeping_an_administrator() -> Iterator[None]:
         yield
         if before and not has_administrator():
             raise ForbiddenError(
-                "This would leave the cloud without an administrator. Give another enabled user the role admin first."
+                "This would leave the cloud without an administrator."
+                " Assign the role admin to another enabled user first."
             )
 
 

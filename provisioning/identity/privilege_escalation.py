@@ -31,7 +31,7 @@ def refuse_superior(context: RequestContext, record: User | Group) -> None:
     """Raise ForbiddenError if the user or group ``is_superior``."""
     if is_superior(context, record):
         what = "group" if isinstance(record, Group) else "user"
-        raise ForbiddenError(f"The {what} has a role beyond your reach. Ask an operator of the cloud.")
+        raise ForbiddenError(f"The {what} has a role that you may not assign. Ask an operator of the cloud.")
 
 
 def _has_power(record: User | Group, *, but_on: str | None = None) -> bool:

@@ -23,7 +23,7 @@ from provisioning.common.errors import ConflictError, UnavailableError
 RESERVE = 512 << 20
 """Bytes that uploads leave free, because the database may be on the same disk."""
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-NO_ROOM = "There is no room for the image now. Contact your operator."
+NO_ROOM = "There is not enough space for the image now. Contact your operator."
 CLAIM_TRIES, CLAIM_PAUSE = 20, 0.05
 """Number of attempts to lock a file, and seconds between them: another process may have it locked for a moment."""
 

@@ -28,5 +28,5 @@ def problem_of(user_data: str) -> str:
     ):  # PyYAML accepts the last four
         return "It is not valid YAML."
     if read is not None and not isinstance(read, dict):
-        return "Below #cloud-config there are no keys with values, such as packages: [nginx]."
+        return "The text below #cloud-config has no keys with values, such as packages: [nginx]."
     return ""

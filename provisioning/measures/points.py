@@ -1,4 +1,4 @@
-"""Blocks as bytes: points are put into them, and read from them as one sequence of codes for each series."""
+"""Encodes the points of a block as bytes, and decodes them to one sequence of codes for each series."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

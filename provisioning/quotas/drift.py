@@ -30,7 +30,7 @@ class Finding:
     def __str__(self) -> str:
         scope = f"{'User' if self.resource in PER_USER else 'Project'} {self.scope_id.hex}, {self.resource}:"
         if self.kind == "counter":
-            return f"{scope} the counters say {_words(self.written)}; the reservations add up to {_words(self.right)}."
+            return f"{scope} the counters show {_words(self.written)}; the reservations add up to {_words(self.right)}."
         if self.kind == "orphan":
             return f"{scope} {_words(self.written)} for {self.owner_id}, which does not exist or no longer holds any."
         if self.kind == "missing":

@@ -46,7 +46,7 @@ def wrong(db: None) -> None:
 def test_an_operator_examines_reads_and_repairs(admin: Client, wrong: None) -> None:
     assert "Examine now" in admin.get(PAGE).content.decode()
     page = admin.post(f"{PAGE}examine/", follow=True).content.decode()
-    assert "the counters say 9 in use; the reservations add up to 1 in use." in page
+    assert "the counters show 9 in use; the reservations add up to 1 in use." in page
     assert "not yet: Count again." in page
     page = admin.post(f"{PAGE}examine/", {"repair": "1"}, follow=True).content.decode()
     assert "Counted again." in page

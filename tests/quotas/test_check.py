@@ -85,8 +85,8 @@ def lose_a_key(project: uuid.UUID) -> None:
 
 
 DRIFTS: list[tuple[Callable[[uuid.UUID], None], list[str]]] = [
-    (raise_counter, ["cores: the counters say 7 in use and 1 reserved; the reservations add up to 1 reserved."]),
-    (lose_counter, ["ram: the counters say 0 in use; the reservations add up to 1024 reserved."]),
+    (raise_counter, ["cores: the counters show 7 in use and 1 reserved; the reservations add up to 1 reserved."]),
+    (lose_counter, ["ram: the counters show 0 in use; the reservations add up to 1024 reserved."]),
     (reserve_for_nothing, [f"cores: 3 reserved for {LOST}, which does not exist or no longer holds any."]),
     (pass_the_gate_by, ["exists (1 in use) and passed no quota."]),
     (forget_a_port, ["ports: 1 in use for", "fixed_ips: 1 in use for"]),
@@ -136,7 +136,7 @@ def test_the_job_tells_and_mends_nothing(project: uuid.UUID, caplog: pytest.LogC
         check()
         check()
     assert len(caplog.messages) == 4
-    assert "cores: the counters say 7 in use" in caplog.messages[0]
+    assert "cores: the counters show 7 in use" in caplog.messages[0]
 
 
 def test_the_ledger_goes_with_its_project_and_user(project: uuid.UUID, alice: RequestContext) -> None:

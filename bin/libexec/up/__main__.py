@@ -140,7 +140,7 @@ def _ways_in(seeded: dict[str, Any], hosts: Hosts, places: Places) -> list[str]:
     port = f"$(openstack port list --server {GUEST} -f value -c ID)"
     return [
         "",
-        "  Give it a floating IP, and plain ssh reaches it (with the adminPass of above):",
+        "  With a floating IP, plain ssh reaches it (with the adminPass above):",
         f"  openstack floating ip create --port {port} {shlex.quote(seeded['external']['name'])}",
         f"  {enter}ssh root@ADDRESS",
     ]
@@ -220,7 +220,7 @@ def main() -> int:
     parser.add_argument("--external-range", default="", help="IPv4 network that floating IPs of a new cloud come from")
     parser.add_argument("--step", type=int, default=0, help="number of the last step that was taken")
     parser.add_argument("--steps", type=int, default=5)
-    parser.add_argument("--check", action="store_true", help="only say whether the folder and the port can be used")
+    parser.add_argument("--check", action="store_true", help="only check whether the folder and the port can be used")
     parser.add_argument("--clean", action="store_true")
     options = parser.parse_args()
     for number in (

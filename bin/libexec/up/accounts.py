@@ -58,7 +58,7 @@ def ensure_agents(device: Path = KVM) -> None:
         return
     group = grp.getgrgid(device.stat().st_gid)
     if GUESTS not in group.gr_mem and (said := _run("usermod", "--append", "--groups", group.gr_name, GUESTS)):
-        message = f"user {GUESTS} cannot be put into group {group.gr_name}: {said}"
+        message = f"user {GUESTS} cannot be added to group {group.gr_name}: {said}"
         raise AccountError(message)
 
 

@@ -68,7 +68,7 @@ class Stop(PowerAction):
         "stop",
         40,
         "Stop",
-        "The server stays on this host and is stopped.",
+        "The server is stopped and stays on this host.",
         host_up=True,
         obstacles=each(lambda server: "" if server.vm_state == VmState.ACTIVE else NOT_RUNNING),
         request=lambda _: None,
@@ -82,7 +82,7 @@ class Stop(PowerAction):
         "Stop",
         "stop-fill",
         "Stop {name}?",
-        "The guest is asked to shut down. Disk and addresses stay, and it still counts in the quota.",
+        "The guest is asked to shut down. It keeps its disk and addresses, and still counts in the quota.",
         "{name} is shutting down.",
     )
 

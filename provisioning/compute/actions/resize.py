@@ -70,7 +70,7 @@ from provisioning.scheduler import explain
 
 NO_VALID_HOST = "No valid host was found. "
 STAYS = "The host of the server"
-ELSEWHERE = "No other host can take it:"
+ELSEWHERE = "No other host has room for it:"
 OLD_HOST_AWAY = "The host that the server would return to does not answer. Try again when it is back."
 NEVER = "Instance has not been resized."
 STOP, START = "stop", "start"

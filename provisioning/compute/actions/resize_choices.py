@@ -26,7 +26,7 @@ WORDS = {"cores": "vCPUs", "ram": "MiB of memory"}
 
 @dataclass(frozen=True, slots=True)
 class SizeChoice:
-    """A flavor other than the server's current one; ``reason`` says why a resize would be rejected, empty if it would
+    """A flavor other than the server's current one; ``reason``: why a resize would be rejected; empty if it would
     be accepted now.
     """
 

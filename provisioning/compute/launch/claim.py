@@ -99,7 +99,7 @@ def _claim_one(instance: Instance, found: SchedulingAttempt, action: InstanceAct
 
 
 def _leave_behind(instance: Instance, taken: uuid.UUID) -> None:
-    """Order the host that an evacuation leaves to remove the server when it is up again, and record the new host."""
+    """Record the new host of an evacuation, and command the failed host to remove the server once it is up again."""
     source = evacuated_from(instance.id)
     if source is not None and source.id != taken:
         send_destroy(instance.id, source.id, instance.attempt)

@@ -31,7 +31,7 @@ UNEXPECTED = "An unexpected problem in the cloud stopped the build. Please repor
 
 def give_up(reason: str, *, instance_id: str, attempt: int) -> None:
     """Fail the build when the queue no longer retries its job."""
-    log.error("Gave up scheduling instance %s (attempt %s): %s", instance_id, attempt, reason)
+    log.error("Stopped scheduling instance %s (attempt %s): %s", instance_id, attempt, reason)
     action = _waiting(instance_id, attempt)
     if action is not None:
         with transaction.atomic():

@@ -51,8 +51,8 @@ CHANGES = {
 class PlannedMove:
     """One server of a plan.
 
-    ``way`` is empty if the server stays unchanged. Then ``reason`` says why, and ``change`` what an operator can do.
-    ``target`` is the expected host; empty: none, or the server is stopped where it is.
+    ``way`` is empty if the server is not moved. Then ``reason`` is the explanation, and ``change`` the advice for
+    operators. ``target`` is the expected host; empty: none, or the server is stopped where it is.
     """
 
     instance: Instance

@@ -57,8 +57,9 @@ def undecided() -> Iterator[Finding]:
         if volume is None or (volume.migration_status == MIGRATING and not dead):
             continue
         sentence = (
-            f"Its server was to switch to its new data in pool {hidden.pool}, and no host reports whether it did."
-            f" The old data is in pool {volume.pool}. Decide: manage.py volume_data {volume.id} --keep new (or old)"
+            f"A host should have switched its server to the new data in pool {hidden.pool}, but no host reports the"
+            f" result. The old data is in pool {volume.pool}."
+            f" Decide: manage.py volume_data {volume.id} --keep new (or old)"
         )
         yield Finding("error", f"volume {volume.id}", sentence, evidence=str(hidden.id))
 

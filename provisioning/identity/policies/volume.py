@@ -148,7 +148,7 @@ RULES = (
         "GET /types/{type_id}",
         "GET /types",
     ),
-    rule("volume_extension:volume_type_access:addProjectAccess", ADMIN, "Give a project access to a volume type."),
+    rule("volume_extension:volume_type_access:addProjectAccess", ADMIN, "Add a project's access to a volume type."),
     rule(
         "volume_extension:volume_type_access:removeProjectAccess", ADMIN, "Remove a project's access to a volume type."
     ),

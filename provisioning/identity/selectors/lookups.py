@@ -25,7 +25,7 @@ _BESIDE: dict[type[Model], tuple[str, ...]] = {
 
 
 def names_of_projects(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, str]:
-    """Return the names of projects by their ids."""
+    """Return id → name, for existing projects."""
     return dict(Project.objects.filter(pk__in=ids).values_list("pk", "name"))
 
 
@@ -37,7 +37,7 @@ def role_records(names: Iterable[str]) -> list[Role]:
 
 @cache
 def _roles(count: int) -> Prepared[Role]:
-    """Return the prepared query for this number of roles by name."""
+    """Return the prepared query for ``count`` role names, passed as ``name0``, ``name1`` …"""
     return Prepared(
         lambda **names: Role.objects.filter(name__in=list(names.values()), domain=None).order_by("name"),
         **{f"name{at}": CharField() for at in range(count)},

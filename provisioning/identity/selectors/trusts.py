@@ -68,6 +68,6 @@ def roles_named(asked: Iterable[dict[str, str]]) -> list[Role]:
         if not roles:
             raise NotFoundError(f"Could not find role: {text[:64]}.")
         if len(roles) > 1:
-            raise InvalidInputError(f"There are multiple roles named {text[:64]!r}. Give an id.", field="roles")
+            raise InvalidInputError(f"There are multiple roles named {text[:64]!r}. Specify the id.", field="roles")
         found[roles[0].id] = roles[0]
     return list(found.values())

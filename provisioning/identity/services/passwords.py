@@ -59,7 +59,7 @@ def _is_right(user: User | None, password: str) -> bool:
 
 
 def typed_name(user_id: str | None, user_name: str | None, domain_id: str | None, domain_name: str | None) -> str:
-    """Return the given name as one text, for which attempts are counted whether or not the user exists."""
+    """Return the key under which sign-in attempts with this id or name are counted; the user need not exist."""
     if user_id is not None:
         return f"id {user_id.replace('-', '').lower()}"
     return f"name {(user_name or '').casefold()} in {(domain_id or domain_name or '').casefold()}"

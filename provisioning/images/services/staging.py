@@ -65,7 +65,7 @@ def _keep(image: Image, size: int) -> None:
             announce(image.project_id, image.id, Image.Status.UPLOADING)
     if not kept:
         store.remove(image.id)
-        msg = f"Image {image.id} could not be found after staging. The image may have been deleted meanwhile."
+        msg = f"Image {image.id} could not be found after staging. The image may have been deleted in the meantime."
         raise GoneError(msg)
 
 

@@ -25,7 +25,7 @@ def words_of(demand: Demand) -> str:
         return f"No host of this cloud offers {demand.meaning}.{but} finds no valid host."
     if demand.effect == Effect.REFUSED:
         return "A launch with it is refused."
-    return "Kept and ignored."
+    return "Stored and ignored."
 
 
 @dataclass(frozen=True)

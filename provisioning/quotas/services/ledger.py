@@ -165,7 +165,7 @@ def _missing(holdings: Mapping[uuid.UUID, Amounts]) -> dict[tuple[uuid.UUID, str
     named = {resource for amounts in holdings.values() for resource in amounts}
     unknown = {resource for resource in named - LEDGER if not is_per_type(resource)}
     if unknown:
-        raise ValueError(f"No ledger is kept of {', '.join(sorted(unknown))}.")
+        raise ValueError(f"There is no ledger of {', '.join(sorted(unknown))}.")
     held = set(_held(list(holdings)))
     return {
         (owner, resource): amount

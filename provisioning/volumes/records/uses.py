@@ -63,7 +63,7 @@ class VolumeUser(Protocol):
         """
 
     def working(self, attachment: Attachment) -> Sequence[HostCommand]:
-        """Return the guest's host's unfinished commands about an attachment that a task of the volume waits for."""
+        """Return the unfinished commands to the guest's host about an attachment, which a task of the volume awaits."""
 
     def is_swapping(self, new: Attachment) -> bool:
         """Return whether a host has an unfinished command to switch a guest to ``new``.

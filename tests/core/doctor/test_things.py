@@ -43,7 +43,7 @@ def shelved(cloud: Cloud, caller: RequestContext) -> Instance:
 def test_quota_that_is_miscounted(cloud: Cloud, alice: RequestContext) -> None:
     cloud.running(alice)
     QuotaUsage.objects.filter(resource="cores").update(in_use=9)
-    assert "cores: the counters say 9 in use; the reservations add up to 1 in use." in only("quota").sentence
+    assert "cores: the counters show 9 in use; the reservations add up to 1 in use." in only("quota").sentence
     assert repaired("quota") == "Counted again."
 
 

@@ -15,8 +15,8 @@ class Command(BaseCommand):
     """
 
     help = (
-        "Add a key for credentials (EC2, TOTP …) and for passwords on their way to guests, encrypt all of them again, "
-        "and drop the oldest keys."
+        "Add a key for credentials (EC2, TOTP …) and for passwords that guests have not received yet, encrypt"
+        " all of them again, and drop the oldest keys."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -31,7 +31,7 @@ RULES = (
     rule(
         "os_compute_api:os-flavor-access:add_tenant_access",
         ADMIN,
-        "Give a project access to a flavor; also checked for all actions on a flavor.",
+        "Add a project's access to a flavor; also checked for all actions on a flavor.",
     ),
     rule("os_compute_api:os-flavor-access:remove_tenant_access", ADMIN, "Remove a project's access to a flavor."),
     rule("os_compute_api:os-flavor-access", ADMIN, "List the projects with access to a flavor."),

@@ -14,7 +14,7 @@ from provisioning.jobs import retention
 class Command(BaseCommand):
     """Deletes expired records, such as those of deleted servers and images; a worker also does so every ten minutes."""
 
-    help = "Remove deleted servers, old history, deleted images and the like; safe while the cloud runs."
+    help = "Remove records of deleted servers, images and others, and old history; safe while the cloud runs."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--dry-run", action="store_true", help="only count what would be removed, for each kind")

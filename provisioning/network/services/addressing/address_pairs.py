@@ -17,7 +17,7 @@ BITS = {4: 32, 6: 128}
 def checked(pairs: Pairs, mac_address: str) -> list[dict[str, str]]:
     """Return the pairs as they are stored, by default with the port's MAC address.  Raises InvalidInputError.
 
-    The limit is for all pairs together, because two halves of the address space are the whole address space.
+    The limit applies to all pairs together, because two pairs could otherwise cover the whole address space.
     """
     ranges = []
     for pair in pairs:

@@ -42,7 +42,7 @@ class FolderStore(ObjectStore):
         with _told():
             place.mkdir(parents=True, exist_ok=True, mode=0o700)
             if shutil.disk_usage(self._root).free < len(data) + RESERVE:
-                raise StoreFullError("There is no room left for backups.")
+                raise StoreFullError("There is no space left for backups.")
             try:
                 part.touch(mode=0o600, exist_ok=False)
                 with part.open("wb") as file:
@@ -103,5 +103,5 @@ def _told() -> Iterator[None]:
     except OSError as error:
         log.warning("Backup directory: %s", error)
         if error.errno in {ENOSPC, EDQUOT}:
-            raise StoreFullError("There is no room left for backups.") from error
+            raise StoreFullError("There is no space left for backups.") from error
         raise StoreUnavailableError("The backup store is not available now.") from error

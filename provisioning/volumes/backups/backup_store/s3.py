@@ -98,5 +98,5 @@ def _told() -> Iterator[None]:
     except (BaseError, OSError, ValueError) as error:
         log.warning("S3 backup store: %s", str(error).partition("\n")[0])
         if any(word in str(error) for word in FULL):
-            raise StoreFullError("There is no room left for backups.") from error
+            raise StoreFullError("There is no space left for backups.") from error
         raise StoreUnavailableError("The backup store is not available now.") from error

@@ -51,7 +51,7 @@ from provisioning.volumes.tasks import VolumeTask, reason_of, task
 
 SUCCESS, FAILED = "success", "error"
 UNDECIDED = (
-    "The host was to switch the server to the volume's new data, and has not reported whether it did. Both copies are"
+    "The host has not reported whether it switched the server to the volume's new data. Both copies are"
     " kept. An operator decides which of them the volume gets."
 )
 

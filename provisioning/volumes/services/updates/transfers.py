@@ -52,7 +52,7 @@ def create_transfer(
     if volume.encryption_key and not encrypted_too:
         raise InvalidVolumeError("transferring encrypted volume is not supported")
     if no_snapshots and Snapshot.objects.filter(volume_id=volume.id).exists():
-        msg = f"Volume {volume.id} has snapshots, which cannot stay behind: delete them, or transfer them with it."
+        msg = f"Volume {volume.id} has snapshots, which must be transferred with it or deleted first."
         raise InvalidVolumeError(msg)
     busy = Snapshot.objects.filter(volume_id=volume.id).exclude(status=SnapshotStatus.AVAILABLE)
     if busy.exists():
