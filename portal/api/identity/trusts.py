@@ -153,8 +153,7 @@ class TrustsView(ListView):
         """Return trustor and trustee in the query or body; an invalid body is rejected after the policy check."""
         if self.request.method != "POST":
             return {TRUSTOR: self._asked.get("trustor_user_id"), TRUSTEE: self._asked.get("trustee_user_id")}
-        body = self.request.data
-        given = body.get("trust") if isinstance(body, dict) else None
+        given = self.claimed("trust")
         return {TRUSTOR: given.get("trustor_user_id", self.context.user_id) if isinstance(given, dict) else None}
 
     def wanted(self) -> Sequence[frame.Attribute]:

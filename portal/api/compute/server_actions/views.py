@@ -30,8 +30,8 @@ class ServerActionView(ServerView):
         if action is None:
             raise InvalidInputError(f"There is no such action: {name[:64]}")
         self.require(action.minimum, action.maximum)
-        validate(body, action.body_schema(name, self.microversion))
         instance = selectors.instance_for(self.context, server_id)
         target = {"project_id": str(instance.project_id), "user_id": str(instance.user_id)}
         policy.enforce(self.context, action.rule, target)
+        validate(body, action.body_schema(name, self.microversion))
         return action.handler(self, str(instance.id), body[name])

@@ -35,12 +35,12 @@ from provisioning.identity.services.credentials import (
 )
 
 
-def _user(view: ServiceView, user_id: str | None) -> User:
-    """Return the owner of the credential: the caller, or another user if the policy allows it."""
+def _owner(view: ServiceView, user_id: Any) -> Any:
+    """Return the id of a credential's owner in a body, by default the caller's. Raises ForbiddenError."""
     own = view.context.user_id
     wanted = user_id if user_id is not None else own.hex if own is not None else ""
     policy.enforce(view.context, "identity:create_credential", {"user_id": wanted})
-    return existing(User, wanted)
+    return wanted
 
 
 def _with_project(values: Values) -> Values:
@@ -52,13 +52,13 @@ def _with_project(values: Values) -> Values:
 
 
 def _create(view: ServiceView, values: Values) -> Credential:
-    user = _user(view, values.pop("user_id", None))
+    user = existing(User, _owner(view, values.pop("user_id", None)))
     return create_credential(user, **_with_project(values), caller=view.context)
 
 
 def _update(view: ServiceView, record: Credential, values: Values) -> Credential:
     if "user_id" in values:
-        values["user"] = _user(view, values.pop("user_id"))
+        values["user"] = existing(User, _owner(view, values.pop("user_id")))
     return update_credential(record, caller=view.context, **_with_project(values))
 
 
@@ -101,8 +101,13 @@ class CredentialsView(ListView):
     """``/v3/credentials``."""
 
     def policy_target(self) -> dict[str, object]:
-        """The caller's id; a different owner in the body is checked later."""
         return {"user_id": self.context.user_id}
+
+    def check_rule(self, request: Request) -> None:
+        """Check the policy, also for another owner in the body."""
+        super().check_rule(request)
+        if request.method == "POST":
+            _owner(self, self.claimed("credential", "user_id"))
 
     def rows(self) -> Sequence[Credential]:
         query, everybody = self.request.query_params, self.allows("novella:list_credentials:all_users")
@@ -127,11 +132,13 @@ class CredentialView(DetailView):
         return {"user_id": self.record.user_id}
 
     def check_rule(self, request: Request) -> None:
-        """Check the policy; answer 404 instead of 403."""
+        """Check the policy, also for a new owner; answer 404 instead of 403 for another user's credential."""
         try:
             super().check_rule(request)
         except ForbiddenError as error:
             raise NotFoundError(f"Could not find credential: {self.ids['credential_id'][:64]}.") from error
+        if request.method == "PATCH":
+            _owner(self, self.claimed("credential", "user_id"))
 
 
 ROUTES = routes(CREDENTIAL, dialect=replace(IDENTITY, lists=CredentialsView, details=CredentialView))

@@ -1,6 +1,6 @@
 """Views of resources in a domain. Domain administrators get 404 for resources of other domains."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ from portal.api.identity.dialect import IDENTITY, DetailView, ListView, Paged, R
 from portal.api.identity.dialect import resource as dialect
 from provisioning.common.errors import ForbiddenError, NotFoundError
 from provisioning.identity import policy, privilege_escalation
-from provisioning.identity.models import Domain, Group, User
+from provisioning.identity.models import Domain
 from provisioning.identity.selectors.lookups import existing
 
 
@@ -22,37 +22,16 @@ class Resource(dialect.Resource):
     whole_list: str = ""
     """The rule for seeing the whole list, if it is not that of the list; other callers find their own records by name.
     """
+    guarded: Collection[str] = ()
+    """Methods of a record and below it that would give a domain administrator control of a cloud administrator."""
 
 
 class DomainView(ResourceView):
     """A resource whose rule depends on its domain."""
 
-    def check_rule(self, request: Request) -> None:
-        """Check the policy. A refused caller gets 404 if the rule would allow the request in the domain of the caller's
-        token, otherwise 403.
-        """
-        try:
-            super().check_rule(request)
-        except ForbiddenError:
-            self.hide(self.rule_of(str(request.method)) or "")
-            raise
-
-    def hide(self, rule: str) -> None:
-        """Raise NotFoundError if the rule allows the caller in the domain of the token: the object is in another domain
-        or does not exist.
-        """
-        own = self.context.domain_id
-        if own is not None and policy.allows(self.context, rule, {"domain_id": own}):
-            key = str(self.ids.get(self.resource.parameter, ""))
-            raise NotFoundError(f"Could not find {self.resource.name}: {key[:64]}.")
-
     def allows_in(self, rule: str, domain_id: str) -> bool:
         """Whether the rule allows the caller in that domain."""
         return policy.allows(self.context, rule, {"domain_id": domain_id})
-
-    def refuse_operators(self, record: User | Group) -> None:
-        """Raise ForbiddenError if a domain administrator would gain control of a cloud administrator."""
-        privilege_escalation.refuse_superior(self.context, record)
 
 
 class RecordView(DomainView):
@@ -62,6 +41,27 @@ class RecordView(DomainView):
         """Return the ids of the record and its domain."""
         name = self.resource.parameter
         return {name: self.ids[name], "domain_id": self.found.domain_id if self.found else None}
+
+    def check_rule(self, request: Request) -> None:
+        """Check the policy. A refused caller gets 404 if the rule would allow the request in the domain of the caller's
+        token, otherwise 403. Domain administrators cannot use ``guarded`` methods on cloud administrators.
+        """
+        try:
+            super().check_rule(request)
+        except ForbiddenError:
+            self.hide(self.rule_of(str(request.method)) or "")
+            raise
+        if request.method in self.resource.guarded and self.found:
+            privilege_escalation.refuse_superior(self.context, self.found)
+
+    def hide(self, rule: str) -> None:
+        """Raise NotFoundError if the rule allows the caller in the domain of the token: the object is in another domain
+        or does not exist.
+        """
+        own = self.context.domain_id
+        if own is not None and policy.allows(self.context, rule, {"domain_id": own}):
+            key = str(self.ids.get(self.resource.parameter, ""))
+            raise NotFoundError(f"Could not find {self.resource.name}: {key[:64]}.")
 
 
 class RecordDetailView(RecordView, DetailView):
@@ -75,8 +75,9 @@ class CollectionView(DomainView, ListView):
     """Whether the caller sees the whole list."""
 
     def policy_target(self) -> dict[str, object]:
-        """Return the domain of the token; creation in another domain checks the policy again."""
-        return {"domain_id": self.context.domain_id}
+        """Return the domain of the token, or the domain that a new record specifies."""
+        new = self.claimed(self.resource.name, "domain_id") if self.request.method == "POST" else None
+        return {"domain_id": new if isinstance(new, str) else self.context.domain_id}
 
     @property
     def within(self) -> str | None:

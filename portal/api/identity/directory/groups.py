@@ -22,11 +22,6 @@ def _update(view: RecordDetailView, group: Group, values: Values) -> Group:
     return group
 
 
-def _delete(view: RecordDetailView, group: Group) -> None:
-    view.refuse_operators(group)
-    delete_group(group)
-
-
 GROUP = Resource(
     name="group",
     list=Operation(lambda view, part: groups(part, within=view.within), "identity:list_groups"),
@@ -34,8 +29,11 @@ GROUP = Resource(
     create=Operation(_create, "identity:create_group"),
     update=Operation(_update, "identity:update_group", "Update the specified fields."),
     delete=Operation(
-        _delete, "identity:delete_group", "Delete a group; its members lose the roles of the group immediately."
+        lambda view, group: delete_group(group),
+        "identity:delete_group",
+        "Delete a group; its members lose the roles of the group immediately.",
     ),
+    guarded=("PUT", "DELETE"),
     attributes=(
         Attribute("id", KEY, refused=True, fixed=InvalidInputError),
         Attribute("name", NAME, post=True, put=True, required=True),

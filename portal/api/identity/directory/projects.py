@@ -65,7 +65,6 @@ def _place(view: CollectionView, domain_id: str | None, above: str | None) -> tu
 
 def _create_domain(view: CollectionView, values: Values) -> Domain:
     """Create a domain, which has neither a domain nor a parent."""
-    policy.enforce(view.context, "identity:create_domain")
     values.pop("is_domain")
     for name in ("parent_id", "domain_id"):
         if values.pop(name, None):
@@ -166,6 +165,12 @@ class ProjectsView(_ProjectView, CollectionView):
         if flag(self.request, "is_domain"):
             self.act_as_domain()
         return super().page()
+
+    def check_rule(self, request: Request) -> None:
+        """Check the rule of projects, and for a project that acts as a domain also that of domains."""
+        super().check_rule(request)
+        if request.method == "POST" and self.claimed("project", "is_domain"):
+            policy.enforce(self.context, "identity:create_domain")
 
     def post(self, request: Request) -> Response:
         if self.checked_body()["project"].get("is_domain"):

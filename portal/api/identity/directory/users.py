@@ -32,14 +32,8 @@ def _create(view: CollectionView, values: Values) -> User:
 
 
 def _update(view: RecordDetailView, user: User, values: Values) -> User:
-    view.refuse_operators(user)
     update_user(user, **_with_project(view, values))
     return user
-
-
-def _delete(view: RecordDetailView, user: User) -> None:
-    view.refuse_operators(user)
-    delete_user(user)
 
 
 def _with_project(view: DomainView, values: Values) -> Values:
@@ -64,8 +58,13 @@ USER = Resource(
         "identity:update_user",
         "Update the specified fields; a new password or disabling the user revokes all tokens of the user.",
     ),
-    delete=Operation(_delete, "identity:delete_user", "Delete a user; its resources remain in the projects."),
+    delete=Operation(
+        lambda view, user: delete_user(user),
+        "identity:delete_user",
+        "Delete a user; its resources remain in the projects.",
+    ),
     whole_list="identity:list_users",
+    guarded=("PATCH", "DELETE"),
     attributes=(
         Attribute("id", KEY, refused=True, fixed=InvalidInputError),
         Attribute("name", LONG_NAME, post=True, put=True, required=True),

@@ -89,9 +89,7 @@ class RolesView(ListView):
     def _asked_domain(self) -> Any:
         if self.request.method != "POST":
             return self.request.query_params.get("domain_id")
-        body = self.request.data
-        role = body.get("role") if isinstance(body, dict) else None
-        return role.get("domain_id") if isinstance(role, dict) else None
+        return self.claimed("role", "domain_id")
 
     def rows(self) -> Sequence[Role]:
         found: Sequence[Role] = self.resource.list.call(domain_id=self.request.query_params.get("domain_id"))
