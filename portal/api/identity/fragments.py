@@ -7,6 +7,7 @@ from typing import Any
 from rest_framework.request import Request
 
 from portal.api.common import links
+from provisioning.common.ids import read_id
 from provisioning.identity.models import Domain, Project, Role, User
 
 Shape = dict[str, Any]
@@ -32,6 +33,12 @@ def expiry(user: User) -> str | None:
 def self_link(request: Request, path: str) -> Shape:
     """Return the links of one object; ``path`` begins after ``/v3``."""
     return {"self": links.endpoint(request, "identity") + path}
+
+
+def own_path(request: Request) -> str:
+    """Return the path of the request after ``/v3``, with UUIDs as 32 hexadecimal characters."""
+    segments = request.path.partition("/v3")[2].rstrip("/").split("/")
+    return "/".join(key.hex if (key := read_id(each)) else each for each in segments)
 
 
 def listing(request: Request, name: str, items: Iterable[Shape], path: str) -> Shape:

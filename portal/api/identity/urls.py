@@ -5,7 +5,7 @@ from django.urls import re_path
 from portal.api.common.views import NoSuchResource, ServiceView
 from portal.api.identity import limits, trusts, v2, versions
 from portal.api.identity.auth import self_service, tokens
-from portal.api.identity.catalog import endpoint_groups, endpoints, policies, project_endpoints, regions, services
+from portal.api.identity.catalog import endpoint_filters, endpoint_groups, endpoints, policies, regions, services
 from portal.api.identity.credentials import application_credentials, credentials, ec2
 from portal.api.identity.directory import domains, groups, members, project_tags, projects, users
 from portal.api.identity.roles import assignments, grants, implied_roles, roles
@@ -14,13 +14,9 @@ from portal.common.routing import by_prefix
 _V3: dict[str, type[ServiceView]] = {
     "": versions.VersionView,
     "/auth/tokens": tokens.TokensView,
-    "/auth/projects": self_service.OwnProjectsView,
-    "/auth/domains": self_service.OwnDomainsView,
-    "/auth/system": self_service.OwnSystemView,
-    "/auth/catalog": self_service.CatalogView,
+    **self_service.ROUTES,
     **users.ROUTES,
     **members.ROUTES,
-    "/users/(?P<user_id>[^/]+)/password": self_service.PasswordView,
     **application_credentials.ROUTES,
     "/users/(?P<user_id>[^/]+)/credentials/OS-EC2": ec2.Ec2CredentialsView,
     "/users/(?P<user_id>[^/]+)/credentials/OS-EC2/(?P<access>[^/]+)": ec2.Ec2CredentialView,
@@ -42,12 +38,7 @@ _V3: dict[str, type[ServiceView]] = {
     **services.ROUTES,
     **endpoints.ROUTES,
     **endpoint_groups.ROUTES,
-    "/OS-EP-FILTER/projects/(?P<project_id>[^/]+)/endpoints": project_endpoints.ProjectEndpointsView,
-    "/OS-EP-FILTER/projects/(?P<project_id>[^/]+)/endpoints/(?P<endpoint_id>[^/]+)": (
-        project_endpoints.ProjectEndpointView
-    ),
-    "/OS-EP-FILTER/projects/(?P<project_id>[^/]+)/endpoint_groups": project_endpoints.ProjectEndpointGroupsView,
-    "/OS-EP-FILTER/endpoints/(?P<endpoint_id>[^/]+)/projects": project_endpoints.EndpointProjectsView,
+    **endpoint_filters.ROUTES,
     **limits.ROUTES,
     **policies.ROUTES,
     **regions.ROUTES,

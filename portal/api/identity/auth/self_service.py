@@ -1,13 +1,16 @@
 """``/v3/auth/…`` and password changes: operations of authenticated users on their own account."""
 
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.views import Schemas, ServiceView
+from portal.api.frame.parts import Call, Shape, parts
 from portal.api.identity import fragments
 from portal.api.identity.auth import schemas, shapes
+from portal.api.identity.dialect import listed, patterns
 from portal.api.identity.directory.domains import DOMAIN
 from portal.api.identity.directory.projects import PROJECT
 from portal.common.client_address import client_address
@@ -19,50 +22,19 @@ from provisioning.identity.selectors.visible_projects import domains_open_to, ma
 from provisioning.identity.services.passwords import change_password
 
 
-class OwnProjectsView(ServiceView):
-    """``GET /v3/auth/projects``."""
-
-    rules = {"GET": "identity:get_auth_projects"}
-
-    def get(self, request: Request) -> Response:
-        """List the projects that this token can be rescoped to."""
-        found = PROJECT.shapes(self, [*projects_open_to(self.context)])
-        return Response(fragments.listing(request, "projects", found, "/auth/projects"))
+def _catalog(context: RequestContext) -> RequestContext:
+    """Return the caller; ForbiddenError for a token without a scope."""
+    if context.project_id is None and context.domain_id is None and not context.system:
+        raise ForbiddenError("A token without a scope has no catalog.")
+    return context
 
 
-class OwnDomainsView(ServiceView):
-    """``GET /v3/auth/domains``."""
-
-    rules = {"GET": "identity:get_auth_domains"}
-
-    def get(self, request: Request) -> Response:
-        """List the domains that this token can be rescoped to."""
-        found = DOMAIN.shapes(self, [*domains_open_to(self.context)])
-        return Response(fragments.listing(request, "domains", found, "/auth/domains"))
-
-
-class OwnSystemView(ServiceView):
-    """``GET /v3/auth/system``."""
-
-    rules = {"GET": "identity:get_auth_system"}
-
-    def get(self, request: Request) -> Response:
-        """Return whether this token can be rescoped to the system."""
-        found = [{"all": True}] if may_enter_system(self.context) else []
-        return Response({"system": found, "links": fragments.self_link(request, "/auth/system")})
-
-
-class CatalogView(ServiceView):
-    """``GET /v3/auth/catalog``."""
-
-    rules = {"GET": "identity:get_auth_catalog"}
-
-    def get(self, request: Request) -> Response:
-        """Return the catalog; a token without a scope has none."""
-        if self.context.project_id is None and self.context.domain_id is None and not self.context.system:
-            raise ForbiddenError("A token without a scope has no catalog.")
-        found = shapes.catalog_of(request, self.context)
-        return Response({"catalog": found, "links": fragments.self_link(request, "/auth/catalog")})
+def _linked(name: str, entries: Callable[[Any, Any], object]) -> Shape:
+    """Return a shape with the entries and a link to the request's path."""
+    return lambda view, found: {
+        name: entries(view, found),
+        "links": fragments.self_link(view.request, fragments.own_path(view.request)),
+    }
 
 
 class PasswordView(ServiceView):
@@ -83,3 +55,40 @@ class PasswordView(ServiceView):
             policy.enforce(RequestContext(claimed, "", None), "identity:change_password", {"user_id": claimed})
         change_password(user_id, body["original_password"], body["password"], source=client_address(request))
         return Response(status=204)
+
+
+ROUTES: dict[str, type[ServiceView]] = {
+    **patterns(
+        parts(
+            ServiceView,
+            "auth/",
+            {
+                "GET projects": Call(
+                    projects_open_to,
+                    "identity:get_auth_projects",
+                    "List the projects that this token can be rescoped to.",
+                    shape=listed(PROJECT),
+                ),
+                "GET domains": Call(
+                    domains_open_to,
+                    "identity:get_auth_domains",
+                    "List the domains that this token can be rescoped to.",
+                    shape=listed(DOMAIN),
+                ),
+                "GET system": Call(
+                    may_enter_system,
+                    "identity:get_auth_system",
+                    "Return whether this token can be rescoped to the system.",
+                    shape=_linked("system", lambda view, may_enter: [{"all": True}] if may_enter else []),
+                ),
+                "GET catalog": Call(
+                    _catalog,
+                    "identity:get_auth_catalog",
+                    "Return the catalog; a token without a scope has none.",
+                    shape=_linked("catalog", lambda view, context: shapes.catalog_of(view.request, context)),
+                ),
+            },
+        )
+    ),
+    "/users/(?P<user_id>[^/]+)/password": PasswordView,
+}

@@ -2,35 +2,18 @@
 
 from typing import Any
 
-from rest_framework.request import Request
-from rest_framework.response import Response
-
 from portal.api.common.validation import Schema
-from portal.api.common.views import ServiceView
-from portal.api.identity import fragments
 from portal.api.identity.catalog.endpoints import ENDPOINT
 from portal.api.identity.dialect import Attribute, Checked, InMemory, Operation, Resource, Values, routes, schemas
 from portal.api.identity.dialect.kinds import FLAG, KEY, LONG_NAME, TEXT
-from portal.api.identity.directory.projects import PROJECT
-from provisioning.common.errors import NotFoundError
-from provisioning.identity.models import EndpointGroup, Project
-from provisioning.identity.selectors.endpoint_filters import (
-    endpoint_groups,
-    endpoints_in,
-    existing_endpoint_group,
-    has_group,
-    projects_of_group,
-)
-from provisioning.identity.selectors.lookups import existing
+from provisioning.identity.models import EndpointGroup
+from provisioning.identity.selectors.endpoint_filters import endpoint_groups, existing_endpoint_group
 from provisioning.identity.services.endpoint_filters import (
-    add_group_to_project,
     create_endpoint_group,
     delete_endpoint_group,
-    remove_group_from_project,
     update_endpoint_group,
 )
 
-PATH = "/OS-EP-FILTER/endpoint_groups"
 _DESCRIPTION = TEXT.schema
 _FILTERS: Schema = {
     "type": "object",
@@ -89,57 +72,4 @@ ENDPOINT_GROUP = Resource(
 )
 
 
-class GroupEndpointsView(ServiceView):
-    """``GET /v3/OS-EP-FILTER/endpoint_groups/{id}/endpoints``."""
-
-    rules = {"GET": "identity:list_endpoints_associated_with_endpoint_group"}
-
-    def get(self, request: Request, endpoint_group_id: str) -> Response:
-        """List the endpoints that match the group's filters."""
-        group = existing_endpoint_group(endpoint_group_id)
-        items = ENDPOINT.shapes(self, endpoints_in(group))
-        return Response(fragments.listing(request, "endpoints", items, f"{PATH}/{group.id.hex}/endpoints"))
-
-
-class GroupProjectsView(ServiceView):
-    """``GET /v3/OS-EP-FILTER/endpoint_groups/{id}/projects``."""
-
-    rules = {"GET": "identity:list_projects_associated_with_endpoint_group"}
-
-    def get(self, request: Request, endpoint_group_id: str) -> Response:
-        group = existing_endpoint_group(endpoint_group_id)
-        items = PROJECT.shapes(self, projects_of_group(group))
-        return Response(fragments.listing(request, "projects", items, f"{PATH}/{group.id.hex}/projects"))
-
-
-class GroupProjectView(ServiceView):
-    """``/v3/OS-EP-FILTER/endpoint_groups/{id}/projects/{project}``."""
-
-    rules = {
-        "GET": "identity:get_endpoint_group_in_project",
-        "PUT": "identity:add_endpoint_group_to_project",
-        "DELETE": "identity:remove_endpoint_group_from_project",
-    }
-
-    def get(self, request: Request, endpoint_group_id: str, project_id: str) -> Response:
-        """Show the group if it was added to the project."""
-        project, group = existing(Project, project_id), existing_endpoint_group(endpoint_group_id)
-        if not has_group(project, group):
-            raise NotFoundError("Endpoint Group Project Association not found.")
-        path = f"{PATH}/{group.id.hex}/projects/{project.id.hex}"
-        shape = {"endpoint_group_id": group.id.hex, "project_id": project.id.hex}
-        return Response({"project_endpoint_group": {**shape, "links": fragments.self_link(request, path)}})
-
-    def put(self, request: Request, endpoint_group_id: str, project_id: str) -> Response:
-        add_group_to_project(existing_endpoint_group(endpoint_group_id), existing(Project, project_id))
-        return Response(status=204)
-
-    def delete(self, request: Request, endpoint_group_id: str, project_id: str) -> Response:
-        remove_group_from_project(existing_endpoint_group(endpoint_group_id), existing(Project, project_id))
-        return Response(status=204)
-
-
-ROUTES = routes(
-    ENDPOINT_GROUP,
-    {"endpoints": GroupEndpointsView, "projects": GroupProjectsView, "projects/{project_id}": GroupProjectView},
-)
+ROUTES = routes(ENDPOINT_GROUP)

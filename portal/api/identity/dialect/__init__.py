@@ -4,7 +4,7 @@ from portal.api.frame.kinds import Checked
 from portal.api.frame.resource import Operation, Values
 from portal.api.identity.dialect.lists import InMemory, Paged
 from portal.api.identity.dialect.resource import Attribute, Resource
-from portal.api.identity.dialect.views import IDENTITY, DetailView, ListView, ResourceView, routes
+from portal.api.identity.dialect.views import IDENTITY, DetailView, ListView, ResourceView, listed, patterns, routes
 
 __all__ = [
     "IDENTITY",
@@ -18,5 +18,7 @@ __all__ = [
     "Resource",
     "ResourceView",
     "Values",
+    "listed",
+    "patterns",
     "routes",
 ]

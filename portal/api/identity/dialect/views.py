@@ -2,7 +2,7 @@
 
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from rest_framework.request import Request
@@ -13,7 +13,7 @@ from portal.api.frame import attributes as frame
 from portal.api.frame import views
 from portal.api.frame.resource import Resource, Values
 from portal.api.frame.views import METHODS, Dialect
-from portal.api.identity import fields
+from portal.api.identity import fields, fragments
 from portal.api.identity.dialect.resource import Attribute
 from portal.api.identity.dialect.schemas import changes_body, new_body
 from provisioning.common.errors import InvalidInputError, NotFoundError
@@ -56,6 +56,10 @@ class ResourceView(views.ResourceView):
         """Forget the record, so that a request that is retried looks it up again."""
         vars(self).pop("found", None)
         return super().handle_exception(exc)
+
+    def row(self, identity: str) -> Any:
+        """Return the record of the path. Raises NotFoundError."""
+        return self.record
 
     def shapes(self, rows: Sequence[Any], attributes: Sequence[frame.Attribute] | None = None) -> list[dict[str, Any]]:
         """Return records in Keystone's format."""
@@ -117,10 +121,6 @@ class DetailView(ResourceView, views.DetailView):
         """Return the target that the resource declares."""
         return {} if self.resource.target is None else dict(self.resource.target(self.found))
 
-    def row(self, identity: str) -> Any:
-        """Return the record of the path. Raises NotFoundError."""
-        return self.record
-
     def patch(self, request: Request, identity: str) -> Response:
         return self.answer("update", self.resource.update.call(self, self.record, self.values()))
 
@@ -147,6 +147,18 @@ def routes(
     ``beside``: path below one object → ordinary view.
     """
     one = dialect.path_of(resource)
-    views: dict[str, type[ServiceView]] = {**dialect.views_of(resource)}
-    views |= {f"{one}/{where}": view for where, view in (beside or {}).items()}
+    return patterns(dialect.views_of(resource)) | patterns(
+        {f"{one}/{where}": view for where, view in (beside or {}).items()}
+    )
+
+
+def patterns(views: Mapping[str, type[ServiceView]]) -> dict[str, type[ServiceView]]:
+    """Return the pattern of each path after ``/v3`` with its view."""
     return {"/" + re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", where): view for where, view in views.items()}
+
+
+def listed(resource: Resource) -> Callable[[Any, Iterable[Any]], dict[str, Any]]:
+    """Return the shape of a list of another resource's records, at the path of the request."""
+    return lambda view, rows: fragments.listing(
+        view.request, resource.plural, resource.shapes(view, [*rows]), fragments.own_path(view.request)
+    )
