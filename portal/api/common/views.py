@@ -169,7 +169,7 @@ class ServiceView(APIView):
         None if the body does not contain it, or cannot be parsed: the policy is checked before the body.
         """
         try:
-            found = self.request.data
+            found: Any = self.request.data
         except (NovellaError, APIException) as error:
             self.malformed = error
             return None

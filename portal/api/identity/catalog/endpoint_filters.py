@@ -1,5 +1,6 @@
 """``/v3/OS-EP-FILTER``: the endpoints and endpoint groups of projects."""
 
+from functools import partial
 from typing import Any
 
 from portal.api.common.views import ServiceView
@@ -16,14 +17,18 @@ from provisioning.identity.selectors.catalog import existing_endpoint
 from provisioning.identity.selectors.lookups import existing
 from provisioning.identity.services import endpoint_filters as services
 
+_FINDERS = {
+    "endpoint_id": existing_endpoint,
+    "endpoint_group_id": filters.existing_endpoint_group,
+    "project_id": partial(existing, Project),
+}
+
 
 class EndpointFilterView(ServiceView):
     """Finds the endpoint or the group of the path, then the project. Raises NotFoundError."""
 
-    def arguments(self, project_id: str = "", endpoint_id: str = "", endpoint_group_id: str = "") -> tuple[Any, ...]:
-        endpoint = (existing_endpoint(endpoint_id),) if endpoint_id else ()
-        group = (filters.existing_endpoint_group(endpoint_group_id),) if endpoint_group_id else ()
-        return (*endpoint, *group, *((existing(Project, project_id),) if project_id else ()))
+    def arguments(self, **ids: str) -> tuple[Any, ...]:
+        return tuple(find(ids[name]) for name, find in _FINDERS.items() if name in ids)
 
 
 def _check(endpoint: Endpoint, project: Project) -> None:

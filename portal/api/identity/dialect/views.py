@@ -11,10 +11,10 @@ from rest_framework.response import Response
 from portal.api.common.views import ServiceView
 from portal.api.frame import attributes as frame
 from portal.api.frame import views
-from portal.api.frame.resource import Resource, Values
+from portal.api.frame.resource import Values
 from portal.api.frame.views import METHODS, Dialect
 from portal.api.identity import fields, fragments
-from portal.api.identity.dialect.resource import Attribute
+from portal.api.identity.dialect.resource import Attribute, Resource
 from portal.api.identity.dialect.schemas import changes_body, new_body
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.identity.directory.listing import RowPage

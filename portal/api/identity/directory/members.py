@@ -6,6 +6,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.views import Schemas, ServiceView
+from portal.api.frame.parts import Call, parts
+from portal.api.identity.dialect import patterns
 from portal.api.identity.dialect.lists import ending
 from portal.api.identity.directory.base import RecordView, Resource
 from portal.api.identity.directory.groups import GROUP
@@ -15,7 +17,7 @@ from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.identity.directory.listing import RowPage
 from provisioning.identity.directory.lists import groups_of, projects, users_in
-from provisioning.identity.models import User
+from provisioning.identity.models import Group, User
 from provisioning.identity.selectors.lookups import by_id
 from provisioning.identity.selectors.members import is_in
 from provisioning.identity.services.groups import add_to_group, remove_from_group
@@ -80,46 +82,33 @@ class GroupUsersView(_BesideView):
 
 
 class GroupUserView(RecordView):
-    """``/v3/groups/{id}/users/{user_id}``."""
+    """``/v3/groups/{id}/users/{user_id}``: the group and the user are the arguments of the services."""
 
     resource = GROUP
-    rules = {
-        "GET": "identity:check_user_in_group",
-        "PUT": "identity:add_user_to_group",
-        "DELETE": "identity:remove_user_from_group",
-    }
 
     def policy_target(self) -> dict[str, object]:
         """Return the ids of the group, its domain and the user."""
         return {**super().policy_target(), "user_id": self.ids["user_id"]}
 
-    def get(self, request: Request, identity: str, user_id: str) -> Response:
-        """Answer 204 if the user is a member."""
-        group, user = self.record, self._user("GET")
-        if not is_in(group, user):
-            raise NotFoundError(f"User '{user.id.hex}' not found in group '{group.id.hex}'.")
-        return Response(status=204)
+    def arguments(self, identity: str = "", **ids: str) -> tuple[Group, User]:
+        return self.record, self._user(str(self.rule_of(str(self.request.method))))
 
-    def put(self, request: Request, identity: str, user_id: str) -> Response:
-        """Add the user to the group."""
-        add_to_group(self.record, self._user("PUT"))
-        return Response(status=204)
-
-    def delete(self, request: Request, identity: str, user_id: str) -> Response:
-        """Remove the user from the group; the user loses the roles of the group immediately."""
-        remove_from_group(self.record, self._user("DELETE"))
-        return Response(status=204)
-
-    def _user(self, method: str) -> User:
+    def _user(self, rule: str) -> User:
         """Return the user. Raises NotFoundError unless the caller is the user, or the rule allows the caller in the
         user's domain.
         """
         key = read_id(self.ids["user_id"])
         user = by_id(User, self.ids["user_id"])
         own = key is not None and key == self.context.user_id
-        if user is None or not (own or self.allows_in(self.rules[method], user.domain_id)):
+        if user is None or not (own or self.allows_in(rule, user.domain_id)):
             raise NotFoundError(f"Could not find user: {self.ids['user_id'][:64]}.")
         return user
+
+
+def _check(group: Group, user: User) -> None:
+    """Raise NotFoundError if the user is not a member."""
+    if not is_in(group, user):
+        raise NotFoundError(f"User '{user.id.hex}' not found in group '{group.id.hex}'.")
 
 
 _USER, _GROUP = "/users/(?P<user_id>[^/]+)", "/groups/(?P<group_id>[^/]+)"
@@ -127,5 +116,19 @@ ROUTES: dict[str, type[ServiceView]] = {
     f"{_USER}/projects": UserProjectsView,
     f"{_USER}/groups": UserGroupsView,
     f"{_GROUP}/users": GroupUsersView,
-    f"{_GROUP}/users/(?P<user_id>[^/]+)": GroupUserView,
+    **patterns(
+        parts(
+            GroupUserView,
+            "groups/{group_id}/users/{user_id}",
+            {
+                "GET": Call(_check, "identity:check_user_in_group", "Answer 204 if the user is a member."),
+                "PUT": Call(add_to_group, "identity:add_user_to_group", "Add the user to the group."),
+                "DELETE": Call(
+                    remove_from_group,
+                    "identity:remove_user_from_group",
+                    "Remove the user from the group; the user loses the roles of the group immediately.",
+                ),
+            },
+        )
+    ),
 }

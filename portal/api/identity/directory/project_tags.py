@@ -1,81 +1,62 @@
 """``/v3/projects/{id}/tags``."""
 
-from typing import ClassVar
+from typing import Any
 
-from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.views import Schemas
+from portal.api.frame.parts import Call, Entries, parts
+from portal.api.frame.schemas import inner
 from portal.api.identity import fragments
+from portal.api.identity.dialect import patterns
 from portal.api.identity.directory.base import RecordView
 from portal.api.identity.directory.kinds import TAGS
 from portal.api.identity.directory.projects import PROJECT
-from provisioning.common.errors import NotFoundError
 from provisioning.identity.models import Project
 from provisioning.identity.services.projects import add_tag, remove_tag, set_tags
 
 
-class ProjectTagsView(RecordView):
-    """All tags of a project."""
-
-    resource = PROJECT
-    rules = {
-        "GET": "identity:list_project_tags",
-        "PUT": "identity:update_project_tags",
-        "DELETE": "identity:delete_project_tags",
-    }
-    schemas: ClassVar[Schemas] = {
-        "PUT": {
-            "type": "object",
-            "properties": {"tags": TAGS.schema},
-            "required": ["tags"],
-            "additionalProperties": False,
-        }
-    }
-
-    def get(self, request: Request, identity: str) -> Response:
-        return Response(_shape(request, self.record))
-
-    def put(self, request: Request, identity: str) -> Response:
-        """Replace the tags of the project."""
-        project = self.record
-        set_tags(project, self.checked_body()["tags"])
-        return Response(_shape(request, project))
-
-    def delete(self, request: Request, identity: str) -> Response:
-        """Remove all tags."""
-        set_tags(self.record, [])
-        return Response(status=204)
+def _shown(view: Any, made: object) -> fragments.Shape:
+    """Return the tags of the project in the path."""
+    links = {"next": None, "previous": None, **fragments.self_link(view.request, fragments.own_path(view.request))}
+    return {"tags": sorted(each.name for each in view.record.tags.all()), "links": links}
 
 
-class ProjectTagView(RecordView):
-    """One tag of a project."""
-
-    resource = PROJECT
-    rules = {
-        "GET": "identity:get_project_tag",
-        "PUT": "identity:create_project_tag",
-        "DELETE": "identity:delete_project_tag",
-    }
-
-    def get(self, request: Request, identity: str, tag: str) -> Response:
-        """Answer 204 if the project has the tag."""
-        if tag not in {each.name for each in self.record.tags.all()}:
-            raise NotFoundError(f"Could not find project tag: {tag[:64]}.")
-        return Response(status=204)
-
-    def put(self, request: Request, identity: str, tag: str) -> Response:
-        """Add a tag to the project."""
-        add_tag(self.record, tag)
-        path = f"/projects/{self.record.id.hex}/tags/{tag}"
-        return Response(status=201, headers={"Location": fragments.self_link(request, path)["self"]})
-
-    def delete(self, request: Request, identity: str, tag: str) -> Response:
-        """Remove the tag."""
-        remove_tag(self.record, tag)
-        return Response(status=204)
+def _added(view: Any, made: None) -> Response:
+    """Answer with the address of the tag."""
+    path = f"{PROJECT.address(view.record)}/tags/{view.kwargs['tag']}"
+    return Response(status=201, headers={"Location": fragments.self_link(view.request, path)["self"]})
 
 
-def _shape(request: Request, project: Project) -> fragments.Shape:
-    links = {"next": None, "previous": None, **fragments.self_link(request, f"/projects/{project.id.hex}/tags")}
-    return {"tags": sorted(each.name for each in project.tags.all()), "links": links}
+def _project(project: Project, *tag: str) -> Project:
+    return project
+
+
+_TAGS = Entries(
+    name="tags",
+    find=_project,
+    values=lambda view, project: {each.name for each in project.tags.all()},
+    missing="Could not find project tag: {key:.64}.",
+)
+ROUTES = patterns(
+    parts(
+        RecordView,
+        "projects/{project_id}/tags",
+        {
+            "GET": Call(_project, "identity:list_project_tags", shape=_shown),
+            "PUT": Call(
+                set_tags,
+                "identity:update_project_tags",
+                "Replace the tags of the project.",
+                body=inner({"tags": TAGS.schema}, ("tags",)),
+                shape=_shown,
+            ),
+            "DELETE": Call(lambda project: set_tags(project, []), "identity:delete_project_tags", "Remove all tags."),
+            "GET /{tag}": _TAGS.check("identity:get_project_tag", "Answer 204 if the project has the tag."),
+            "PUT /{tag}": Call(
+                add_tag, "identity:create_project_tag", "Add a tag to the project.", shape=_added, status=201
+            ),
+            "DELETE /{tag}": Call(remove_tag, "identity:delete_project_tag", "Remove the tag."),
+        },
+        resource=PROJECT,
+    )
+)

@@ -2,12 +2,11 @@
 that all projects below inherit.
 """
 
-from typing import Any, ClassVar, cast
-
-from rest_framework.request import Request
-from rest_framework.response import Response
+from typing import Any, ClassVar, Unpack, cast
 
 from portal.api.common.views import ServiceView
+from portal.api.frame.parts import Call, parts
+from portal.api.identity.dialect import patterns
 from portal.api.identity.fragments import list_links
 from portal.api.identity.roles.domain_scoped import DomainScopedView
 from portal.api.identity.roles.roles import ROLE
@@ -19,7 +18,9 @@ from provisioning.identity.selectors.role_lookups import rule_target
 from provisioning.identity.services.assignments import grant, no_assignment, revoke_grant
 
 
-class _GrantsView(DomainScopedView):
+class GrantsView(DomainScopedView):
+    """Role assignments of an actor on a target: the role in the path is the argument of the services."""
+
     inherited: ClassVar[bool] = False
     system: ClassVar[bool] = False
 
@@ -38,107 +39,54 @@ class _GrantsView(DomainScopedView):
     def _addressed(self, *names: str) -> Any:
         return next((self.addressed[name] for name in names if name in self.addressed), None)
 
+    def arguments(self, **ids: str) -> tuple[Any, ...]:
+        return (self.role(),) if "role_id" in ids else ()
+
     def where(self) -> Target:
         """Return the actor and the target as arguments of the services."""
         records = {found.kind: found.record for found in self.addressed.values() if found.kind != "role"}
         return cast("Target", {**records, "system": self.system, "inherited": self.inherited})
 
 
-class GrantsView(_GrantsView):
-    """``/v3/{projects|domains}/{id}/{users|groups}/{id}/roles``."""
-
-    rules = {"GET": "identity:list_grants"}
-
-    def get(self, request: Request, **kwargs: str) -> Response:
-        items = ROLE.shapes(self, [*granted_roles(**self.where())])
-        path = request.path.partition("/v3")[2].rstrip("/")
-        return Response({"roles": items, "links": list_links(request, path)})
+def _check(role: Role, **target: Unpack[Target]) -> None:
+    """Raise NotFoundError if the role is not assigned in this way."""
+    if not has_grant(role, **target):
+        records: dict[str, Any] = {**target}
+        actor = records.get("user") or records.get("group")
+        raise NotFoundError(no_assignment(role, actor, records.get("project") or records.get("domain") or "system"))
 
 
-class InheritedGrantsView(GrantsView):
-    """``/v3/OS-INHERIT/{projects|domains}/{id}/{users|groups}/{id}/roles/inherited_to_projects``."""
-
-    inherited = True
-
-
-class SystemGrantsView(GrantsView):
-    """``/v3/system/users/{id}/roles``."""
-
-    rules = {"GET": "identity:list_system_grants_for_user"}
-    system = True
+def _roles(view: Any, found: list[Role]) -> dict[str, Any]:
+    path = view.request.path.partition("/v3")[2].rstrip("/")
+    return {"roles": ROLE.shapes(view, found), "links": list_links(view.request, path)}
 
 
-class GroupSystemGrantsView(SystemGrantsView):
-    """``/v3/system/groups/{id}/roles``."""
-
-    rules = {"GET": "identity:list_system_grants_for_group"}
-
-
-class GrantView(_GrantsView):
-    """``/v3/{projects|domains}/{id}/{users|groups}/{id}/roles/{id}``."""
-
-    rules = {"GET": "identity:check_grant", "PUT": "identity:create_grant", "DELETE": "identity:revoke_grant"}
-
-    def get(self, request: Request, **kwargs: str) -> Response:
-        """Answer 204 if the role is assigned in this way, otherwise 404."""
-        if not has_grant(self.role(), **self.where()):
-            target = self._addressed("project_id", "domain_id")
-            actor = self._addressed("user_id", "group_id")
-            raise NotFoundError(no_assignment(self.role(), actor.record, target.record if target else "system"))
-        return Response(status=204)
-
-    def put(self, request: Request, **kwargs: str) -> Response:
-        """Assign the role; idempotent."""
-        grant(self.role(), **self.where())
-        return Response(status=204)
-
-    def delete(self, request: Request, **kwargs: str) -> Response:
-        """Revoke the role; effective immediately."""
-        revoke_grant(self.role(), **self.where())
-        return Response(status=204)
-
-
-class InheritedGrantView(GrantView):
-    """``/v3/OS-INHERIT/{projects|domains}/{id}/{users|groups}/{id}/roles/{id}/inherited_to_projects``."""
-
-    inherited = True
-
-
-class SystemGrantView(GrantView):
-    """``/v3/system/users/{id}/roles/{id}``."""
-
-    rules = {
-        "GET": "identity:check_system_grant_for_user",
-        "PUT": "identity:create_system_grant_for_user",
-        "DELETE": "identity:revoke_system_grant_for_user",
+def _views(where: str, rules: str, end: str = "", **members: bool) -> dict[str, type[ServiceView]]:
+    """Return path → view of the assignments of an actor; ``rules``: the names of their rules after the verb."""
+    more, one = GrantsView.where, f" /{{role_id}}{end}"
+    calls = {
+        f"GET {end}": Call(granted_roles, f"identity:list_{rules.replace('grant', 'grants')}", more=more, shape=_roles),
+        f"GET{one}": Call(
+            _check,
+            f"identity:check_{rules}",
+            "Answer 204 if the role is assigned in this way, otherwise 404.",
+            more=more,
+        ),
+        f"PUT{one}": Call(grant, f"identity:create_{rules}", "Assign the role; idempotent.", more=more),
+        f"DELETE{one}": Call(
+            revoke_grant, f"identity:revoke_{rules}", "Revoke the role; effective immediately.", more=more
+        ),
     }
-    system = True
+    return parts(GrantsView, where, calls, **members)
 
 
-class GroupSystemGrantView(SystemGrantView):
-    """``/v3/system/groups/{id}/roles/{id}``."""
-
-    rules = {
-        "GET": "identity:check_system_grant_for_group",
-        "PUT": "identity:create_system_grant_for_group",
-        "DELETE": "identity:revoke_system_grant_for_group",
-    }
-
-
-_TARGETS = ("/projects/(?P<project_id>[^/]+)", "/domains/(?P<domain_id>[^/]+)")
-_ACTORS = ("/users/(?P<user_id>[^/]+)", "/groups/(?P<group_id>[^/]+)")
-_ROLE = "/(?P<role_id>[^/]+)"
-_HERE = [f"{target}{actor}/roles" for target in _TARGETS for actor in _ACTORS]
-_BELOW = [f"/OS-INHERIT{where}" for where in _HERE]
-_OF_USER, _OF_GROUP = (f"/system{actor}/roles" for actor in _ACTORS)
-ROUTES: dict[str, type[ServiceView]] = {
-    **dict.fromkeys(_HERE, GrantsView),
-    **dict.fromkeys((where + _ROLE for where in _HERE), GrantView),
-    **dict.fromkeys((f"{where}/inherited_to_projects" for where in _BELOW), InheritedGrantsView),
-    **dict.fromkeys((f"{where}{_ROLE}/inherited_to_projects" for where in _BELOW), InheritedGrantView),
-    _OF_USER: SystemGrantsView,
-    _OF_USER + _ROLE: SystemGrantView,
-    _OF_GROUP: GroupSystemGrantsView,
-    _OF_GROUP + _ROLE: GroupSystemGrantView,
-}
+_ACTORS = ("user", "group")
+_HERE = [f"{target}s/{{{target}_id}}/{actor}s/{{{actor}_id}}" for target in ("project", "domain") for actor in _ACTORS]
+ROUTES: dict[str, type[ServiceView]] = {}
 """Path after ``/v3`` → view."""
+for _where in _HERE:
+    ROUTES |= patterns(_views(f"{_where}/roles", "grant"))
+    ROUTES |= patterns(_views(f"OS-INHERIT/{_where}/roles", "grant", "/inherited_to_projects", inherited=True))
+for _actor in _ACTORS:
+    _system = f"system/{_actor}s/{{{_actor}_id}}/roles"
+    ROUTES |= patterns(_views(_system, f"system_grant_for_{_actor}", system=True))
