@@ -20,7 +20,7 @@ from django.urls import get_resolver, reverse
 
 from portal.dashboard import pages
 from portal.dashboard.copy_as.calls import IMPLIED, Call, Result, Secret
-from portal.dashboard.copy_as.forms import curl, place
+from portal.dashboard.copy_as.forms import curl, place, terraform
 from portal.dashboard.copy_as.kinds import network as kinds
 from portal.dashboard.copy_as.written import written
 from portal.dashboard.pages import FormPage
@@ -57,6 +57,7 @@ from provisioning.volumes.models import Backup, Snapshot, Transfer, Volume
 from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import create_volume
 from tests.dashboard.conftest import SignedIn
+from tests.dashboard.test_copied_terraform import problems
 from tests.dashboard.test_every_form import patterns
 from tests.support.cast import People, Person
 from tests.support.clouds import Cloud
@@ -355,7 +356,9 @@ def test_the_calls_create_what_the_form_creates(
         transaction.set_rollback(True)
     assert by_form != before or name in NO_ROWS
     made: dict[Call, str] = {}
-    for call in calls_of(client, address, typed):
+    calls = calls_of(client, address, typed)
+    assert problems(terraform.write(calls, place.Place("novella", {}))) == []
+    for call in calls:
         send(call, Client(), people.operator, made)
     by_calls = rows_of(case)
     assert by_calls == by_form, [set(by_calls[each]) ^ set(by_form[each]) for each in by_form]

@@ -246,6 +246,8 @@ FORWARDING = Kind(
     python="network.create_port_forwarding",
     terraform="openstack_networking_portforwarding_v2",
 )
+FORWARDED_RANGE = replace(FORWARDING, terraform=None)
+"""Several ports: the Terraform provider requires a single one."""
 SECURITY_GROUP = Kind(
     key="security_group",
     service="network",

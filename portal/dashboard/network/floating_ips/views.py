@@ -227,7 +227,8 @@ class ForwardingAdd(SheetPage, FloatingPage):
             first, last = typed[name]
             values |= {f"{name}_port": first} if first == last else {f"{name}_port_range": f"{first}:{last}"}
         target = {"internal_port_id": str(fixed.port_id), "internal_ip_address": fixed.address}
-        return [Call(copied.FORWARDING, {"floating_ip": str(self.record.id), **values, **target})]
+        kind = copied.FORWARDED_RANGE if "external_port_range" in values else copied.FORWARDING
+        return [Call(kind, {"floating_ip": str(self.record.id), **values, **target})]
 
     def title(self) -> str:
         return f"Forward ports of {self.record.address}"

@@ -1,0 +1,139 @@
+"""The lines of *Copy as* for Terraform have only arguments of the provider's schema, and those that it requires."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from portal.dashboard.copy_as.calls import IMPLIED, Call, Kind, Result, Secret
+from portal.dashboard.copy_as.forms import terraform
+from portal.dashboard.copy_as.forms.place import Place
+from portal.dashboard.copy_as.kinds import compute, identity, image, network, storage
+
+RESOURCE = re.compile(r'^resource "(\w+)" "[^"]+" \{\n(.*?)^\}\n', re.MULTILINE | re.DOTALL)
+ARGUMENT = re.compile(r"^  (\w+) += ", re.MULTILINE)
+BLOCK = re.compile(r"^  (\w+) \{\n(.*?)^  \}\n", re.MULTILINE | re.DOTALL)
+INNER = re.compile(r"^    (\w+) += ", re.MULTILINE)
+ASSIGNMENTS = {
+    f"{actor} {on_domain}": identity.assignment(actor, on_domain=on_domain)
+    for actor in ("user", "group")
+    for on_domain in (False, True)
+}
+KINDS: Mapping[str, Kind] = {
+    f"{module.__name__.rpartition('.')[2]} {name}": kind
+    for module in (compute, identity, image, network, storage)
+    for name, kind in vars(module).items()
+    if isinstance(kind, Kind) and kind.terraform not in {None, IMPLIED}
+} | ASSIGNMENTS
+
+
+@cache
+def schema() -> dict[str, dict[str, str]]:
+    """Return resource → argument → its mark: ``!``, ``*``, ``{}``, or the arguments of a block in brackets."""
+    lines = (Path(__file__).parent / "terraform_schema.txt").read_text().splitlines()
+    rows = (line.split(" ", 1) for line in lines if not line.startswith("#"))
+    return {name: arguments(text) for name, text in rows}
+
+
+def arguments(text: str) -> dict[str, str]:
+    return {found[1]: found[2] for found in re.finditer(r"(\w+)(!?(?:\*|\{\}|\[[^\]]*\])?)", text)}
+
+
+def problems(text: str) -> list[str]:
+    """Return what the provider would not accept."""
+    found = []
+    for resource, body in RESOURCE.findall(text):
+        known = schema().get(resource)
+        if known is None:
+            found.append(f"{resource} does not exist")
+            continue
+        plain = ARGUMENT.findall(BLOCK.sub("", body))
+        blocks = BLOCK.findall(body)
+        found += [f"{resource}.{name}" for name in plain if "[" in known.get(name, "[")]
+        found += [f"{resource} lacks {name}" for name in _required(known) - {*plain, *(name for name, _ in blocks)}]
+        for name, inner in blocks:
+            mark = known.get(name, "")
+            own = arguments(mark[mark.find("[") :]) if "[" in mark else {}
+            used = set(INNER.findall(inner))
+            found += [f"{resource}.{name}.{each}" for each in used - own.keys()]
+            found += [f"{resource}.{name} lacks {each}" for each in _required(own) - used]
+    return found
+
+
+def _required(known: Mapping[str, str]) -> set[str]:
+    return {name for name, mark in known.items() if mark.startswith("!")}
+
+
+def lines(*calls: Call) -> str:
+    return terraform.write(calls, Place("novella", {}))
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_kind_has_only_names_of_the_provider(name: str) -> None:
+    kind = KINDS[name]
+    known = schema()[str(kind.terraform)]
+    for each in kind.attributes:
+        if each.terraform in {None, IMPLIED, ""}:
+            continue
+        first, _, rest = str(each.terraform).partition(".")
+        assert first in known, each.name
+        assert each.block == ("[" in known[first]), f"{each.name}: a block, or not"
+        assert not rest or "{}" in known[first], f"{each.name}: not a map"
+    assert kind.extra.get("terraform", {}).keys() <= known.keys()
+    given = {str(each.terraform).partition(".")[0] for each in kind.attributes} | kind.extra.get("terraform", {}).keys()
+    assert _required(known) <= given
+
+
+SERVER = {
+    "name": "web",
+    "image_id": "i",
+    "flavor_id": "f",
+    "networks": [{"uuid": "n", "fixed_ip": "10.0.0.9"}, {"port": "p"}],
+    "devices": [
+        {"source_type": "blank", "destination_type": "volume", "volume_size": 1, "boot_index": -1, "uuid": "u"},
+        {"source_type": "image", "destination_type": "local", "boot_index": 0, "delete_on_termination": True},
+    ],
+    "server_group": "g",
+    "metadata": {"a": "b"},
+    "tags": ["x"],
+    "password": Secret("password"),
+    "user_data": "#!/bin/sh",
+    "security_groups": ["s"],
+    "config_drive": True,
+    "key_name": "k",
+}
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [Call(compute.SERVER, SERVER)],
+        [Call(compute.SERVER, {**SERVER, "networks": [], "no_network": True})],
+        [port := Call(network.PORT, {
+            "network_id": "n",
+            "fixed_ips": [{"subnet_id": "s", "ip_address": "10.0.0.9"}],
+            "allowed_address_pairs": [{"ip_address": "10.0.0.99", "mac_address": "fa:16:3e:00:00:01"}],
+            "extra_dhcp_opts": [{"opt_name": "mtu", "opt_value": "1400", "ip_version": 4}],
+        }), Call(network.FLOATING_IP, {"network_id": "n", "network_name": "net", "port_id": Result(port)})],
+        [Call(identity.APPLICATION_CREDENTIAL, {
+            "name": "c",
+            "roles": ["member"],
+            "access_rules": [{"path": "/v2.1/servers", "method": "GET", "service": "compute"}],
+        })],
+        [Call(identity.EC2_CREDENTIAL, {"user_id": "u", "project_id": "p"})],
+    ],
+    ids=lambda calls: " ".join(call.kind.key for call in calls),
+)  # fmt: skip
+def test_blocks_and_values_are_written_as_the_provider_reads_them(calls: Sequence[Any]) -> None:
+    assert problems(lines(*calls)) == []
+
+
+def test_a_wrong_name_is_found() -> None:
+    text = lines(Call(compute.KEY_PAIR, {"name": "k"})).replace("  name ", "  title ")
+    resource = "openstack_compute_keypair_v2"
+    assert problems(text) == [f"{resource}.title", f"{resource} lacks name"]
