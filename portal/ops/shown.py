@@ -20,6 +20,7 @@ OBJECT_PAGES = {
     "identity.Domain": "domain_page",
     "identity.Group": "group_page",
     "identity.Project": "project_page",
+    "identity.Role": "role_edit",
     "identity.User": "user_page",
 }
 """Model → the URL name of the page of one record in the dashboard that operators may open for every project."""

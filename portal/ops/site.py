@@ -55,7 +55,8 @@ class NovellaAdminSite(admin.AdminSite):
             pages = IN_DASHBOARD.get(each["model"]._meta.label)
             if pages:
                 each["admin_url"] = reverse(f"dashboard:{pages[0]}")
-                each["add_url"] = each["add_url"] and reverse(f"dashboard:{pages[1]}")
+                adds = self._registry[each["model"]].may(request, "add")  # type: ignore[attr-defined] # all are Ruled
+                each["add_url"] = reverse(f"dashboard:{pages[1]}") if adds else None
         if app_label is not None:
             return apps
         found = {each["model"]._meta.label: each for app in apps for each in app["models"]}
@@ -66,8 +67,8 @@ class NovellaAdminSite(admin.AdminSite):
         ]
 
     def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:  # type: ignore[override]
-        """Redirect to the page that sets a password through the service, which ends all sessions of the user."""
-        return redirect("admin:identity_user_password", user_id=request.user.pk)
+        """Redirect to the dashboard's page, which sets a password through the service."""
+        return redirect("dashboard:settings_password")
 
     def register(
         self, model_or_iterable: type[Model] | Iterable[type[Model]], admin_class: Any = None, **options: Any

@@ -25,7 +25,7 @@ PAGES = (
     "/search/", "/search/?q=a", "/starred/",
     "/cloud/", "/hosts/", "/migrations/", "/usage/",
 )  # fmt: skip
-ADMIN_PAGES = ("/admin/", "/admin/hosts/host/", "/admin/hosts/host/join/", "/admin/identity/user/add/")
+ADMIN_PAGES = ("/admin/", "/admin/hosts/host/", "/admin/hosts/host/join/", "/admin/identity/endpoint/add/")
 
 
 @pytest.fixture

@@ -33,12 +33,6 @@ def test_a_broken_rule_is_told_in_a_sentence(model: type[Model]) -> None:
             assert str(rule.violation_error_message).endswith("."), rule.name
 
 
-def test_an_assignment_to_nobody_is_refused_in_words(people: People, admin: Client) -> None:
-    page = admin.post("/admin/identity/roleassignment/add/", {"role": "", "inherited": ""}).content.decode()
-    assert "is violated" not in page
-    assert "Choose either a user or a group." in page
-
-
 @pytest.mark.parametrize(
     ("name", "label"),
     [

@@ -182,12 +182,6 @@ OPERATOR = [
 ADMIN: dict[str, dict[str, Any]] = {
     "compute_aggregate": {"name": "fast"},
     "compute_flavor": {"name": "m1.adm", "flavorid": "adm", "vcpus": "1", "memory_mb": "256", "root_gb": "1"},
-    "identity_domain": {"name": "adm-domain", "enabled": False},
-    "identity_group": {"name": "adm-group"},
-    "identity_project": {"name": "adm-project"},
-    "identity_role": {"name": "adm-role"},
-    "identity_roleassignment": {"user": "demo", "role": "reader", "project": "admin"},
-    "identity_user": {"name": "adm-user", "password": PASSWORD},
     "identity_service": {"name": "adm-service", "type": "adm"},
     "identity_region": {"id": "adm-region"},
     "identity_endpoint": {"service": FIRST, "interface": FIRST, "url": "http://example.org/"},

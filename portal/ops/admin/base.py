@@ -147,6 +147,16 @@ class Readable(Ruled):
         return False
 
 
+class InDashboard(Readable):
+    """Records whose forms are pages of the dashboard: the admin lists and shows them, with actions on several."""
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        """Remove Django's own bulk deletion, which bypasses services."""
+        actions = super().get_actions(request)
+        actions.pop("delete_selected", None)
+        return actions
+
+
 class Written(Ruled):
     """Records that operators can edit, through the services that each page declares.
 
@@ -256,7 +266,6 @@ def row_action(
     *,
     question: str = "",
     among: Callable[[QuerySet[Any]], QuerySet[Any]] = lambda rows: rows,
-    permissions: Sequence[str] = (),
     choices: Choices | None = None,
 ) -> Callable[[Callable[..., object]], Any]:
     """Build an admin action that runs a function for each selected row, after confirmation if there is a ``question``.
@@ -267,7 +276,7 @@ def row_action(
     """
 
     def made(do: Callable[..., object]) -> Any:
-        @admin.action(description=label, permissions=list(permissions) or None)
+        @admin.action(description=label)
         @functools.wraps(do)
         def run(page: ModelAdmin, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
             rows = among(queryset)

@@ -1,24 +1,10 @@
 """Accessible names for controls of Django's admin that have none (WCAG 4.1.2)."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from django import forms
 from django.contrib.admin.widgets import AutocompleteSelect
 from django.db.models import Field
-from django.forms.models import BaseInlineFormSet
 from django.http import HttpRequest
-
-if TYPE_CHECKING:  # generic only for the type checker
-    Rows = BaseInlineFormSet[Any, Any, Any]
-else:
-    Rows = BaseInlineFormSet
-
-
-class NamedDeletions(Rows):
-    """Rows of an inline table whose checkbox is named Delete."""
-
-    def get_deletion_widget(self) -> forms.Widget:  # type: ignore[override]  # the stubs accept only a class
-        return forms.CheckboxInput({"aria-label": "Delete"})
 
 
 class NamedSelect(AutocompleteSelect):

@@ -7,11 +7,10 @@ from django.contrib.admin.views.main import ChangeList
 from django.db.models import Model
 from django.http import HttpRequest
 
-from portal.ops.admin.base import identity_rules, row_action
-from portal.ops.admin.identity.parts import RolesOnProject, TagPart, WithParts
+from portal.ops.admin.base import InDashboard, identity_rules, row_action
 from provisioning.common.context import RequestContext
 from provisioning.identity.models import Project
-from provisioning.identity.services.projects import create_project, delete_project, set_project_enabled, update_project
+from provisioning.identity.services.projects import set_project_enabled
 from provisioning.quotas import selectors as quotas
 
 LAUNCH = ("instances", "cores", "ram")
@@ -29,7 +28,7 @@ class WithHoldings(ChangeList):
 
 
 @admin.register(Project)
-class ProjectAdmin(WithParts):
+class ProjectAdmin(InDashboard):
     """The projects."""
 
     list_display = ("name", "domain", "parent", "enabled", "usage", "created_at")
@@ -38,15 +37,9 @@ class ProjectAdmin(WithParts):
     list_select_related = ("domain", "parent")
     search_fields = ("name", "id__startswith")
     actions = ("enable", "disable")
-    autocomplete_fields = ("parent",)
-    inlines = (RolesOnProject, TagPart)
-    new_fields = ("domain", "parent", "name", "description", "enabled")
-    fields = (*new_fields, "usage")
+    fields = ("domain", "parent", "name", "description", "enabled", "usage")
     readonly_fields = ("usage",)
-    fixed = ("domain", "parent")
     rules = identity_rules("project") | {"enable": "identity:update_project", "disable": "identity:update_project"}
-    update = staticmethod(update_project)
-    remove = staticmethod(delete_project)
 
     def policy_target(self, obj: Model | None) -> dict[str, object]:
         return {"domain_id": obj.domain_id, "project_id": obj.id} if isinstance(obj, Project) else {}
@@ -62,10 +55,7 @@ class ProjectAdmin(WithParts):
             f"{used} of {'∞' if limit < 0 else limit}" + " MiB" * (name == "ram") for name, used, limit in parts
         )
 
-    def create(self, data: dict[str, Any]) -> Project:
-        return create_project(**data)
-
-    @row_action("Enable", "Projects enabled", permissions=["change"])
+    @row_action("Enable", "Projects enabled")
     def enable(self, context: RequestContext, project: Project) -> None:
         set_project_enabled(project, enabled=True)
 
@@ -73,7 +63,6 @@ class ProjectAdmin(WithParts):
         "Disable: no user can work in them",
         "Projects disabled",
         question="Disable these projects for all users?",
-        permissions=["change"],
     )
     def disable(self, context: RequestContext, project: Project) -> None:
         set_project_enabled(project, enabled=False)
