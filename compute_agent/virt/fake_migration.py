@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -140,7 +140,7 @@ class FakeDeparture(Departure):
     def sockets(self) -> Mapping[str, Path]:
         return {}
 
-    def sockets_ready(self) -> None:
+    def sockets_ready(self, end_memory: Callable[[], bool]) -> None:
         """Do nothing: simulated guests have no streams."""
 
     def offer(self) -> bytes:

@@ -6,7 +6,7 @@ transports them. The order is: ``offer``, ``shape``, ``begin``, ``prepare``, ``p
 
 import abc
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,8 +42,12 @@ class Departure(abc.ABC):
         """The path for the local socket of each stream, to which ``perform`` connects."""
 
     @abc.abstractmethod
-    def sockets_ready(self) -> None:
-        """Give the hypervisor access to the sockets, which exist now."""
+    def sockets_ready(self, end_memory: Callable[[], bool]) -> None:
+        """Give the hypervisor access to the sockets, which exist now.
+
+        ``end_memory`` ends the connections of the memory's stream, and returns whether there was one; it may be called
+        in any thread.
+        """
 
     @abc.abstractmethod
     def offer(self) -> bytes:

@@ -13,6 +13,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,7 +22,7 @@ import msgspec
 from compute_agent.virt import progress
 from compute_agent.virt.driver import Stopped
 from compute_agent.virt.errors import HostError, RetryableHostError, StoppedError
-from compute_agent.virt.live_migration import Arrival, Departure
+from compute_agent.virt.live_migration import MEMORY, Arrival, Departure
 
 log = logging.getLogger(__name__)
 
@@ -260,6 +261,8 @@ class Sending:
     def __init__(self, place: Place, departure: Departure, address: str, port: int, tls_hostname: str) -> None:
         self._place, self._departure = place, departure
         self._address, self._port, self._name = address, port, tls_hostname
+        self._memory: set[asyncio.StreamWriter] = set()
+        """The hypervisor's connections for memory."""
 
     def send(self, stopped: Stopped, limits: Limits, control: Callable[[str], None]) -> None:
         """Send the guest. Afterwards it has left; after an error it continues here, except after
@@ -349,7 +352,8 @@ class Sending:
             for kind, path in self._departure.sockets.items():
                 path.unlink(missing_ok=True)
                 servers.append(await asyncio.start_unix_server(self._forward(kind), path=str(path), limit=CHUNK))
-            self._departure.sockets_ready()
+            loop = asyncio.get_running_loop()
+            self._departure.sockets_ready(partial(self._end_memory, loop))
             yield
         finally:
             for server in servers:
@@ -358,12 +362,26 @@ class Sending:
                 path.unlink(missing_ok=True)
 
     def _forward(self, kind: str) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Any]:
+        opened = self._memory if kind == MEMORY else set()
+
         async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            opened.add(writer)
             with contextlib.closing(writer), contextlib.suppress(OSError, EOFError, ssl.SSLError, TimeoutError):
                 async with self._connected(kind) as (far_reader, far_writer):
                     await _splice(reader, writer, far_reader, far_writer)
 
         return forward
+
+    def _end_memory(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """End the hypervisor's connections for memory; called in any thread. Return whether there was one."""
+        found = bool(self._memory)
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and the connections with it
+            loop.call_soon_threadsafe(self._end_connections)
+        return found
+
+    def _end_connections(self) -> None:
+        for writer in self._memory:
+            writer.transport.abort()
 
 
 class _Watch:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import tempfile
 import threading
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,11 +16,15 @@ from compute_agent.contract.build import InstanceSpec
 from compute_agent.contract.certificates import Certificate, tls_hostname
 from compute_agent.contract.power import PowerState
 from compute_agent.virt.certificates import HostCertificates
-from compute_agent.virt.live_migration import MigrationOptions
+from compute_agent.virt.errors import StoppedError
+from compute_agent.virt.fake_migration import FakeArrival, FakeDeparture
+from compute_agent.virt.fake_state import FakeGuest
+from compute_agent.virt.live_migration import DISKS, MEMORY, Arrival, Departure, MigrationOptions
 from compute_agent.virt.migration_link import Limits, MigrationFailedError, Place, Reception, Sending
 from provisioning.hosts.authority import Authority, new_authority
 from tests.agent.cast import MIGRATION_PORTS, make_spec
 from tests.agent.watched_driver import WatchedDriver
+from tests.support.one_machine import wait_for
 
 SOURCE, TARGET, OTHER = (f"0c000000-0000-4000-8000-{number:012d}" for number in (1, 2, 3))
 
@@ -56,7 +64,22 @@ def migrate(places: dict[str, Place], source: WatchedDriver, spec: InstanceSpec,
     """Send the guest as ``sender`` to the host with this name; return the guests of the target."""
     target = WatchedDriver()
     target.init_host()
-    reception = Reception(places[TARGET], target.arrival(spec, 2), SOURCE)
+    departure = source.departure(spec.uuid, MigrationOptions())
+    send(places, departure, target.arrival(spec, 2), source, spec, sender, name)
+    return [guest.uuid for guest in target.guests()]
+
+
+def send(
+    places: dict[str, Place],
+    departure: Departure,
+    arrival: Arrival,
+    source: WatchedDriver,
+    spec: InstanceSpec,
+    sender: str = SOURCE,
+    name: str = TARGET,
+) -> None:
+    """Send the guest as ``sender`` to the host with this name."""
+    reception = Reception(places[TARGET], arrival, SOURCE)
     address, port = reception.listen()
     ended = threading.Event()
 
@@ -69,14 +92,12 @@ def migrate(places: dict[str, Place], source: WatchedDriver, spec: InstanceSpec,
     waiting = threading.Thread(target=receive)
     waiting.start()
     try:
-        departure = source.departure(spec.uuid, MigrationOptions())
         Sending(places[sender], departure, address, port, tls_hostname(name)).send(
             lambda: False, Limits(), lambda action: source.control_migration(spec.uuid, action)
         )
     finally:
         ended.set()
         waiting.join()
-    return [guest.uuid for guest in target.guests()]
 
 
 def test_a_guest_is_sent_over_tls(places: dict[str, Place], source: WatchedDriver, spec: InstanceSpec) -> None:
@@ -90,4 +111,86 @@ def test_another_host_is_refused(
 ) -> None:
     with pytest.raises(MigrationFailedError):
         migrate(places, source, spec, sender, name)
+    assert source.power_state(spec.uuid) == PowerState.RUNNING
+
+
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """A folder whose path fits into the address of a Unix socket."""
+    with tempfile.TemporaryDirectory(prefix="nv-") as folder:
+        yield Path(folder)
+
+
+class Streaming(FakeDeparture):
+    """A departure whose hypervisor sends memory until its connection ends."""
+
+    def __init__(self, driver: WatchedDriver, guest: FakeGuest, folder: Path) -> None:
+        super().__init__(driver, guest)
+        self._folder = folder
+        self.sent = threading.Event()
+        self.end_memory: Callable[[], bool] = lambda: False
+
+    @property
+    def sockets(self) -> Mapping[str, Path]:
+        return {MEMORY: self._folder / "send.sock", DISKS: self._folder / "disks.sock"}
+
+    def sockets_ready(self, end_memory: Callable[[], bool]) -> None:
+        self.end_memory = end_memory
+
+    def perform(self, prepared: bytes) -> bytes:
+        assert self.end_memory() is False, "there is no connection yet"
+        with socket.socket(socket.AF_UNIX) as link:
+            link.connect(str(self.sockets[MEMORY]))
+            link.settimeout(60)
+            link.sendall(b"memory")
+            self.sent.set()
+            with contextlib.suppress(ConnectionResetError):
+                assert link.recv(1) == b"", "the stream has ended"
+        raise StoppedError("The migration was aborted.")
+
+
+class Listening(FakeArrival):
+    """An arrival whose hypervisor listens for memory."""
+
+    def __init__(self, driver: WatchedDriver, spec: InstanceSpec, attempt: int, folder: Path) -> None:
+        super().__init__(driver, spec, attempt)
+        self.path = folder / "receive.sock"
+
+    @property
+    def sockets(self) -> Mapping[str, Path]:
+        return {MEMORY: self.path}
+
+
+def test_the_end_of_the_stream_of_memory_ends_the_transfer(
+    places: dict[str, Place], source: WatchedDriver, spec: InstanceSpec, short: Path
+) -> None:
+    """It is how an abort ends QEMU's transfer: QEMU's own cancellation may end the guest."""
+    target = WatchedDriver()
+    target.init_host()
+    arrival = Listening(target, spec, 2, short)
+    departure = Streaming(source, source._state.guests[spec.uuid], short)
+    received: list[bytes] = []
+    with socket.socket(socket.AF_UNIX) as hypervisor:
+        hypervisor.bind(str(arrival.path))
+        hypervisor.listen()
+        hypervisor.settimeout(60)
+
+        def take() -> None:
+            link, _ = hypervisor.accept()
+            with link:
+                while piece := link.recv(100):
+                    received.append(piece)
+
+        def abort() -> None:
+            assert departure.sent.wait(60)
+            wait_for("the connection is accepted", departure.end_memory)
+
+        threads = [threading.Thread(target=work) for work in (take, abort)]
+        for thread in threads:
+            thread.start()
+        with pytest.raises(StoppedError):
+            send(places, departure, arrival, source, spec)
+        for thread in threads:
+            thread.join()
+    assert b"".join(received) in (b"", b"memory")
     assert source.power_state(spec.uuid) == PowerState.RUNNING

@@ -4,7 +4,7 @@ import contextlib
 import logging
 import re
 import uuid as uuids
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +108,10 @@ class MigrationOperations(Domains):
         with translated("control the migration"):
             if action == "abort":
                 departure.aborted = True
-                domain.abortJob()
+                # QEMU 7.2 that is cancelled during the switchover lets the guest go on with closed disks, and ends at
+                # the next migration or write. It handles a stream that ends correctly.
+                if not departure.end_memory():
+                    domain.abortJob()
                 return
             domain.migrateSetMaxSpeed(UNLIMITED_MB)
             if departure.uses_post_copy:
@@ -134,13 +137,15 @@ class _LibvirtDeparture(Departure):
         self._disks: list[str] = []
         self._begun = self._paused = False
         self.performing = self.aborted = False
+        self.end_memory: Callable[[], bool] = lambda: False
 
     @property
     def sockets(self) -> Mapping[str, Path]:
         folder = self._paths.agent_socket.parent
         return {MEMORY: folder / "send-memory.sock", DISKS: folder / "send-disks.sock"}
 
-    def sockets_ready(self) -> None:
+    def sockets_ready(self, end_memory: Callable[[], bool]) -> None:
+        self.end_memory = end_memory
         for path in self.sockets.values():
             self._paths.account.give(path, 0o600)
 
