@@ -247,6 +247,10 @@ def main() -> int:
         from tools.bench.volumes import command as volumes  # noqa: PLC0415
 
         return volumes.main(sys.argv[2:])
+    if sys.argv[1:2] == ["moves"]:
+        from tools.bench.moves import command as moves  # noqa: PLC0415
+
+        return moves.main(sys.argv[2:])
     if sys.argv[1:2] == ["ec2"]:
         from tools.bench import ec2  # noqa: PLC0415
 

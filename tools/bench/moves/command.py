@@ -1,0 +1,333 @@
+"""``bin/bench moves``: measures moves of real guests between hosts, and prints a table.
+
+A slow result does not cause a failure; a lost connection, two guests of a server, or leftovers on a host do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tools.bench.cloud import BenchError, Cloud
+from tools.bench.moves.cloud import DIRTIES, ECHO, FILLED, FILLS, WAITS, Moved, Mover, copied
+from tools.bench.moves.outside import LATE, Line, Pings
+from tools.bench.networking.rows import Row, judged, spread
+from tools.bench.volumes.guest import until
+from up.prepare import GUEST_IMAGE
+from up.programs import CHECKOUT, tool
+
+HOSTS = 2
+PARTS = ("live", "cold", "aborts")
+PAUSE_GOAL, PREDICTED_GOAL, LIVE_GOAL, COLD_GOAL = 0.3, 0.3, 1.3, 1.5
+FEWEST = 3
+"""Moves of a kind after which its predictions count: they are derived from earlier moves."""
+PIECES = 100
+"""Pieces of 8 MiB on the disk that is moved cold."""
+DIRTY_BLOCKS = 64
+"""Blocks of 64 KiB that the guest writes to its memory five times a second."""
+ANSWERS_WITHIN = 60.0
+PANIC = "the guest's kernel has panicked"
+
+
+class Bare:
+    """The same guest, migrated between two libvirt daemons by libvirt's own calls, in its own namespaces."""
+
+    def __init__(self, image: Path) -> None:
+        self._process = subprocess.Popen(
+            ["unshare", "--net", "--mount", *tool("tools.bench.moves.bare", str(image))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={"PYTHONPATH": str(CHECKOUT), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+        )
+        self._line()
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None  # noqa: S101 - asked for above
+        said: str = self._process.stdout.readline().strip()
+        if not said:
+            raise BenchError(f"libvirt alone: {self._process.communicate()[1].strip()[-700:]}")
+        return said
+
+    def migrate(self) -> float:
+        """Return the seconds of one migration. Raises BenchError."""
+        assert self._process.stdin is not None  # noqa: S101 - asked for above
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        return float(self._line())
+
+    def close(self) -> None:
+        """End the guest and the daemons."""
+        self._process.communicate()
+
+
+@dataclass
+class Found:
+    """The results of all parts."""
+
+    live: list[Moved] = field(default_factory=list)
+    dirty: list[Moved] = field(default_factory=list)
+    bare: list[float] = field(default_factory=list)
+    rest: list[float] = field(default_factory=list)
+    """Longest times without a reply while the guest stayed where it was."""
+    pauses: list[float] = field(default_factory=list)
+    dirty_pauses: list[float] = field(default_factory=list)
+    pings: list[tuple[int, int]] = field(default_factory=list)
+    """Lost and sent pings of each live migration."""
+    checks: int = 0
+    answers: int = 0
+    cold: list[Moved] = field(default_factory=list)
+    copies: list[float] = field(default_factory=list)
+    aborts: list[bool] = field(default_factory=list)
+    """For each request to abort whether the guest stayed."""
+    wrong: list[str] = field(default_factory=list)
+
+
+def part_live(mover: Mover, found: Found, image: Path, times: int, aborts: int, dice: random.Random) -> None:
+    """Migrate a guest with an open connection live, in turns with the bare calls; then abort migrations."""
+    server = mover.launch("moved", WAITS)
+    address = mover.floating_ip(server)
+    bare = Bare(image) if times else None
+    try:
+        with Pings(mover.switch.world, address) as pings:
+            until(pings.answered, "the guest answers", ANSWERS_WITHIN)
+            line = Line(mover.switch.world, (address, ECHO))
+            for _ in range(times):
+                since = time.monotonic()
+                _use(mover, server, line, found)
+                found.rest.append(pings.gap(since, time.monotonic()))
+                moved = mover.live(server)
+                _observed(mover, found, server, pings, line, moved)
+                found.live.append(moved)
+                found.pauses.append(pings.gap(moved.began, moved.ended + LATE))
+                if bare is not None:
+                    found.bare.append(bare.migrate())
+            usual = statistics.median([moved.seconds for moved in found.live] or [3.0])
+            for _ in range(aborts):
+                found.aborts.append(mover.aborted(server, dice.uniform(0, usual)))
+                _use(mover, server, line, found)
+                _verify(mover, found, server)
+            line.close()
+    finally:
+        if bare is not None:
+            bare.close()
+    mover.delete(server)
+
+
+def part_dirty(mover: Mover, found: Found, times: int) -> None:
+    """Migrate a guest that keeps writing to its memory."""
+    server = mover.launch("writing", WAITS + DIRTIES.format(blocks=DIRTY_BLOCKS))
+    address = mover.floating_ip(server)
+    with Pings(mover.switch.world, address) as pings:
+        until(pings.answered, "the guest answers", ANSWERS_WITHIN)
+        line = Line(mover.switch.world, (address, ECHO))
+        for _ in range(times):
+            moved = mover.live(server)
+            _observed(mover, found, server, pings, line, moved)
+            found.dirty.append(moved)
+            found.dirty_pauses.append(pings.gap(moved.began, moved.ended + LATE))
+        line.close()
+    mover.delete(server)
+
+
+def part_cold(mover: Mover, found: Found, data: Path, folder: Path, times: int) -> None:
+    """Migrate a stopped server with a full disk, in turns with copies of the file."""
+    server = mover.launch("full", FILLS.format(pieces=PIECES), FILLED)
+    mover.stop(server)
+    copied(data, server, folder)  # the file is in the cache for both from now on
+    for _ in range(times):
+        found.copies.append(copied(data, server, folder))
+        found.cold.append(mover.cold(server))
+        mover.confirm(server, "stopped")
+        if rest := mover.leftovers(server):
+            found.wrong.append(f"after a cold migration: {rest}")
+    mover.delete(server)
+
+
+def _use(mover: Mover, server: str, line: Line, found: Found) -> None:
+    """Use the connection for some seconds; if it is lost, count that, and connect again. A guest whose kernel has
+    panicked is started again. Raises OSError.
+    """
+    for _ in range(3):
+        try:
+            line.check()
+        except BenchError as error:
+            panicked = mover.panicked(server)
+            found.wrong.append(PANIC if panicked else str(error))
+            line.close()
+            if panicked:
+                mover.reboot(server)
+            line.connect()
+        else:
+            found.answers += 1
+        found.checks += 1
+        time.sleep(1)
+
+
+def _observed(mover: Mover, found: Found, server: str, pings: Pings, line: Line, moved: Moved) -> None:
+    """Use the connection until late replies have arrived, and count."""
+    until(pings.answered, "the guest answers after its migration", ANSWERS_WITHIN)
+    _use(mover, server, line, found)
+    found.pings.append(pings.lost(moved.began, moved.ended + LATE / 2))
+    _verify(mover, found, server)
+
+
+def _verify(mover: Mover, found: Found, server: str) -> None:
+    if rest := mover.leftovers(server):
+        found.wrong.append(f"after a live migration or its abort: {rest}")
+    if (number := mover.guests(server)) != 1:
+        found.wrong.append(f"after a live migration or its abort: {number} guests")
+
+
+# ----- rows -----------------------------------------------------------------------------------------------------------
+
+
+def ratio(what: str, ours: Sequence[float], bare: Sequence[float], most: float) -> Row:
+    """Return a row for the median of the ratios of turns, which should be at most ``most``."""
+    found = statistics.median(one / other for one, other in zip(ours, bare, strict=True))
+    text = f"{found:.2f} ({statistics.median(ours):.1f} s and {statistics.median(bare):.1f} s; n={len(ours)})"
+    return Row(what, text, f"at most {most}: {'met' if found <= most else 'missed'}")
+
+
+def prediction(what: str, moves: Sequence[Moved]) -> Row:
+    """Return a row for the predictions that are derived from earlier moves."""
+    late = moves[FEWEST:]
+    if not late:
+        return Row(what, f"not measured: needs more than {FEWEST} moves")
+    wrong = statistics.median(abs(move.predicted / move.seconds - 1) for move in late)
+    predicted, real = (statistics.median(getattr(move, name) for move in late) for name in ("predicted", "seconds"))
+    text = f"{100 * wrong:.0f} % wrong ({predicted:.0f} s instead of {real:.1f} s; n={len(late)})"
+    return Row(what, text, f"within {100 * PREDICTED_GOAL:.0f} %: {'met' if wrong <= PREDICTED_GOAL else 'missed'}")
+
+
+def rows_of(found: Found) -> list[Row]:
+    """Return the lines of all parts that were measured."""
+    rows = []
+    if found.live:
+        rows.append(judged("live migration: longest time without a reply", found.pauses, PAUSE_GOAL))
+        rows.append(Row("  the same guest where it stays", spread(found.rest)))
+    if found.dirty:
+        rows.append(judged("live migration while it writes to its memory: the same", found.dirty_pauses, PAUSE_GOAL))
+    if found.pings:
+        lost, sent = (sum(each) for each in zip(*found.pings, strict=True))
+        rows.append(Row("pings lost, one every 10 ms", f"{lost} of {sent} in {len(found.pings)} migrations"))
+        rows.append(Row("answers over one TCP connection per guest", f"{found.answers} of {found.checks}"))
+    if found.live:
+        rows.append(Row("live migration: request → ACTIVE", spread([moved.seconds for moved in found.live])))
+        rows.append(prediction("  predicted by a drain's plan", found.live))
+        bare = "  of libvirt's calls alone"
+        rows.append(ratio(bare, [moved.seconds for moved in found.live], found.bare, LIVE_GOAL))
+    if found.cold:
+        seconds = [moved.seconds for moved in found.cold]
+        rows.append(Row(f"cold migration, disk with {8 * PIECES} MiB: request → VERIFY_RESIZE", spread(seconds)))
+        rows.append(prediction("  predicted by a drain's plan", found.cold))
+        rows.append(ratio("  of copying the file", seconds, found.copies, COLD_GOAL))
+    if found.aborts:
+        stayed = sum(found.aborts)
+        text = f"{stayed} aborted, {len(found.aborts) - stayed} completed before"
+        rows.append(Row(f"{len(found.aborts)} aborts at random moments", text))
+    rows.append(
+        Row(
+            "lost connections, second guests, leftovers",
+            str(len(found.wrong)),
+            f"0: {'missed' if found.wrong else 'met'}",
+        )
+    )
+    rows += [Row("", each) for each in found.wrong]
+    return rows
+
+
+@dataclass(frozen=True)
+class Extent:
+    """The parts, the number of moves and of aborts, and the seed of their moments."""
+
+    parts: frozenset[str]
+    times: int
+    aborts: int
+    seed: int
+
+
+def measure(found: Found, folder: Path, extent: Extent, say: Callable[[str], None]) -> None:
+    """Measure in a cloud of its own, which is removed. Raises BenchError and OSError; results until then are kept."""
+    wanted, times = extent.parts, extent.times
+    cloud = Cloud(folder / "data", 0)
+    cloud.hosts = HOSTS
+    try:
+        say(f"bin/up --hosts {HOSTS}")
+        cloud.up()
+        mover = Mover(cloud)
+        image = cloud.data / GUEST_IMAGE
+        if wanted & {"live", "aborts"}:
+            say("live migrations")
+            live, aborts = (times if "live" in wanted else 0), (extent.aborts if "aborts" in wanted else 0)
+            part_live(mover, found, image, live, aborts, random.Random(extent.seed))  # noqa: S311
+        if "live" in wanted:
+            say("live migrations of a guest that writes")
+            part_dirty(mover, found, times)
+        if "cold" in wanted:
+            say("cold migrations")
+            part_cold(mover, found, cloud.data, folder, times)
+        mover.close()
+        say("the doctor")
+        found.wrong += [f"doctor: {line}" for line in doctor(cloud)]
+    finally:
+        cloud.clean()
+
+
+def doctor(cloud: Cloud) -> list[str]:
+    """Return what the doctor finds wrong in the records."""
+    found: list[str] = json.loads(cloud.manage("shell", "--verbosity", "0", "--command", _DOCTOR).splitlines()[-1])
+    return found
+
+
+_DOCTOR = (
+    "import json; from provisioning.doctor.runs import run;"
+    "rows = [row for row in run('command').findings if row['severity'] != 'note'];"
+    "print(json.dumps([f\"{row['check']}: {row['subject']}: {row['sentence']}\" for row in rows]))"
+)
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="bin/bench moves", description=__doc__)
+    parser.add_argument("-n", "--times", type=int, default=6, metavar="N", help="moves of each kind (6)")
+    parser.add_argument("--aborts", type=int, default=6, metavar="N", help="live migrations that are aborted (6)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the moments of aborts (random)")
+    parser.add_argument("--only", choices=PARTS, action="append", help="a part; may be given several times")
+    options = parser.parse_args(arguments)
+
+    def say(text: str) -> None:
+        print(f"… {text}", file=sys.stderr, flush=True)
+
+    if os.geteuid() != 0:
+        print("bin/bench: moves of real guests are measured as root.", file=sys.stderr)
+        return 1
+    seed = options.seed or random.SystemRandom().randrange(1, 1 << 30)
+    extent = Extent(frozenset(options.only or PARTS), max(options.times, 1), max(options.aborts, 0), seed)
+    found, began_at, ended = Found(), os.getloadavg()[0], False
+    try:
+        with tempfile.TemporaryDirectory(prefix="nv-bench-") as folder:
+            Path(folder).chmod(0o711)
+            measure(found, Path(folder), extent, say)
+            ended = True
+    except (BenchError, OSError) as error:
+        print(f"bin/bench: {error}", file=sys.stderr)
+    finally:
+        rows = rows_of(found)
+        rows.append(
+            Row("load of the machine", f"{began_at:.1f} before, {os.getloadavg()[0]:.1f} at the end; seed {seed}")
+        )
+        widths = [max((len(row[at]) for row in rows), default=0) for at in (0, 1)]
+        for row in rows:
+            print(f"{row.what:<{widths[0]}}  {row.measured:<{widths[1]}}  {row.goal}".rstrip())
+    return 0 if ended and not found.wrong else 1
