@@ -1,6 +1,7 @@
 """Hosts and servers that cannot move for reasons which are known before anything starts."""
 
 from collections.abc import Mapping
+from datetime import datetime
 
 from django.utils import timezone
 
@@ -17,7 +18,7 @@ def without_certificate() -> Mapping[str, str]:
     """Return the name of each host that has no valid certificate, so that other hosts refuse its connections → the
     reason. Empty in a cloud without certificates, whose hosts are all simulated.
     """
-    ends = dict(Host.objects.values_list("name", "certificate__ends_at"))
+    ends: dict[str, datetime | None] = dict(Host.objects.values_list("name", "certificate__ends_at"))
     now = timezone.now()
     if not any(ends.values()):
         return {}

@@ -81,7 +81,7 @@ def _seen() -> Hashable:
         AggregateHost.objects.aggregate(Count("id"), Max("id")),
         Image.objects.aggregate(Count("id"), Max("updated_at")),
         BlockDevice.objects.aggregate(Count("id"), Max("id")),
-        StoragePool.hosts.through.objects.aggregate(Count("id"), Max("id")),
+        list(StoragePool.objects.order_by("id", "hosts").values_list("id", "hosts")),
     )
     hardware = list(Host.objects.order_by("id").values_list("id", "traits", "custom_traits", "cpu_info"))
     zones = list(Aggregate.objects.order_by("id").values_list("id", "availability_zone", "metadata"))
