@@ -223,6 +223,22 @@ def test_what_lies_on_a_dead_host_alone_is_refused_in_words_until_it_is_back(
     assert town.pool.volumes.keys() == {str(volume.id)}
 
 
+def test_an_export_ends_even_if_its_volume_could_not_be_deleted(town: Town) -> None:
+    volume = town.make()
+    attachment = town.attach(volume)
+    assert town.pool.clients != {}
+    Host.objects.update(forced_down=True)
+    attachments.release(attachment.id)
+    delete_volume(town.alice, volume.id)
+    assert town.fresh(volume).status == "error_deleting"
+    Host.objects.update(forced_down=False)
+    town.agent.work()
+    assert not any(town.pool.clients.values())
+    delete_volume(town.alice, volume.id)
+    town.agent.work()
+    assert not Volume.objects.exists()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("encrypted", [False, True])
 def test_several_servers_have_a_volume_whose_type_allows_it(town: Town, ceph: ScriptedPool, *, encrypted: bool) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from django.db import transaction
 
 from compute_agent.contract.messages import AgentEvent
-from compute_agent.contract.volume import VOLUME, DeleteSnapshotRequest, DeleteVolumeRequest
+from compute_agent.contract.volume import VOLUME, ConnectVolumeRequest, DeleteSnapshotRequest, DeleteVolumeRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import UnavailableError
 from provisioning.common.retry import when_broken_off
@@ -27,6 +27,7 @@ from provisioning.volumes.state_machine.deadlines import MINUTE, by_status
 from provisioning.volumes.states import SnapshotStatus, VolumeStatus
 from provisioning.volumes.tasks import VolumeTask, task
 
+CONNECT = str(ConnectVolumeRequest.__struct_config__.tag)
 DELETABLE = (
     VolumeStatus.AVAILABLE,
     VolumeStatus.ERROR,
@@ -71,7 +72,8 @@ def delete(volume: Volume, *, cascade: bool = False, force: bool = False, deleti
         announce(volume, "delete.start")
         end(volume)
         return
-    commands.withdraw(commands.unfinished(VOLUME, volume.id).filter(acknowledged_at=None))
+    earlier = commands.unfinished(VOLUME, volume.id).filter(acknowledged_at=None)
+    commands.withdraw(earlier.exclude(kind=CONNECT))
     state.move(volume, VolumeStatus.DELETING, "delete.start", changes={"generation": volume.generation + 1})
     try:
         for snapshot in Snapshot.objects.filter(volume_id=volume.id).order_by("created_at", "id"):
@@ -81,7 +83,9 @@ def delete(volume: Volume, *, cascade: bool = False, force: bool = False, deleti
             send(volume, DeleteSnapshotRequest(volume=spec_of(volume), snapshot_id=str(snapshot.id)))
         send(volume, DeleteVolumeRequest(volume=spec_of(volume, with_key=False)))
     except UnavailableError as error:
-        Delete().failed(volume, error.message)
+        Delete().failed(volume, error.message)  # the volume's exports end nevertheless when the host is up
+    else:
+        commands.withdraw(earlier.filter(kind=CONNECT))
 
 
 def _delete_open_data(volume: Volume) -> None:
