@@ -48,7 +48,9 @@ def options() -> argparse.Namespace:
         help="give the hosts real networks, and send packets between their guests (needs root)",
     )
     parser.add_argument(
-        "--small", action="store_true", help="one web process, one worker group, and no hosts on which builds fail"
+        "--small",
+        action="store_true",
+        help="one client, web process and worker group, and no hosts on which builds fail",
     )
     parser.add_argument("--restore", action="store_true", help="put a copy of the database back once")
     parser.add_argument(

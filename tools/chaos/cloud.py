@@ -113,6 +113,7 @@ class Cloud:
         """
         self.folder, self.database = folder, database
         self.port, self.proxy_port = ports
+        self.small = small
         each = 1 if packets else HOSTS_OF_AGENT
         counts = [min(each, hosts - at) for at in range(0, hosts, each)]
         self._agents = {f"chaos-{at + 1}": count for at, count in enumerate(counts)}

@@ -1,4 +1,4 @@
-"""Connections between two agents, which are led through the proxy, so that they can be cut and stalled."""
+"""Connections between two agents through the proxy, which cuts and stalls them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WITHIN = 1.5
 
 
 class Detours:
-    """Listens for each port of an agent that another agent is told to connect to."""
+    """Listens in place of each port at which an agent expects another one."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance

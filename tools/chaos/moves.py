@@ -117,13 +117,13 @@ SEND: Mapping[str, Callable[[World, Client, Operation, str], Answer]] = {
 
 
 def fence(world: World, hosts: list[str]) -> None:
-    """Tell the cloud that hosts are powered off; they are."""
+    """Force hosts that are powered off down, so that their servers can be evacuated."""
     world.off |= set(hosts)
     _force(world, hosts, down=True)
 
 
 def unfence(world: World, hosts: list[str]) -> None:
-    """Tell the cloud that hosts may be used again."""
+    """Let the cloud use hosts again."""
     world.off -= set(hosts)
     _force(world, hosts, down=False)
 

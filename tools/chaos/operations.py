@@ -16,7 +16,6 @@ from tools.chaos.plan import LANES, PROJECTS, Operation, Plan
 from tools.chaos.world import Outcome, World
 
 COMPUTE = "/compute/v2.1"
-SETTLES_WITHIN = 4.0
 LOOK_EVERY = 0.25
 TOGETHER = 5
 """Maximum number of simultaneous calls of one operation."""
@@ -73,8 +72,8 @@ class Lane:
         return known[operation.index] if operation.index < len(known) else ""
 
     def _settle(self, server: str) -> None:
-        """Wait until the server has no task, for at most ``SETTLES_WITHIN`` seconds."""
-        deadline = time.monotonic() + SETTLES_WITHIN
+        """Wait for a while until the server has no task."""
+        deadline = time.monotonic() + self._world.settles_within
         while time.monotonic() < deadline:
             answer = self._client.call("GET", f"{COMPUTE}/servers/{server}")
             if answer.refused or (answer.accepted and answer.body["server"]["OS-EXT-STS:task_state"] is None):

@@ -144,6 +144,7 @@ def make(
     volumes: bool = False,
     ec2: bool = False,
     moves: bool = False,
+    clients: int = LANES,
     losses: Sequence[str] = (),
 ) -> Plan:
     """Return the plan of a seed.
@@ -158,8 +159,8 @@ def make(
     launches = _LAUNCHES | {"ec2": _LAUNCHES["ec2"] * (OFTEN if ec2 else 1)}
     asked: set[str] = set()
     factor = OFTEN if moves else 1
-    lanes = [_Lane(number, chance, others, launches, asked, factor) for number in range(LANES)]
-    steps = tuple(lanes[chance.randrange(LANES)].next(number) for number in range(1, operations + 1))
+    lanes = [_Lane(number, chance, others, launches, asked, factor) for number in range(clients)]
+    steps = tuple(lanes[chance.randrange(clients)].next(number) for number in range(1, operations + 1))
     faults = random.Random(f"faults {seed}")  # noqa: S311
     kinds = {**FAULTS, **FAULTS_OF_HOSTS} if packets else FAULTS
     every = [*_faults(faults, operations, kinds), *_losses(seed, operations, losses)]
@@ -321,7 +322,7 @@ class _Lane:
         if len(self._live) < 2 or (len(self._live) < MOST_LIVE and chance.random() < 0.35):
             return self._launch(number)
         server = chance.choice(self._live)
-        if chance.random() < 0.22 or len(self._live) > MOST_LIVE:
+        if chance.random() < (0.22 if self._moves == 1 else 0.1) or len(self._live) > MOST_LIVE:
             return self._delete(number, server)
         return self._action(number, server)
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 from django.db import DatabaseError, connections
 from django.db.models import Count
 
-from provisioning.compute.models import Instance
+from provisioning.compute.models import Instance, Migration
 from provisioning.doctor.finding import Finding
 from tools.chaos import checks, ec2, logs, moves, networks, operations, outcomes, story, users, volumes
 from tools.chaos.cloud import Cloud
@@ -37,6 +37,8 @@ T = TypeVar("T")
 SETTLES_WITHIN = 150.0
 """Seconds until a cloud without faults is at rest: the sum of the longest deadlines."""
 GONE_WITHIN = 120.0
+SMALL_SETTLES_WITHIN = 60.0
+"""Seconds for which the client of a small run waits for a server: each of its few operations should begin."""
 LOOK_EVERY = 0.5
 SECONDS_PER_OPERATION = 1.5
 SECONDS_PER_LOSS = 400.0
@@ -108,6 +110,7 @@ class Run:
         self.hypervisors.start()
         self.database.run_in(self.cloud.do)
         world = self._stepping(lambda: users.create(self.cloud.port, self.cloud.seeded, f"c{self.plan.seed}", self.log))
+        world.settles_within = SMALL_SETTLES_WITHIN if self.cloud.small else world.settles_within
         if self.cloud.wired is not None:
             self.cloud.wired.remember()
         self.log.say(f"The cloud is ready after {time.monotonic() - began:.1f} s; the chaos begins.")
@@ -189,7 +192,7 @@ class Run:
             self._stepping(lambda: moves.end_resizes(world))
             wrongs = self._until_nothing_is_wrong(checks.settled, SETTLES_WITHIN)
         wrongs += outcomes.check(world)
-        self.log.say(f"At rest after {time.monotonic() - began:.1f} s: {_shape()}.")
+        self.log.say(f"At rest after {time.monotonic() - began:.1f} s: {_shape()}; {_moves()}.")
         self._tell(wrongs)
 
     def _until_nothing_is_wrong(self, check: Callable[[Seen], list[Finding]], within: float) -> list[Finding]:
@@ -284,6 +287,13 @@ def _delete_all(world: World) -> World:
 
 def _line(found: Finding) -> str:
     return f"{found.check}: {found.subject}: {found.sentence}" if found.subject else found.sentence
+
+
+def _moves() -> str:
+    """Return the number of migrations of each type and status as text."""
+    kinds = Migration.objects.values_list("migration_type", "status").annotate(Count("id"))
+    found = [f"{count} {kind} {status}" for kind, status, count in kinds.order_by("migration_type", "status")]
+    return ", ".join(found) or "no migrations"
 
 
 def _shape() -> str:

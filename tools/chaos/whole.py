@@ -10,7 +10,7 @@ from pathlib import Path
 from tools.chaos.client import UnreachableError
 from tools.chaos.cloud import Cloud, CloudError
 from tools.chaos.packets.hosts import PacketsError
-from tools.chaos.plan import COPY, FALL_BEHIND, LOSE_PRIMARY, PUT_BACK, Plan, make
+from tools.chaos.plan import COPY, FALL_BEHIND, LANES, LOSE_PRIMARY, PUT_BACK, Plan, make
 from tools.chaos.proxy import Proxy
 from tools.chaos.run import Log, Run
 from tools.chaos.users import UsersError
@@ -23,7 +23,7 @@ SWITCHES = ("packets", "small", "volumes", "ec2", "moves", "restore", "failover"
 def _plan(given: argparse.Namespace) -> Plan:
     losses = (COPY, PUT_BACK) * given.restore + (FALL_BEHIND, LOSE_PRIMARY) * given.failover
     more = {name: getattr(given, name) for name in ("packets", "volumes", "ec2", "moves")}
-    return make(given.seed, given.operations, losses=losses, **more)
+    return make(given.seed, given.operations, losses=losses, clients=1 if given.small else LANES, **more)
 
 
 def show(given: argparse.Namespace) -> bool:

@@ -57,6 +57,8 @@ class World:
     outcomes: list[Outcome] = field(default_factory=list)
     servers: dict[int, list[str]] = field(default_factory=dict)
     """Number of a launch → ids of its servers, as far as the client knows them."""
+    settles_within: float = 4.0
+    """Seconds for which a client waits until a server has no running task."""
     off: set[str] = field(default_factory=set)
     """Names of the hosts that are powered off."""
     begun: int = 0

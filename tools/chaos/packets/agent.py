@@ -21,6 +21,7 @@ from compute_agent.start.assembly import Machine, fake_services
 from compute_agent.start.machine import enter_network, lock
 from compute_agent.start.main import main
 from compute_agent.start.options import Options
+from compute_agent.virt.migration_link import Place
 from tools.chaos.packets.wires import WiredDriver
 
 
@@ -37,7 +38,9 @@ def wired_services(settings: AgentSettings, threads: Threads, machine: Machine) 
         raise HostUnfitError("A host with simulated guests and a real network needs --machine-netns.")
     metadata = MetadataService()
     made = fake_services(settings, threads, machine, partial(WiredDriver, machine=settings.machine_netns))
-    return replace(made, network=LinuxNetwork(settings, metadata), metadata=metadata)
+    network = LinuxNetwork(settings, metadata)
+    migrations = Place(network.reached_at, None, settings.volume_ports)
+    return replace(made, network=network, metadata=metadata, migrations=migrations)
 
 
 if __name__ == "__main__":

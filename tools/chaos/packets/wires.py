@@ -17,6 +17,7 @@ from compute_agent.contract.power import PowerState
 from compute_agent.network import links, namespace
 from compute_agent.virt.errors import RetryableHostError
 from compute_agent.virt.fake import FakeDriver
+from compute_agent.virt.fake_migration import Offered
 from compute_agent.virt.fake_state import FakeGuest
 
 INSIDE = "eth0"
@@ -85,6 +86,18 @@ class WiredDriver(FakeDriver):
             self._unplug(self._ports(uuid))
             self._path(uuid).unlink(missing_ok=True)
             super().destroy(uuid)
+
+    def take_guest(self, spec: InstanceSpec, attempt: int, offered: Offered) -> None:
+        with self._changed:
+            self._note(spec.uuid, spec.ports)
+            self._plug(spec.ports)
+            super().take_guest(spec, attempt, offered)
+
+    def change_guest(self, uuid: str, *, leaving: bool, power: PowerState) -> None:
+        with self._changed:
+            super().change_guest(uuid, leaving=leaving, power=power)
+            if power not in WIRED:
+                self._unplug(self._ports(uuid))
 
     def _power(self, guest: FakeGuest, state: PowerState) -> None:
         if state == PowerState.RUNNING:
