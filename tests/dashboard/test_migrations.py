@@ -134,3 +134,27 @@ def test_a_cold_move_says_that_it_is_stopped(signed_in: SignedIn, people: People
     page = signed_in(people.alice).get(address).content.decode()
     assert "It is stopped in the meantime" in page
     assert "Force complete" not in signed_in(people.operator).get(address).content.decode()
+
+
+@pytest.mark.django_db
+def test_dialogs_call_it_an_instance(signed_in: SignedIn, people: People, server: Instance) -> None:
+    client = signed_in(people.operator)
+    for address in (
+        reverse("dashboard:instance_migrate", args=[server.id]),
+        reverse("dashboard:instance_live_migrate", args=[server.id]),
+        reverse("dashboard:host_drain_start", args=[server.host_id]),
+    ):
+        page = client.get(address).content.decode()
+        assert "nstance" in page
+        assert not re.findall(r">[^<]*\bservers?\b[^<]*<", page), address
+
+
+@pytest.mark.django_db
+def test_a_resize_that_moves_says_so(signed_in: SignedIn, people: People, server: Instance) -> None:
+    Host.objects.filter(id=server.host_id).update(memory_mb_total=2048, reserved_memory_mb=0)
+    client = signed_in(people.alice)
+    address = reverse("dashboard:instance_resize", args=[server.id])
+    assert "moves to other hardware" in client.get(address).content.decode()
+    page = client.post(address, {"flavor": "2"}, follow=True).content.decode()
+    assert "moves to other hardware for its new size" in page
+    assert "It is stopped in the meantime" in page

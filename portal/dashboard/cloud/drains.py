@@ -15,6 +15,7 @@ from portal.dashboard.cloud.hosts import LONGEST_REASON, HostPage
 from portal.dashboard.cloud.watched import WatchedPage
 from portal.dashboard.forms import Form, OfferedListField
 from portal.dashboard.names import bdi
+from portal.dashboard.plain import plain
 from portal.dashboard.records import Crumbs, SheetPage
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
@@ -121,7 +122,7 @@ class HostDrainStart(SheetPage, HostPage):
         }
         form = DrainForm(data, initial=initial)
         offered = known_ways(host_up=is_alive(host, timezone.now()))
-        form.offer("ways", [(way.name, f"{way.label}. {way.consequence}") for way in offered])
+        form.offer("ways", [(way.name, f"{way.label}. {plain(way.consequence)}") for way in offered])
         return form
 
     def save(self, form: Form) -> HttpResponse:

@@ -10,6 +10,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from portal.dashboard import wording
+from portal.dashboard.plain import plain
 from portal.dashboard.quotas.bars import Bar
 from provisioning.network.selectors.instances import PortAddress
 
@@ -20,6 +21,12 @@ register = template.Library()
 def icon(name: str, extra: str = "") -> SafeString:
     """Render an icon of bootstrap-icons. Screen readers ignore it, because the text next to it has its meaning."""
     return format_html('<i class="bi bi-{}{}" aria-hidden="true"></i>', name, f" {extra}" if extra else "")
+
+
+@register.filter(name="plain")
+def plain_text(value: str | None) -> str:
+    """Return a sentence of a service in the terms of the pages: *instance* instead of the API's *server*."""
+    return plain(value or "")
 
 
 @register.filter

@@ -9,9 +9,13 @@ from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.kinds import compute as copied
 from portal.dashboard.forms import ChoiceLabel, Form, OfferedField
 from portal.dashboard.instances.page import InstanceSheet
+from portal.dashboard.names import bdi
 from provisioning.compute.actions.resize import resize
 from provisioning.compute.actions.resize_choices import SizeChoice, size_choices
+from provisioning.compute.moves.progress import move_of
 from provisioning.compute.states import VmState
+
+AFTERWARDS = "Confirm or revert the new size afterwards."
 
 
 class ResizeForm(Form):
@@ -27,7 +31,7 @@ class Resize(InstanceSheet):
 
     path, label, icon, action = "resize", "Resize", "arrows-angle-expand", "resize"
     heading, submit = "Resize {name}", "Resize"
-    message = "{name} is being resized. Confirm or revert the new size afterwards."
+    message = f"{{name}} is being resized. {AFTERWARDS}"
 
     def form(self, data: QueryDict | None = None) -> Form:
         choices = size_choices(self.context, self.instance)
@@ -42,6 +46,9 @@ class Resize(InstanceSheet):
         moved = resize(self.context, self.instance.id, form.cleaned_data["flavor"])
         if moved.task_state is None:  # no host can take it: the fault of the instance has the reason
             return self.go(self.back(), message="No host has room for the new size now.", level=messages.ERROR)
+        if move_of(moved) is not None:
+            name = bdi(self.instance.name)
+            return self.go(self.back(), message=f"{name} moves to other hardware for its new size. {AFTERWARDS}")
         return self.done()
 
     def calls(self, form: Form) -> Sequence[Call]:
