@@ -1,5 +1,6 @@
 """A page's socket, which sends the page's partials again when they change."""
 
+import contextlib
 import logging
 from collections.abc import Sequence
 
@@ -7,10 +8,15 @@ from portal.common import handshake
 from portal.common.sign_in import token_of_cookies
 from portal.sockets.follower import Follower
 from portal.sockets.renders import Renders
+from provisioning.common.errors import NotFoundError
+from provisioning.compute.selectors.instances import ALL_PROJECTS, instance_for
 from provisioning.events.selectors import EVERYBODY, LoggedEvent, of_user
+from provisioning.identity import policy
 
 logger = logging.getLogger(__name__)
 
+INSTANCE = "instance"
+"""The name of the page of an instance, before its id."""
 TRAY = "tray"
 """The page that is a part of every page: the actions of the user."""
 LONGEST_PAGE = 1000
@@ -30,9 +36,19 @@ class BrowserConsumer(Follower):
         """``renders`` is shared by all sockets of this class."""
         super().__init__()
         self._renders = renders
+        self._of_others: Sequence[str] = ()
 
     def token(self) -> str:
         return token_of_cookies(handshake.cookies(self.scope))
+
+    def admit(self) -> None:
+        """Follow the events of another project if the page is that of its instance: operators may open it."""
+        name, _, rest = self._page.partition("/")
+        if name != INSTANCE or not policy.allows(self.context, ALL_PROJECTS):
+            return
+        with contextlib.suppress(NotFoundError):
+            project_id = instance_for(self.context, rest.partition("/")[0]).project_id
+            self._of_others = () if project_id == self.context.project_id else (f"project:{project_id}",)
 
     def rules_changed(self) -> None:
         """Request a reload of the page, as its buttons may have changed."""
@@ -41,7 +57,7 @@ class BrowserConsumer(Follower):
     @property
     def topics(self) -> Sequence[str]:
         """Add the topics of events about resources that are visible to all projects, and of the user's own."""
-        return (self.topic, EVERYBODY, self._own_topic)
+        return (self.topic, *self._of_others, EVERYBODY, self._own_topic)
 
     @property
     def _own_topic(self) -> str:

@@ -20,6 +20,7 @@ from provisioning.identity.selectors.tokens import token_data
 from provisioning.identity.services.tokens import issue_token, revoke_token
 from tests.agent_link.test_link import eventually
 from tests.support.cast import People, Person
+from tests.support.clouds import Cloud
 from tests.support.roles import remove_role
 from tests.support.sockets import ORIGIN, Open, Socket, cookie_of, in_db
 
@@ -68,6 +69,19 @@ async def test_what_everybody_sees_is_told_to_every_project(open_socket: Open, p
     late = await browser(open_socket, people.charlie, f"{PAGE}&since={frame['id'] - 1}")
     await late.json()
     assert (await late.json())["html"].endswith("|3")
+
+
+async def test_the_page_of_an_instance_follows_its_project(open_socket: Open, people: People) -> None:
+    """Operators open instances of other projects; nobody else is told of them."""
+    server = await in_db(lambda: Cloud.make().launch(people.alice.context))()
+    path = f"/ws/dashboard?page=instance/{server.id}/activity"
+    operator, charlie = [await browser(open_socket, each, path) for each in (people.operator, people.charlie)]
+    for socket in (operator, charlie):
+        await socket.json()
+    await in_db(happen)(people.alice, 4)
+    await in_db(happen)(people.charlie, 5)
+    assert (await operator.json())["html"].endswith("|4")
+    assert (await charlie.json())["html"].endswith("|5")
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "http://127.0.0.1:9999", "null", ""])
