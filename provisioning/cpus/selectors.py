@@ -1,9 +1,9 @@
 """Processors of guests and hosts, and the baseline."""
 
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
-from django.conf import settings
+from django.db.models import QuerySet
 
 from provisioning.cpus.models import GuestProcessor
 from provisioning.hosts.models import Host
@@ -26,19 +26,10 @@ def offered_by(host: Host) -> GuestCpu:
     return cpu_in(host.cpu_info)
 
 
-def baseline_of(zone: str) -> list[str] | None:
-    """Return the features that a new guest in a zone gets, sorted; None: all that its host offers.
-
-    Hosts that do not report their features are ignored.
+def common_features(hosts: QuerySet[Host]) -> list[str] | None:
+    """Return the features that all of these hosts offer, sorted. Hosts that do not report theirs are ignored; None if
+    none reports them.
     """
-    if settings.CPU_BASELINE == "host":
-        return None
-    hosts = Host.objects.exclude(cpu_info={})
-    if settings.CPU_BASELINE == "zone":
-        hosts = hosts.filter(availability_zone=zone)
-    return _common(hosts.order_by().values_list("cpu_info", flat=True))
-
-
-def _common(infos: Collection[Mapping[str, str]]) -> list[str] | None:
+    infos = hosts.exclude(cpu_info={}).order_by().values_list("cpu_info", flat=True)
     known = [features for info in infos if (features := cpu_in(info).features)]
     return sorted(frozenset.intersection(*known)) if known else None

@@ -12,7 +12,7 @@ from compute_agent.contract.cpu import Cpu, RunningCpu
 from compute_agent.contract.messages import decode_command_body
 from provisioning.common.context import RequestContext
 from provisioning.compute.launch.decisions import rank_hosts
-from provisioning.compute.models import Instance
+from provisioning.compute.models import Aggregate, AggregateHost, Instance
 from provisioning.compute.moves.cpu import cpu_of, missing_features, with_cpu
 from provisioning.compute.selectors.request_specs import spec_of
 from provisioning.cpus.models import GuestProcessor, Processor
@@ -113,9 +113,31 @@ def test_new_guests_get_the_baseline(
     cloud.add_host("old", zone="east").measured(guest_cpu=OLD)
     cloud.add_host("silent")
     Host.objects.exclude(name="new").update(enabled=False)
+    assert features_of_new_guest(cloud, alice) == expected
+
+
+@pytest.mark.parametrize(
+    ("metadata", "expected"),
+    [({"cpu_baseline": "true"}, ["aes", "avx2", "avx512f", "pku"]), ({"cpu_baseline": "false"}, None), ({}, None)],
+)
+def test_hosts_of_a_marked_aggregate_share_a_baseline(
+    cloud: Cloud, alice: RequestContext, settings: Any, metadata: dict[str, str], expected: list[str] | None
+) -> None:
+    settings.CPU_BASELINE = "aggregate"
+    cloud.add_host("new").measured(guest_cpu=NEW)
+    cloud.add_host("amd", zone="west").measured(guest_cpu=AMD)
+    cloud.add_host("old").measured(guest_cpu=OLD)
+    Host.objects.exclude(name="new").update(enabled=False)
+    aggregate = Aggregate.objects.create(name="mixed", metadata=metadata)
+    for name in ("new", "amd"):
+        AggregateHost.objects.create(aggregate=aggregate, host=host(name))
+    assert features_of_new_guest(cloud, alice) == expected
+
+
+def features_of_new_guest(cloud: Cloud, alice: RequestContext) -> list[str] | None:
     server = cloud.launch(alice)
     drain()
     command = HostCommand.objects.get(subject_id=server.id, kind="build_request")
     body = opened(decode_command_body(command.body))
     assert isinstance(body, BuildRequest)
-    assert body.instance.cpu_features == expected
+    return body.instance.cpu_features

@@ -20,12 +20,12 @@ from provisioning.common.ids import read_id
 from provisioning.common.lookups import Among, Ids
 from provisioning.common.prepared import Prepared
 from provisioning.compute.disks import block_devices
+from provisioning.compute.host_link.cpu_baseline import baseline_of
 from provisioning.compute.models import Instance
 from provisioning.compute.records import passwords
 from provisioning.compute.selectors.host_offers import boot_properties
 from provisioning.compute.selectors.interfaces import tags_of_interfaces
 from provisioning.compute.states import VmState
-from provisioning.cpus.selectors import baseline_of
 from provisioning.ec2.metadata_options import DEFAULT_HOPS, REQUIRED, options_of
 from provisioning.images.models import Image
 from provisioning.images.properties import text_of
@@ -40,6 +40,7 @@ def guest_spec(
     instance: Instance,
     *,
     zone: str | None = None,
+    host_id: uuid.UUID | None = None,
     rescue: Image | None = None,
     password: str | None = None,
     with_bits: bool = False,
@@ -47,9 +48,9 @@ def guest_spec(
     """Return the specification of the guest, with the image as recorded at launch or rebuild, and the current
     interfaces.
 
-    ``zone``: the availability zone of a server without a host. ``rescue``: the image to boot instead. ``password``: the
-    administrator's, instead of the stored one. ``with_bits``: the host has to download the images; raises NotFoundError
-    when one was deleted.
+    ``zone`` and ``host_id``: the availability zone and the host of a server whose record has no host yet. ``rescue``:
+    the image to boot instead. ``password``: the administrator's, instead of the stored one. ``with_bits``: the host has
+    to download the images; raises NotFoundError when one was deleted.
     """
     images, devices = _images(instance), block_devices.devices_of(instance.id)
     if with_bits and not all(image and image.status == Image.Status.ACTIVE for image in images.values()):
@@ -83,7 +84,7 @@ def guest_spec(
         posted_password=instance.password,
         volumes=block_devices.guest_disks(instance, devices),
         local_disks=block_devices.local_disks(instance, devices),
-        cpu_features=baseline_of(zone),
+        cpu_features=baseline_of(host_id or instance.host_id, zone),
         metadata_token=options is not None and options.http_tokens == REQUIRED,
         metadata_hops=options.hop_limit if options is not None else DEFAULT_HOPS,
     )

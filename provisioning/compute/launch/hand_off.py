@@ -21,7 +21,7 @@ def hand_off(instance: Instance, host: HostState, action: InstanceAction) -> Ins
     Raises NotFoundError when the image was deleted.
     """
     started = timezone.now()
-    spec = guest_spec(instance, zone=host.availability_zone, with_bits=True)
+    spec = guest_spec(instance, zone=host.availability_zone, host_id=host.id, with_bits=True)
     kind = build_kind_of(instance)
     if kind is None or not state.walk(
         instance, kind.hand_off_transitions(instance.task_state), attempt=instance.attempt
