@@ -1,7 +1,7 @@
 """Loads templates without their indentation, which was a third of the bytes of a long list.
 
-The indentation is removed once, when a template is compiled. Line breaks are kept, so that error messages have the
-right lines.
+It is removed once, when a template is compiled, and so are the lines that consist of tags without a text. With DEBUG
+these are kept, so that error messages have the right lines.
 """
 
 import re
@@ -10,7 +10,12 @@ from django.template.base import Origin
 from django.template.loaders.filesystem import Loader
 
 _INDENTATION = re.compile(r"^[ \t]+|[ \t]+$", re.MULTILINE)
-_KEEPS_BLANKS = re.compile(r"<(pre|textarea|script)\b", re.IGNORECASE)
+_SILENT = re.compile(
+    r"^((?:\{#.*?#\}|\{% *(?:extends|include|load|if|elif|else|endif|for|empty|endfor|with|endwith|block|endblock)\b.*?%\})+)\n",
+    re.MULTILINE,
+)
+"""A line with only comments and tags whose text, if any, ends with a line break of its own."""
+_KEEPS_BLANKS = re.compile(r"<(?:pre|textarea|script(?![^>]* src=))\b", re.IGNORECASE)
 
 
 class LeanFilesystemLoader(Loader):
@@ -20,4 +25,5 @@ class LeanFilesystemLoader(Loader):
         text = str(super().get_contents(origin))
         if not str(origin.template_name).endswith(".html") or _KEEPS_BLANKS.search(text):
             return text
-        return _INDENTATION.sub("", text)
+        lean = _INDENTATION.sub("", text)
+        return lean if self.engine.debug else _SILENT.sub(r"\1", lean)

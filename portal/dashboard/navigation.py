@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from portal.dashboard.addresses import address
 from provisioning.common.context import RequestContext
 from provisioning.identity import policy
 
@@ -22,6 +23,10 @@ class Entry:
     """The policy rule of its page."""
     scopes: tuple[str, ...] = ("project",)
     """Token scopes in which its pages exist."""
+
+    @property
+    def address(self) -> str:
+        return address(self.url_name)
 
 
 EVERYWHERE = ("project", "domain", "system")

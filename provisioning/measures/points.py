@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from provisioning.measures.codes import encode, mean, pack, unpack
-from provisioning.measures.resolutions import COARSE, FINE, SLOTS_A_MINUTE
+from provisioning.measures.resolutions import COARSE, FINE, MIDDLE, SLOTS_A_MINUTE
 
 
 class Columns(NamedTuple):
@@ -31,6 +31,14 @@ def columns(data: bytes, width: int, resolution: int) -> list[Columns]:
     if resolution == FINE.seconds:
         return [Columns(codes[at::width], codes[at::width]) for at in range(width)]
     return [Columns(codes[at :: 2 * width], codes[width + at :: 2 * width]) for at in range(width)]
+
+
+def first_means(data: bytes, width: int, resolution: int) -> Sequence[int]:
+    """Return the means of the first series of a block in points of MIDDLE; ``resolution`` is FINE or MIDDLE."""
+    if resolution == MIDDLE.seconds:
+        return unpack(data)[:: 2 * width]
+    codes = unpack(data)[::width]
+    return [encode(mean(codes[at : at + SLOTS_A_MINUTE])) for at in range(0, len(codes), SLOTS_A_MINUTE)]
 
 
 def condense(data: bytes, width: int) -> tuple[list[bytes], bytes]:

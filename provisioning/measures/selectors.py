@@ -17,7 +17,7 @@ from provisioning.hosts.models import Host
 from provisioning.measures.codes import mean, values
 from provisioning.measures.collect import HOST_SIZE, records
 from provisioning.measures.models import CLOUD, Block, Report
-from provisioning.measures.points import Columns, columns, condense
+from provisioning.measures.points import Columns, columns, condense, first_means
 from provisioning.measures.resolutions import FINE, HOUR, MIDDLE, RESOLUTIONS, SPANS, Span
 
 DEFAULT = SPANS["1h"]
@@ -113,18 +113,11 @@ def processor_lines(subject_ids: Collection[uuid.UUID], *, width: int) -> dict[u
     found: dict[uuid.UUID, list[int]] = {}
     for subject, resolution, start, data in _blocks(subject_ids, MIDDLE.seconds, first * MIDDLE.seconds):
         codes = found.setdefault(subject, [0] * (HOUR // MIDDLE.seconds))
-        _place(codes, *_means_of_first(resolution, start, data, width), first)
+        number = start * (MIDDLE.points if resolution == MIDDLE.seconds else FINE.block // MIDDLE.seconds)
+        _place(codes, first_means(data, width, resolution), number, first)
     return {
         subject: [mean(codes[at : at + each]) for at in range(0, len(codes), each)] for subject, codes in found.items()
     }
-
-
-def _means_of_first(resolution: int, start: int, data: bytes, width: int) -> tuple[Sequence[int], int]:
-    """Return the means of the first series in points of MIDDLE, and the number of the first point."""
-    if resolution == MIDDLE.seconds:
-        return columns(data, width, resolution)[0].means, start * MIDDLE.points
-    points, _ = condense(data, width)
-    return [int.from_bytes(point[:2], "little") for point in points], start * FINE.block // MIDDLE.seconds
 
 
 def newest_of_hosts() -> dict[str, dict[str, float]]:

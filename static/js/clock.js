@@ -1,4 +1,5 @@
-// Ages and running times: <time data-since="seconds since 1970" data-format="age|elapsed"> in the server's time.
+// Ages: <time datetime="…" data-format="age">.
+// Running times: <time data-since="seconds since 1970" data-format="elapsed"> in the server's time.
 // Moments: <time datetime="…" data-moment="minutes|seconds|clock|day"> in the zone of the browser; their titles stay in UTC.
 const offset = Date.now() / 1000 - Number(document.documentElement.dataset.now);
 
@@ -37,9 +38,10 @@ function localize() {
 
 function tick() {
     const now = Date.now() / 1000 - offset;
-    for (const element of document.querySelectorAll("[data-since]")) {
-        const seconds = Math.max(0, now - Number(element.dataset.since));
-        const text = element.dataset.format === "elapsed" ? elapsed(seconds) : age(seconds);
+    for (const element of document.querySelectorAll("time[data-format]")) {
+        const { since, format } = element.dataset;
+        const seconds = Math.max(0, now - (since === undefined ? Date.parse(element.dateTime) / 1000 : Number(since)));
+        const text = format === "elapsed" ? elapsed(seconds) : age(seconds);
         if (element.textContent !== text) element.textContent = text;
     }
 }

@@ -2,6 +2,24 @@
 const dialog = document.getElementById("dialog");
 const announcer = document.getElementById("announcer");
 
+// --- htmx, which begins when the document has been read ------------------------------------------------------------------
+
+if (window.htmx)
+    Object.assign(htmx.config, {
+        includeIndicatorStyles: false,
+        allowEval: false,
+        selfRequestsOnly: true,
+        attributesToSettle: ["class", "width", "height"],
+        historyCacheSize: 0,
+        scrollBehavior: "auto",
+        responseHandling: [
+            { code: "204", swap: false },
+            { code: "[23]..", swap: true },
+            { code: "422", swap: true },
+            { code: "[45]..", swap: false, error: true },
+        ],
+    });
+
 // --- morphing ----------------------------------------------------------------------------------------------------------
 
 // What a person is doing is left alone, in every morph of the page: open menus, ticked boxes, fields, the console.
@@ -235,6 +253,40 @@ const left = JSON.parse(sessionStorage.getItem(PLACE) ?? "null");
 sessionStorage.removeItem(PLACE);
 if (left?.at === location.pathname + location.search) scrollTo(0, left.y);
 
+// --- dialogs that repeat the side bar: pages are smaller without its copies --------------------------------------------------------
+
+const FILLERS = {
+    *shortcuts() {
+        for (const link of document.querySelectorAll(".sidebar a[data-keys]")) {
+            const [keys, does] = [document.createElement("dt"), document.createElement("dd")];
+            for (const key of link.dataset.keys.split("-")) {
+                keys.append(Object.assign(document.createElement("kbd"), { textContent: key }), " ");
+            }
+            does.textContent = `Go to ${link.textContent.trim()}`;
+            yield* [keys, does];
+        }
+    },
+    *entries() {
+        const tabs = new Set([...document.querySelectorAll(".tabbar a")].map((link) => link.href));
+        for (const link of document.querySelectorAll(".sidebar a[data-keys], .sidebar a[data-entry]")) {
+            if (tabs.has(link.href)) continue;
+            const item = link.parentElement.cloneNode(true);
+            item.firstElementChild.removeAttribute("data-keys");
+            yield item;
+        }
+    },
+};
+
+function open(dialog) {
+    for (const place of dialog.querySelectorAll("[data-filled-by]")) {
+        const added = [...FILLERS[place.dataset.filledBy]()];
+        if (place.matches("li")) place.before(...added);
+        else place.prepend(...added);
+        place.removeAttribute("data-filled-by");
+    }
+    dialog.showModal();
+}
+
 // --- one listener for clicks ---------------------------------------------------------------------------------------------------
 
 document.addEventListener("click", (event) => {
@@ -242,7 +294,7 @@ document.addEventListener("click", (event) => {
     if (!button) return;
     if ("copy" in button.dataset || "copyFrom" in button.dataset) copy(button);
     else if ("downloadFrom" in button.dataset) download(button);
-    else if (button.dataset.open) document.getElementById(button.dataset.open).showModal();
+    else if (button.dataset.open) open(document.getElementById(button.dataset.open));
     else if (button.dataset.close === "toast") leave(button.closest(".toast-note"));
     else if (button.dataset.close === "dialog" && button.closest("dialog")) {
         event.preventDefault();

@@ -25,5 +25,16 @@ def test_blanks_that_count_are_kept(tmp_path: Path, tag: str) -> None:
     assert rendered(tmp_path, "a.html", text) == text
 
 
+def test_lines_with_tags_only_leave_no_line(tmp_path: Path) -> None:
+    (tmp_path / "part.html").write_text("{# A part. #}\n<i></i>\n")
+    text = "<p>\n{% if 1 %}{# yes #}\n  a\n{% else %}\n  b\n{% endif %}\n{% include 'part.html' %}\n</p>\n"
+    assert rendered(tmp_path, "a.html", text) == "<p>\na\n<i></i>\n</p>\n"
+
+
+def test_a_script_with_an_address_has_no_blanks_that_count(tmp_path: Path) -> None:
+    text = "<head>\n    <script defer src='a.js'></script>\n</head>\n"
+    assert rendered(tmp_path, "a.html", text) == "<head>\n<script defer src='a.js'></script>\n</head>\n"
+
+
 def test_other_files_are_kept_as_they_are(tmp_path: Path) -> None:
     assert rendered(tmp_path, "a.txt", "    a\n") == "    a\n"

@@ -39,12 +39,14 @@ def _drawn(vcpus: Mapping[uuid.UUID, int], width: int) -> dict[uuid.UUID, SafeSt
 
 def spark(percents: Sequence[float | None]) -> SafeString:
     """Draw percentages from 0 to 100."""
-    parts, pen, known = [], False, [value for value in percents if value is not None]
+    known = [value for value in percents if value is not None]
     if not known:
         return SafeString("")
+    parts, before = [], None
     for x, value in enumerate(percents):
-        if value is not None:
-            parts.append(f"{'L' if pen else 'M'}{x} {HEIGHT - round(min(value, 100) * HEIGHT / 100)}")
-        pen = value is not None
+        y = None if value is None else HEIGHT - round(min(value, 100) * HEIGHT / 100)
+        if y is not None:  # differences, because they compress better
+            parts.append(f"M{x} {y}" if before is None else f"l1 {y - before}")
+        before = y
     title = f"Processor in the last hour: now {PERCENT.text(known[-1])}, at most {PERCENT.text(max(known))}"
     return format_html(_SPARK, LINE_POINTS - 1, HEIGHT, title, "".join(parts))

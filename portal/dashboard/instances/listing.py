@@ -23,7 +23,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.ids import read_id
 from provisioning.compute.models import Instance
 from provisioning.compute.selectors import instance_choices
-from provisioning.compute.selectors.instances import ALL_PROJECTS
+from provisioning.compute.selectors.instances import ALL_PROJECTS, NOT_LISTED
 from provisioning.identity import policy
 from provisioning.network import addressing
 from provisioning.network import selectors as network
@@ -109,7 +109,7 @@ def _rows(context: RequestContext, instances: Sequence[Instance]) -> list[Instan
 
 
 def _detail(_: RequestContext, rows: QuerySet[Instance]) -> QuerySet[Instance]:
-    return rows.select_related("host")
+    return rows.defer(*NOT_LISTED).prefetch_related("host")  # loads each host once
 
 
 INSTANCES = RecordList[Instance](

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.urls import reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from portal.dashboard import wording
+from portal.dashboard.addresses import address
 from portal.dashboard.instances.legality import refusal
 from portal.dashboard.instances.state import state
 from portal.dashboard.names import bdi
@@ -62,7 +62,7 @@ class InstanceRow:
     @property
     def address(self) -> str:
         """The address of its page."""
-        return f"{reverse('dashboard:instances')}{self.instance.id}/"
+        return address("dashboard:instance", self.instance.id)
 
     @property
     def size(self) -> str:

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from portal.dashboard import wording
+from portal.dashboard.addresses import address as url
 from portal.dashboard.templatetags import novella as tags
 
 ago, when, status, icon = tags.ago, tags.when, tags.status, tags.icon
@@ -26,12 +26,8 @@ def name(text: object, address: str = "", *, title: str = "", beside: Iterable[o
 
 def record(found: Any, url_name: str, *, beside: Iterable[object] = (), below: object = "") -> str:
     """Render the name of a record as link to its page; without a name the title is its id."""
-    address = reverse(url_name, args=[found.pk])
+    address = url(url_name, found.pk)
     return name(found, address, title="" if found.name else str(found.pk), beside=beside, below=below)
-
-
-def url(name: str, *ids: object) -> str:
-    return reverse(name, args=ids)
 
 
 def sub(text: object, css: str = "") -> SafeString:
@@ -49,7 +45,7 @@ def bdi(text: object) -> SafeString:
 
 def link(text: object, url_name: str, *ids: object) -> SafeString:
     """Render a link to a page with a name as text."""
-    return format_html('<a href="{}"><bdi>{}</bdi></a>', reverse(url_name, args=ids), text)
+    return format_html('<a href="{}"><bdi>{}</bdi></a>', url(url_name, *ids), text)
 
 
 def mono(text: object) -> SafeString:
@@ -103,7 +99,7 @@ def button(
     """Render a row's button, as the template tag ``row_button`` does."""
     return format_html(
         '<a class="btn btn-bare btn-sm btn-icon" href="{}"{} aria-label="{}" title="{}">{}</a>',
-        address := reverse(to, args=ids) + (f"?{query}" if query else ""),
+        address := url(to, *ids) + (f"?{query}" if query else ""),
         format_html(' hx-get="{}" hx-target="#dialog"', address) if asks else NOTHING,
         (label or f"{title} {{}}").format(whose),
         title,

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from django import template
@@ -18,6 +19,7 @@ register = template.Library()
 
 
 @register.simple_tag
+@cache
 def icon(name: str, extra: str = "") -> SafeString:
     """Render an icon of bootstrap-icons. Screen readers ignore it, because the text next to it has its meaning."""
     return format_html('<i class="bi bi-{}{}" aria-hidden="true"></i>', name, f" {extra}" if extra else "")
@@ -49,7 +51,7 @@ def duration(value: float | None) -> str:
 
 @register.filter
 def epoch(value: datetime | None) -> str:
-    """Format a time as seconds since 1970, for clock.js."""
+    """Format a time as seconds since 1970, for running times in clock.js."""
     return "" if value is None else f"{value.timestamp():.3f}"
 
 
@@ -57,11 +59,8 @@ def epoch(value: datetime | None) -> str:
 def ago(value: datetime) -> SafeString:
     """Render the age of a time, with the time as title; clock.js keeps both up to date."""
     return format_html(
-        '<time datetime="{}" title="{}" data-since="{}" data-format="age">{}</time>',
-        value.isoformat(),
-        wording.moment(value),
-        epoch(value),
-        wording.age(value),
+        '<time datetime="{}" title="{}" data-format="age">{}</time>',
+        *(value.isoformat(timespec="seconds"), wording.moment(value), wording.age(value)),
     )
 
 
@@ -86,6 +85,7 @@ def item(mapping: Mapping[Any, Any], key: Any) -> Any:
 
 
 @register.simple_tag
+@cache
 def status(value: wording.Status) -> SafeString:
     """Render a status: icon, colour and label. In Python, as a template would be slow in long lists."""
     sign = icon(value.icon, "spin" if value.tone == "busy" else "")

@@ -113,15 +113,16 @@ def rows_with_ended(context: RequestContext, since: datetime) -> QuerySet[Instan
 
     Columns that lists never show are deferred.
     """
-    rows = Instance.objects.defer(*_SELDOM).filter(project_id=context.project_id or NOBODY).prefetch_related("host")
+    rows = Instance.objects.defer("tags", *NOT_LISTED).filter(project_id=context.project_id or NOBODY).prefetch_related("host")
     rows = rows.filter(Q(deleted_at=None) | Q(deleted_at__gte=since))
     return rows.exclude(vm_state=VmState.SOFT_DELETED, soft_deleted_at__lt=since)
 
 
-_SELDOM = (
-    *("metadata", "tags", "requested_networks", "security_groups", "scheduler_hints", "excluded_hosts", "public_key"),
+NOT_LISTED = (
+    *("metadata", "requested_networks", "security_groups", "scheduler_hints", "excluded_hosts", "public_key"),
     *("injected_files", "trusted_certificates", "user_data", "admin_password"),
 )
+"""Columns that lists of servers never show."""
 
 
 def has_its_name_alone(instance: Instance) -> bool:
