@@ -11,7 +11,8 @@ from django.template.loaders.filesystem import Loader
 
 _INDENTATION = re.compile(r"^[ \t]+|[ \t]+$", re.MULTILINE)
 _SILENT = re.compile(
-    r"^((?:\{#.*?#\}|\{% *(?:extends|include|load|if|elif|else|endif|for|empty|endfor|with|endwith|block|endblock)\b.*?%\})+)\n",
+    r"^((?:\{#.*?#\}"
+    r"|\{% *(?:extends|include|load|if|elif|else|endif|for|empty|endfor|with|endwith|block|endblock)\b.*?%\})+)\n",
     re.MULTILINE,
 )
 """A line with only comments and tags whose text, if any, ends with a line break of its own."""

@@ -82,11 +82,11 @@ def _collect_minute(first: int) -> None:
         for server, point in records(content):
             minute.servers[host_id, server][slot] = point
     found = _accepted(minute)
-    _store(first, found.hosts | {CLOUD: _sums(found.hosts.values(), first)}, len(HOST_SERIES))
+    store(first, found.hosts | {CLOUD: _sums(found.hosts.values(), first)}, len(HOST_SERIES))
     projects = {
         project: _sums([found.servers[each] for each in servers], first) for project, servers in found.projects.items()
     }
-    _store(first, found.servers | projects, len(GUEST_SERIES))
+    store(first, found.servers | projects, len(GUEST_SERIES))
     for batch in _batches(row[0] for row in rows):
         Report.objects.filter(id__in=batch).delete()
 
@@ -164,7 +164,7 @@ def _mean(codes: Sequence[int]) -> float | None:
     return values()[first] if first and codes.count(first) == len(codes) else mean(codes)
 
 
-def _store(first: int, subjects: Mapping[uuid.UUID, Points], width: int) -> None:
+def store(first: int, subjects: Mapping[uuid.UUID, Points], width: int) -> None:
     """Put points into the blocks of their subjects."""
     start, size = first // FINE.points, 2 * width
     for batch in _batches(subjects):

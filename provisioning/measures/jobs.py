@@ -2,15 +2,19 @@
 
 import time
 
+from django.conf import settings
+
 from provisioning.jobs.registry import periodic
-from provisioning.measures import collect, condensing
+from provisioning.measures import collect, condensing, pools
 
 
 @periodic("measures.collect", every=60)
 def collect_reports() -> None:
-    """Collect the hosts' reports, condense complete blocks, and delete old ones."""
+    """Collect the hosts' reports and the sizes of pools, condense complete blocks, and delete old ones."""
     now = time.time()
     collect.collect(now)
+    if settings.MEASURES:
+        pools.collect_pools(now)
     condensing.condense_complete(now)
     condensing.delete_old(now)
 

@@ -11,6 +11,7 @@ from django.db.models import Q, Sum
 from compute_agent.contract.samples import GUEST_SERIES, HOST_SERIES
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
+from provisioning.common.ids import NOBODY, read_id
 from provisioning.compute.models import Instance
 from provisioning.compute.selectors import instance_for
 from provisioning.hosts.models import Host
@@ -18,11 +19,13 @@ from provisioning.measures.codes import mean, values
 from provisioning.measures.collect import HOST_SIZE, records
 from provisioning.measures.models import CLOUD, Block, Report
 from provisioning.measures.points import Columns, columns, condense, first_means
+from provisioning.measures.pools import POOL_SERIES
 from provisioning.measures.resolutions import FINE, HOUR, MIDDLE, RESOLUTIONS, SPANS, Span
+from provisioning.volumes.models import StoragePool
 
 DEFAULT = SPANS["1h"]
 LINE_POINTS = 20
-"""Points of a line in a list: three minutes each."""
+"""Points of a line in a list."""
 SIZE = ("vcpus_total", "memory_mb_total", "disk_gb_total")
 NEWEST = 120
 """Seconds after which a host's newest values are no longer shown as its current ones."""
@@ -88,6 +91,19 @@ def of_cloud(span: Span = DEFAULT, points: int | None = None) -> Measures:
     return _measures(CLOUD, HOST_SERIES, span, points)
 
 
+def of_pool(pool_id: uuid.UUID, span: Span = DEFAULT, points: int | None = None) -> Measures:
+    """Return the measures of a storage pool."""
+    return _measures(pool_id, POOL_SERIES, span, points)
+
+
+def pool_with_id(pool_id: str | uuid.UUID) -> StoragePool:
+    """Return a storage pool; the caller has checked a rule of operators. Raises NotFoundError."""
+    pool = StoragePool.objects.filter(id=read_id(pool_id) or NOBODY).first()
+    if pool is None:
+        raise NotFoundError("There is no such pool.")
+    return pool
+
+
 def host_with_id(host_id: uuid.UUID) -> Host:
     """Return a host; the caller has checked a rule of operators. Raises NotFoundError."""
     host = Host.objects.filter(id=host_id).first()
@@ -103,21 +119,21 @@ def size_of_cloud() -> tuple[int, int, int]:
     return vcpus, memory, disk
 
 
-def processor_lines(subject_ids: Collection[uuid.UUID], *, width: int) -> dict[uuid.UUID, list[float | None]]:
-    """Return for each subject the processors in use in the last hour, as LINE_POINTS means; one query.
+def first_lines(
+    subject_ids: Collection[uuid.UUID], *, width: int, seconds: int = HOUR
+) -> dict[uuid.UUID, list[float | None]]:
+    """Return for each subject its first series in the last ``seconds``, as LINE_POINTS means; one query.
 
     Subjects without measures are left out. ``width`` is the number of their series.
     """
-    now = int(time.time())
-    first, each = now // MIDDLE.seconds - HOUR // MIDDLE.seconds, HOUR // MIDDLE.seconds // LINE_POINTS
+    many = seconds // MIDDLE.seconds
+    first, each = int(time.time()) // MIDDLE.seconds - many, many // LINE_POINTS
     found: dict[uuid.UUID, list[int]] = {}
     for subject, resolution, start, data in _blocks(subject_ids, MIDDLE.seconds, first * MIDDLE.seconds):
-        codes = found.setdefault(subject, [0] * (HOUR // MIDDLE.seconds))
+        codes = found.setdefault(subject, [0] * many)
         number = start * (MIDDLE.points if resolution == MIDDLE.seconds else FINE.block // MIDDLE.seconds)
         _place(codes, first_means(data, width, resolution), number, first)
-    return {
-        subject: [mean(codes[at : at + each]) for at in range(0, len(codes), each)] for subject, codes in found.items()
-    }
+    return {subject: [mean(codes[at : at + each]) for at in range(0, many, each)] for subject, codes in found.items()}
 
 
 def newest_of_hosts() -> dict[str, dict[str, float]]:

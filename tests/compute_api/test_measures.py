@@ -6,10 +6,14 @@ import time
 import uuid
 
 import pytest
+from django.utils import timezone
 
 from compute_agent.contract.samples import GUEST_SERIES, HOST_SERIES, GuestSample, Samples
 from provisioning.compute.models import Instance
+from provisioning.hosts.models import Host
 from provisioning.measures import collect, inbound
+from provisioning.measures.pools import collect_pools
+from provisioning.volumes.models import PoolHost, StoragePool
 from tests.compute_api.conftest import V21, launch
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
@@ -67,3 +71,19 @@ def test_operators_see_hosts_and_the_cloud(people: People, server: Instance) -> 
     for path in (f"os-hypervisors/{server.host_id}/novella-measures", "novella-measures/cloud"):
         series = Api(people.operator).get(f"{V21}/{path}").json()["measures"]["series"]
         assert series["load"]["average"][-20] == pytest.approx(1.0, rel=0.01)
+
+
+def test_operators_see_pools(people: People) -> None:
+    pool = StoragePool.objects.create(name="fast", driver="nbd", total_gb=100, free_gb=60)
+    host = Host.objects.create(name="h", last_seen_at=timezone.now())
+    PoolHost.objects.create(pool=pool, host=host, last_seen_at=timezone.now())
+    collect_pools(time.time())
+    path = f"{V21}/novella-measures/pools/{pool.id}"
+    series = Api(people.operator).get(f"{path}?series=used&series=size").json()["measures"]["series"]
+    assert {name: [round(each) for each in found["average"] if each] for name, found in series.items()} == {
+        "used": [40] * 12,
+        "size": [100] * 12,
+    }
+    assert Api(people.alice).get(path).status_code == 403
+    for unknown in (uuid.uuid4(), "nonsense"):
+        assert Api(people.operator).get(f"{V21}/novella-measures/pools/{unknown}").status_code == 404

@@ -49,6 +49,8 @@ HOSTILE = "<script>alert(1)</script>&\"'\N{RIGHT-TO-LEFT OVERRIDE}=1+1"
 LISTS: dict[str, RecordList[Any]] = {
     page.records.key: page.records for page in every_page(ListPage) if hasattr(page, "records")
 }
+AGE = re.compile(r'(?<=data-format="age">)[^<]*')
+"""Ages, which may be another minute's in the next answer."""
 pytestmark = pytest.mark.slow
 
 
@@ -292,11 +294,12 @@ def test_a_live_frame_is_what_the_page_has(
         return
     for query in ("", "sort=name", "q=a&size=25"):
         page = client.get(f"{the_list.address}?{query}")
-        name = re.findall(r'data-live-page="([^"]+)"', page.content.decode())[0].replace("&amp;", "&")
-        frame = render(replace(the_list, changed=None), name.partition("?")[2], [], person.context)
+        content = AGE.sub("", page.content.decode())
+        name = re.findall(r'data-live-page="([^"]+)"', content)[0].replace("&amp;", "&")
+        frame = AGE.sub("", render(replace(the_list, changed=None), name.partition("?")[2], [], person.context))
         assert re.findall(r'data-live-order="([^"]*)"', frame)[0].split() == shown(page), query
         for row in re.findall(r"<tr .*?</tr>", re.sub(' data-live-say="[^"]*"', "", frame), re.DOTALL):
-            assert row in page.content.decode()
+            assert row in content
 
 
 def test_its_page_can_be_used_without_scripts(full: None, the_list: RecordList[Any], client: Client) -> None:

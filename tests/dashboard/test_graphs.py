@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from compute_agent.contract.samples import GUEST_SERIES, HOST_SERIES, GuestSample, Samples
 from portal.dashboard.graphs import sparklines
@@ -16,6 +17,8 @@ from portal.dashboard.graphs.units import BYTES, MEBIBYTES, PERCENT, PLAIN
 from provisioning.compute.models import Instance
 from provisioning.hosts.models import Host
 from provisioning.measures import collect, inbound
+from provisioning.measures.pools import collect_pools
+from provisioning.volumes.models import PoolHost, StoragePool
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
@@ -125,3 +128,21 @@ def test_a_line_for_a_list_is_small_and_has_words(web: Instance, django_assert_n
 def test_a_line_has_a_point_for_each_value_and_a_gap_for_each_missing_one() -> None:
     drawn = sparklines.spark([0, 50, 100, None, 250])
     assert 'd="M0 20l1 -10l1 -10M4 0"' in drawn
+
+
+def test_pools_have_graphs_and_a_line_on_the_page_of_their_host(
+    signed_in: SignedIn, operator: Person, at_alice: Client, cloud: Cloud
+) -> None:
+    host = Host.objects.get()
+    pool = StoragePool.objects.create(name="fast", driver="nbd", total_gb=100, free_gb=60)
+    PoolHost.objects.create(pool=pool, host=host, last_seen_at=timezone.now())
+    at_operator, address = signed_in(operator), f"/graphs/pools/{pool.id}/24h/"
+    assert at_operator.get(address).context["graphs"].empty
+    assert f'href="{address}"' in at_operator.get(f"/hosts/{host.id}/").content.decode()
+    collect_pools(time.time())
+    page = at_operator.get(address)
+    assert [chart.title for chart in page.context["graphs"].charts] == ["Used space", "Sizes of its volumes"]
+    assert "Used: now 40" in page.content.decode().replace("\u00a0", " ")
+    assert "Used in the last day: now 40" in at_operator.get(f"/hosts/{host.id}/").content.decode()
+    assert at_operator.get(f"/graphs/pools/{host.id}/24h/").status_code == 404
+    assert at_alice.get(address).status_code == 403

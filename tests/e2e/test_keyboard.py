@@ -25,6 +25,7 @@ def test_launch_and_delete_without_a_mouse(cloud: OneMachine, signed_in: Browser
     page = watched.page
     page.keyboard.press("?")
     expect(page.locator("#shortcuts")).to_be_visible()
+    expect(page.locator("#shortcuts dd", has_text="Go to Instances")).to_have_count(1)
     page.keyboard.press("Escape")
     page.keyboard.press("g")
     page.keyboard.press("i")

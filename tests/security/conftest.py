@@ -468,6 +468,7 @@ def volume_ids(alice: Person) -> dict[str, str]:
     }  # fmt: skip
     return {
         **{f"{name}/object": str(row.pk) for name, row in records.items()},
+        "pool": str(pool.id),
         "volume": str(volume.id),
         "volumes/identity": str(volume.id),
         "volume-snapshots/identity": str(snapshot.id),

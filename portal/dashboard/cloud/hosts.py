@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.safestring import SafeString
 
 from portal.dashboard import wording
 from portal.dashboard.cloud.migrations import moves_on
@@ -16,6 +17,7 @@ from portal.dashboard.cloud.rows import host_rows
 from portal.dashboard.cloud.things import troubles_of
 from portal.dashboard.cloud.watched import SECONDS, WatchedPage
 from portal.dashboard.forms import Form
+from portal.dashboard.graphs import sparklines
 from portal.dashboard.graphs.parts import OF_HOSTS
 from portal.dashboard.names import bdi
 from portal.dashboard.pages import Page, PageRequest
@@ -36,6 +38,7 @@ from provisioning.hosts.models import Host, HostCertificate
 from provisioning.hosts.selectors import host_for, is_alive
 from provisioning.identity.selectors.lookups import projects_by_id, users_by_id
 from provisioning.network.selectors.hosts import networks_on
+from provisioning.volumes.models import PoolHost
 
 SHOW = "os_compute_api:os-hypervisors:show"
 CHANGE = "os_compute_api:os-services:update"
@@ -84,7 +87,7 @@ class HostDetail(WatchedPage, HostPage):
             "more": len(guests) == MOST_GUESTS,
             "moves": moves,
             "seconds": SECONDS_OF_MOVES if moves else SECONDS,
-            "pools": list(host.servings.select_related("pool").order_by("pool__name", "pool_id")),
+            "pools": self._pools(),
             "networks": networks_on(host),
             "aggregates": list(host.aggregates.order_by("name")),
             "certificate": HostCertificate.objects.filter(host=host).first(),
@@ -98,6 +101,12 @@ class HostDetail(WatchedPage, HostPage):
                 "graphs": self.allows(OF_HOSTS),
             },
         }
+
+    def _pools(self) -> list[tuple[PoolHost, SafeString]]:
+        """Return the pools that the host serves, with the lines of their used space."""
+        found = list(self.record.servings.select_related("pool").order_by("pool__name", "pool_id"))
+        lines = sparklines.of_pools(each.pool for each in found) if self.allows(OF_HOSTS) else {}
+        return [(each, lines.get(each.pool_id, SafeString(""))) for each in found]
 
 
 def _guest(guest: Instance, project: Any, user: Any, own: uuid.UUID | None) -> dict[str, Any]:

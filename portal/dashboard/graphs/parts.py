@@ -1,4 +1,4 @@
-"""The graphs of a server, a host, the project and the cloud, as context of ``TEMPLATE``."""
+"""The graphs of a server, a host, a pool, the project and the cloud, as context of ``TEMPLATE``."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ from provisioning.identity import policy
 from provisioning.measures import selectors
 from provisioning.measures.resolutions import SPANS, Span
 from provisioning.measures.selectors import DEFAULT, Measures
+from provisioning.volumes.models import StoragePool
 
 OF_SERVER, OF_PROJECT, OF_HOSTS = "novella:servers:measures", "novella:measures", "novella:hosts:measures"
 """Policy rules."""
@@ -71,6 +72,16 @@ def host_graphs(context: RequestContext, host: Host, span: Span = DEFAULT) -> di
     charts = _of_machines(measures, host.vcpus_total, host.memory_mb_total, host.disk_gb_total)
     charts.insert(4, chart(measures, "load", "Load of one minute", PLAIN, [Drawn("Load", "load")]))
     return _graphs(charts, measures, "dashboard:host_graphs", [host.id])
+
+
+def pool_graphs(context: RequestContext, pool: StoragePool, span: Span = DEFAULT) -> dict[str, Any]:
+    """Return the graphs of a storage pool; the caller has checked ``OF_HOSTS``."""
+    measures = selectors.of_pool(pool.id, span, points=POINTS)
+    charts = [
+        chart(measures, "used", "Used space", GIBIBYTES, [Drawn("Used", "used"), Drawn("Size", "size")]),
+        chart(measures, "allocated", "Sizes of its volumes", GIBIBYTES, [Drawn("Allocated", "allocated")]),
+    ]
+    return _graphs(charts, measures, "dashboard:pool_graphs", [pool.id])
 
 
 def cloud_graphs(context: RequestContext, span: Span = DEFAULT) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Short lines of the processor for lists: one query for a page of servers or hosts."""
+"""Short lines for lists, the processor of servers and hosts and the used space of pools: one query for a page."""
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +10,10 @@ from compute_agent.contract.samples import GUEST_SERIES, HOST_SERIES
 from portal.dashboard.graphs.units import PERCENT
 from provisioning.compute.models import Instance
 from provisioning.hosts.models import Host
-from provisioning.measures.selectors import LINE_POINTS, processor_lines
+from provisioning.measures.pools import POOL_SERIES
+from provisioning.measures.resolutions import DAY, HOUR
+from provisioning.measures.selectors import LINE_POINTS, first_lines
+from provisioning.volumes.models import StoragePool
 
 HEIGHT = 20
 _SPARK = (
@@ -29,15 +32,23 @@ def of_hosts(hosts: Iterable[Host]) -> dict[uuid.UUID, SafeString]:
     return _drawn({host.id: host.vcpus_total for host in hosts}, len(HOST_SERIES))
 
 
-def _drawn(vcpus: Mapping[uuid.UUID, int], width: int) -> dict[uuid.UUID, SafeString]:
-    lines = processor_lines(vcpus, width=width) if vcpus else {}
+def of_pools(pools: Iterable[StoragePool]) -> dict[uuid.UUID, SafeString]:
+    """Return the line of each pool that has measures of the last day: its used space."""
+    return _drawn({pool.id: pool.total_gb for pool in pools}, len(POOL_SERIES), "Used in the last day", DAY)
+
+
+def _drawn(
+    sizes: Mapping[uuid.UUID, float], width: int, what: str = "Processor in the last hour", seconds: int = HOUR
+) -> dict[uuid.UUID, SafeString]:
+    """Draw the first series of each subject as a part of its size."""
+    lines = first_lines(sizes, width=width, seconds=seconds) if sizes else {}
     return {
-        subject: spark([None if value is None else 100 * value / max(vcpus[subject], 1) for value in values])
+        subject: spark([None if value is None else 100 * value / max(sizes[subject], 1) for value in values], what)
         for subject, values in lines.items()
     }
 
 
-def spark(percents: Sequence[float | None]) -> SafeString:
+def spark(percents: Sequence[float | None], what: str = "Processor in the last hour") -> SafeString:
     """Draw percentages from 0 to 100."""
     known = [value for value in percents if value is not None]
     if not known:
@@ -48,5 +59,5 @@ def spark(percents: Sequence[float | None]) -> SafeString:
         if y is not None:  # differences, because they compress better
             parts.append(f"M{x} {y}" if before is None else f"l1 {y - before}")
         before = y
-    title = f"Processor in the last hour: now {PERCENT.text(known[-1])}, at most {PERCENT.text(max(known))}"
+    title = f"{what}: now {PERCENT.text(known[-1])}, at most {PERCENT.text(max(known))}"
     return format_html(_SPARK, LINE_POINTS - 1, HEIGHT, title, "".join(parts))

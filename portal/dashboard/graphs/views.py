@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from portal.dashboard.graphs import parts
 from portal.dashboard.pages import Page, PageRequest
 from provisioning.measures.resolutions import Span
-from provisioning.measures.selectors import host_with_id
+from provisioning.measures.selectors import host_with_id, pool_with_id
 
 
 class GraphsPage(Page):
@@ -45,6 +45,17 @@ class HostGraphs(GraphsPage):
     def graphs(self, span: Span) -> Mapping[str, Any]:
         host = host_with_id(self.kwargs["host_id"])
         return {**parts.host_graphs(self.context, host, span), "title": host.name}
+
+
+class PoolGraphs(GraphsPage):
+    """The use of one storage pool over the span."""
+
+    rule = parts.OF_HOSTS
+    everywhere = True
+
+    def graphs(self, span: Span) -> Mapping[str, Any]:
+        pool = pool_with_id(self.kwargs["pool_id"])
+        return {**parts.pool_graphs(self.context, pool, span), "title": pool.name}
 
 
 class CloudGraphs(GraphsPage):

@@ -7,11 +7,11 @@ from typing import Any
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from portal.dashboard import wording
-from portal.dashboard.addresses import address as url
+from portal.dashboard import addresses, wording
 from portal.dashboard.templatetags import novella as tags
 
 ago, when, status, icon = tags.ago, tags.when, tags.status, tags.icon
+url = addresses.address
 NOTHING = SafeString("")
 LINE = SafeString("<br>")
 

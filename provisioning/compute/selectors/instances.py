@@ -113,7 +113,8 @@ def rows_with_ended(context: RequestContext, since: datetime) -> QuerySet[Instan
 
     Columns that lists never show are deferred.
     """
-    rows = Instance.objects.defer("tags", *NOT_LISTED).filter(project_id=context.project_id or NOBODY).prefetch_related("host")
+    rows = Instance.objects.defer("tags", *NOT_LISTED).filter(project_id=context.project_id or NOBODY)
+    rows = rows.prefetch_related("host")
     rows = rows.filter(Q(deleted_at=None) | Q(deleted_at__gte=since))
     return rows.exclude(vm_state=VmState.SOFT_DELETED, soft_deleted_at__lt=since)
 

@@ -15,6 +15,7 @@ from portal.api.compute.timestamps import timestamp
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.measures import selectors
+from provisioning.measures.pools import POOL_SERIES
 from provisioning.measures.resolutions import SPANS, Span
 from provisioning.measures.selectors import DEFAULT, Measures
 
@@ -25,7 +26,7 @@ def listing(version: Version) -> Schema:
         version,
         {
             "span": {"type": "string", "enum": list(SPANS)},
-            "series": {"type": "string", "enum": list(HOST_SERIES)},
+            "series": {"type": "string", "enum": [*HOST_SERIES, *POOL_SERIES]},
             "points": {"type": "string", "pattern": r"^[1-9][0-9]{0,3}\Z"},
         },
     )
@@ -82,6 +83,17 @@ class HypervisorMeasuresView(MeasuresView):
         found = read_id(hypervisor_id)
         host = hypervisor_for(self, hypervisor_id) if found is None else selectors.host_with_id(found)
         return self.answer(lambda *query: selectors.of_host(host.id, *query))
+
+
+class PoolMeasuresView(MeasuresView):
+    """``GET /novella-measures/pools/{id}``."""
+
+    rules = {"GET": "novella:hosts:measures"}
+
+    def get(self, request: Request, pool_id: str) -> Response:
+        """Show what a storage pool holds."""
+        pool = selectors.pool_with_id(pool_id)
+        return self.answer(lambda *query: selectors.of_pool(pool.id, *query))
 
 
 class ProjectMeasuresView(MeasuresView):

@@ -29,7 +29,7 @@ HYPERVISORS = (
     rule("os_compute_api:os-hypervisors:uptime", ADMIN, "Show the uptime of a hypervisor."),
     rule("os_compute_api:os-hypervisors:search", ADMIN, "Search hypervisors by a part of their names."),
     rule("os_compute_api:os-hypervisors:servers", ADMIN, "List the servers of hypervisors."),
-    rule("novella:hosts:measures", ADMIN, "Show what a host, and all hosts together, use."),
+    rule("novella:hosts:measures", ADMIN, "Show what a host, a storage pool, and all hosts together, use."),
     rule("os_compute_api:os-hypervisors:statistics", ADMIN, "Show the totals of all hypervisors."),
 )
 HOSTS = (
