@@ -1,16 +1,14 @@
 """The image catalogue: ``/image/v2/catalogue``, Novella's own."""
 
-from typing import Any, ClassVar
+from typing import Any
 
-from rest_framework.request import Request
-from rest_framework.response import Response
-
-from portal.api.common.views import Schemas
+from portal.api.frame.parts import Call, parts
 from portal.api.image.base import ImageView
 from portal.api.image.images.shapes import moment
 from provisioning.catalogue import services
 from provisioning.catalogue.selectors import Offer, catalogue_for, offer_for
 from provisioning.catalogue.services.adding import may_publish
+from provisioning.common.context import RequestContext
 from provisioning.images.models import Image
 
 ADD: dict[str, Any] = {
@@ -20,44 +18,19 @@ ADD: dict[str, Any] = {
 }
 
 
-class Catalogue(ImageView):
-    """``/image/v2/catalogue``."""
-
-    rules = {"GET": "get_images"}
-
-    def get(self, request: Request) -> Response:
-        """List the entries of the catalogue. ``fault``, for operators: why the index could not be read last time."""
-        found = catalogue_for(self.context)
-        return Response(
-            {
-                "catalogue": [shape(offer) for offer in found.offers],
-                "name": found.name,
-                "updated": moment(found.updated) if found.updated else None,
-                "fault": found.fault or None if may_publish(self.context) else None,
-            }
-        )
+def _list(context: RequestContext) -> dict[str, Any]:
+    found = catalogue_for(context)
+    return {
+        "catalogue": [shape(offer) for offer in found.offers],
+        "name": found.name,
+        "updated": moment(found.updated) if found.updated else None,
+        "fault": found.fault or None if may_publish(context) else None,
+    }
 
 
-class CatalogueEntry(ImageView):
-    """``/image/v2/catalogue/{entry}``."""
-
-    rules = {"GET": "get_images"}
-
-    def get(self, request: Request, entry_id: str) -> Response:
-        return Response(shape(offer_for(self.context, entry_id)))
-
-
-class CatalogueAdd(ImageView):
-    """``/image/v2/catalogue/{entry}/add``."""
-
-    rules = {"POST": "add_image"}
-    schemas: ClassVar[Schemas] = {"POST": ADD}
-
-    def post(self, request: Request, entry_id: str) -> Response:
-        """Create the image and start its import: for the caller's project, or ``public`` for all projects."""
-        for_all = self.checked_body().get("visibility") == Image.Visibility.PUBLIC
-        services.add(self.context, entry_id, for_all=for_all)
-        return Response(shape(offer_for(self.context, entry_id)), status=202)
+def _add(context: RequestContext, entry_id: str, body: dict[str, str]) -> Offer:
+    services.add(context, entry_id, for_all=body.get("visibility") == Image.Visibility.PUBLIC)
+    return offer_for(context, entry_id)
 
 
 def shape(offer: Offer) -> dict[str, Any]:
@@ -83,3 +56,26 @@ def shape(offer: Offer) -> dict[str, Any]:
         "total": offer.total,
         "fault": offer.fault or None,
     }
+
+
+PARTS = parts(
+    ImageView,
+    "catalogue",
+    {
+        "GET": Call(
+            _list,
+            "get_images",
+            "List the entries of the catalogue. ``fault``, for operators: why the index could not be read last time.",
+            shape=lambda view, found: found,
+        ),
+        "GET /{entry_id}": Call(offer_for, "get_images", shape=lambda view, offer: shape(offer)),
+        "POST /{entry_id}/add": Call(
+            _add,
+            "add_image",
+            "Create the image and start its import: for the caller's project, or ``public`` for all projects.",
+            body=ADD,
+            shape=lambda view, offer: shape(offer),
+            status=202,
+        ),
+    },
+)

@@ -1,5 +1,6 @@
 """Resources of the Image API: objects without an envelope in bodies, without their unset attributes, and with links."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -9,6 +10,7 @@ from rest_framework.response import Response
 
 from portal.api.common.links import endpoint
 from portal.api.common.validation import Schema
+from portal.api.common.views import ServiceView
 from portal.api.frame import resource as frame
 from portal.api.frame import views
 from portal.api.frame.attributes import Attribute
@@ -110,6 +112,19 @@ IMAGE = Dialect(
     new=lambda resource: body_of(resource, [each for each in resource.attributes if each.post]),
     changes=lambda resource: body_of(resource, [each for each in resource.attributes if each.put]),
 )
+
+
+def urls(views: Mapping[str, type[ServiceView]]) -> list[URLPattern]:
+    """Return the routes of declared calls below ``/v2``; a slash is optional, except where an id would follow it."""
+    return [
+        re_path(
+            "^/v2/"
+            + re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", where)
+            + ("$" if any(each.startswith(f"{where}/{{") for each in views) else "/?$"),
+            view.as_view(),
+        )
+        for where, view in views.items()
+    ]
 
 
 def routes(resource: Resource, dialect: Dialect = IMAGE) -> list[URLPattern]:

@@ -1,76 +1,54 @@
-"""Information about the image service: import methods, stores and usage. Novella has no image cache."""
+"""Information about the image service: import methods, stores, usage and schemas. Novella has no image cache."""
 
 from typing import Any
 
 from django.conf import settings
-from rest_framework.request import Request
-from rest_framework.response import Response
 
 from portal.api.common.refusals import Operation, answering, refuse
+from portal.api.common.validation import Schema
+from portal.api.frame.parts import Call, parts
 from portal.api.image.base import ImageView
+from portal.api.image.images.schemas import published
+from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError, NotFoundError
 from provisioning.images import selectors
 from provisioning.images.models import Image
 from provisioning.images.selectors.storage import store_properties, usage_of
 
 
-class ImportInfo(ImageView):
-    """``/image/v2/info/import``."""
-
-    rules = {"GET": "novella:get_import_info"}
-
-    def get(self, request: Request) -> Response:
-        """List the import methods."""
-        methods = {"description": "Import methods available.", "type": "array", "value": settings.IMPORT_METHODS}
-        return Response({"import-methods": methods})
+def _usage(context: RequestContext) -> dict[str, Any]:
+    return {name: {"limit": limit, "usage": used} for name, (used, limit) in usage_of(context).items()}
 
 
-class StoresInfo(ImageView):
-    """``/image/v2/info/stores``."""
-
-    rules = {"GET": "novella:get_stores_info"}
-
-    def get(self, request: Request) -> Response:
-        """List the only store."""
-        return Response({"stores": [_store()]})
+def _schema(context: RequestContext, name: str) -> Schema:
+    schema = published(name)
+    if schema is None:
+        raise NotFoundError(f"There is no schema {name[:80]}.")
+    return schema
 
 
-class StoresDetail(ImageView):
-    """``/image/v2/info/stores/detail``."""
-
-    rules = {"GET": "stores_info_detail"}
-
-    def get(self, request: Request) -> Response:
-        """List the only store with its properties."""
-        return Response({"stores": [{**_store(), "type": "file", "weight": 0, "properties": store_properties()}]})
+def _methods(context: RequestContext) -> dict[str, Any]:
+    return {"description": "Import methods available.", "type": "array", "value": settings.IMPORT_METHODS}
 
 
-class Usage(ImageView):
-    """``/image/v2/info/usage``."""
-
-    rules = {"GET": "novella:get_usage_info"}
-
-    def get(self, request: Request) -> Response:
-        """Show usage and limits of the project's images; sizes in MiB, -1 without a limit."""
-        found = usage_of(self.context)
-        usage = {name: {"limit": limit, "usage": used} for name, (used, limit) in found.items()}
-        return Response({"usage": usage})
+def _stores(context: RequestContext) -> list[dict[str, Any]]:
+    description = "The store of all images of this cloud."
+    return [{"id": settings.IMAGE_STORE_ID, "description": description, "default": "true"}]
 
 
-class StoredImage(ImageView):
-    """``/image/v2/stores/{store}/{image}``: the copy of an image in a store."""
+def _with_properties(view: Any, stores: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**store, "type": "file", "weight": 0, "properties": store_properties()} for store in stores]
 
-    rules = {"DELETE": "delete_image_location"}
 
-    def delete(self, request: Request, store_id: str, image_id: str) -> Response:
-        """Refused: the copy in the only store is the image's last copy, which is deleted only with the image."""
-        if store_id != settings.IMAGE_STORE_ID:
-            raise ConflictError(f"The selected store {store_id[:80]} is not available on this node.")
-        image = selectors.image_for(self.context, image_id)
-        if image.status != Image.Status.ACTIVE:
-            raise ConflictError("It's not allowed to remove image data from store if image status is not 'active'")
-        msg = "Cannot delete image data from the only store containing it. Consider deleting the image instead."
-        raise ForbiddenError(msg)
+def _refuse(context: RequestContext, store_id: str, image_id: str) -> None:
+    """Raise an error: the copy in the only store is the image's last copy."""
+    if store_id != settings.IMAGE_STORE_ID:
+        raise ConflictError(f"The selected store {store_id[:80]} is not available on this node.")
+    image = selectors.image_for(context, image_id)
+    if image.status != Image.Status.ACTIVE:
+        raise ConflictError("It's not allowed to remove image data from store if image status is not 'active'")
+    msg = "Cannot delete image data from the only store containing it. Consider deleting the image instead."
+    raise ForbiddenError(msg)
 
 
 NO_CACHE = refuse(NotFoundError, "Caching via API is not supported at this site.")
@@ -87,6 +65,35 @@ CacheClean = _uncached(POST="cache_clean")
 CachePrune = _uncached(POST="cache_prune")
 
 
-def _store() -> dict[str, Any]:
-    description = "The store of all images of this cloud."
-    return {"id": settings.IMAGE_STORE_ID, "description": description, "default": "true"}
+PARTS = parts(
+    ImageView,
+    "",
+    {
+        "GET info/import": Call(_methods, "novella:get_import_info", "List the import methods.", name="import-methods"),
+        "GET info/stores": Call(_stores, "novella:get_stores_info", "List the only store.", name="stores"),
+        "GET info/stores/detail": Call(
+            _stores,
+            "stores_info_detail",
+            "List the only store with its properties.",
+            name="stores",
+            shape=_with_properties,
+        ),
+        "GET info/usage": Call(
+            _usage,
+            "novella:get_usage_info",
+            "Show usage and limits of the project's images; sizes in MiB, -1 without a limit.",
+            name="usage",
+        ),
+        "GET schemas/{name}": Call(
+            _schema,
+            "novella:get_image_schema",
+            "Show the JSON schema of a resource.",
+            shape=lambda view, schema: schema,
+        ),
+        "DELETE stores/{store_id}/{image_id}": Call(
+            _refuse,
+            "delete_image_location",
+            "Refused: the copy in the only store is the image's last copy, which is deleted only with the image.",
+        ),
+    },
+)

@@ -1,4 +1,4 @@
-"""Image service API v2: images, their tags and actions, and the schemas."""
+"""Image service API v2: images."""
 
 from typing import Any, ClassVar
 
@@ -15,9 +15,8 @@ from portal.api.image.base import ImageView
 from portal.api.image.images import shapes
 from portal.api.image.images.patches import PATCHES, OldPatchParser, PatchParser, read_patch
 from portal.api.image.images.queries import read_filters, read_order, read_page
-from portal.api.image.images.schemas import IMAGE_CREATE, IMAGE_PATCH, IMAGE_QUERY, published
+from portal.api.image.images.schemas import IMAGE_CREATE, IMAGE_PATCH, IMAGE_QUERY
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.images import protections, selectors, services
 from provisioning.images.models import Image
@@ -104,52 +103,3 @@ class ImageDetail(ImageView):
         response.data["message"] = f"Image PATCH expects Content-Type one of: {PATCHES}"
         response["Accept-Patch"] = PATCHES
         return response
-
-
-class ImageTag(ImageView):
-    """``/image/v2/images/{id}/tags/{tag}``."""
-
-    rules = {"PUT": "modify_image", "DELETE": "modify_image"}
-
-    def put(self, request: Request, image_id: str, tag: str) -> Response:
-        services.set_tag(self.context, image_id, tag, present=True)
-        return Response(status=204)
-
-    def delete(self, request: Request, image_id: str, tag: str) -> Response:
-        services.set_tag(self.context, image_id, tag, present=False)
-        return Response(status=204)
-
-
-class Deactivate(ImageView):
-    """``/image/v2/images/{id}/actions/deactivate``."""
-
-    rules = {"POST": "deactivate"}
-
-    def post(self, request: Request, image_id: str) -> Response:
-        """Deactivate an image: only operators can read its data."""
-        services.deactivate(self.context, image_id)
-        return Response(status=204)
-
-
-class Reactivate(ImageView):
-    """``/image/v2/images/{id}/actions/reactivate``."""
-
-    rules = {"POST": "reactivate"}
-
-    def post(self, request: Request, image_id: str) -> Response:
-        """Reactivate an image, so that its data can be read again."""
-        services.reactivate(self.context, image_id)
-        return Response(status=204)
-
-
-class PublishedSchema(ImageView):
-    """``/image/v2/schemas/{name}``."""
-
-    rules = {"GET": "novella:get_image_schema"}
-
-    def get(self, request: Request, name: str) -> Response:
-        """Show the JSON schema of a resource."""
-        schema = published(name)
-        if schema is None:
-            raise NotFoundError(f"There is no schema {name[:80]}.")
-        return Response(schema)

@@ -7,10 +7,8 @@ from rest_framework.response import Response
 
 from portal.api.common.views import Schemas
 from portal.api.image.base import ImageView
-from portal.api.image.tasks.views import shape_of_image
 from provisioning.common.errors import InvalidInputError
-from provisioning.images import selectors, services
-from provisioning.images.selectors import tasks
+from provisioning.images import services
 
 IMPORT: dict[str, Any] = {
     "type": "object",
@@ -51,17 +49,6 @@ class ImageImport(ImageView):
         asked = services.ImportRequest(method["name"], uri=method.get("uri"), stores=stores, body=_known(body))
         services.import_image(self.context, image_id, asked)
         return Response(status=202)
-
-
-class ImageTasks(ImageView):
-    """``/image/v2/images/{id}/tasks``."""
-
-    rules = {"GET": "get_image"}
-
-    def get(self, request: Request, image_id: str) -> Response:
-        """List running and finished tasks of an image."""
-        image = selectors.image_for(self.context, image_id)
-        return Response({"tasks": [shape_of_image(row) for row in tasks.tasks_of_image(self.context, image)]})
 
 
 def _known(body: dict[str, Any]) -> dict[str, Any]:
