@@ -1,9 +1,8 @@
 """Extensions of Neutron's core API by alias; clients query them before using them."""
 
-from rest_framework.request import Request
-from rest_framework.response import Response
-
+from portal.api.frame.parts import Call, parts
 from portal.api.network.base import NetworkView
+from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 
 EXTENSIONS: dict[str, tuple[str, str]] = {
@@ -97,21 +96,17 @@ def shape(alias: str) -> dict[str, object]:
     return {"alias": alias, "name": name, "description": description, "updated": UPDATED, "links": []}
 
 
-class Extensions(NetworkView):
-    """``GET /network/v2.0/extensions``."""
-
-    rules = {"GET": "novella:get_extensions"}
-
-    def get(self, request: Request) -> Response:
-        return Response({"extensions": [shape(alias) for alias in EXTENSIONS]})
+def _extension(context: RequestContext, alias: str) -> dict[str, object]:
+    if alias not in EXTENSIONS:
+        raise NotFoundError(f"Extension with alias {alias} does not exist")
+    return shape(alias)
 
 
-class Extension(NetworkView):
-    """``GET /network/v2.0/extensions/{alias}``."""
-
-    rules = {"GET": "novella:get_extensions"}
-
-    def get(self, request: Request, alias: str) -> Response:
-        if alias not in EXTENSIONS:
-            raise NotFoundError(f"Extension with alias {alias} does not exist")
-        return Response({"extension": shape(alias)})
+PARTS = parts(
+    NetworkView,
+    "extensions",
+    {
+        "GET": Call(lambda context: [*map(shape, EXTENSIONS)], "novella:get_extensions", name="extensions"),
+        "GET /{alias}": Call(_extension, "novella:get_extensions", name="extension"),
+    },
+)

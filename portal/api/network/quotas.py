@@ -1,13 +1,11 @@
 """Quotas of the Networking API (Networking API reference, "Quotas extension")."""
 
 import uuid
-from typing import Any, ClassVar
+from typing import Any
 
-from rest_framework.request import Request
-from rest_framework.response import Response
-
-from portal.api.common.views import Schemas
+from portal.api.frame.parts import Call, parts
 from portal.api.network.base import NetworkView
+from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.common.numbers import MAX_INTEGER
@@ -48,105 +46,49 @@ _QUOTA = {
 }
 
 
-class QuotaView(NetworkView):
-    """Base of the quota views."""
+class DefaultsView(NetworkView):
+    """Quotas whose rule has no target: the project's id in the path is the argument of the services."""
+
+    def arguments(self, **ids: str) -> tuple[uuid.UUID, ...]:
+        """Return the id of the project, which need not exist in Identity; NotFoundError for an invalid id."""
+        found = {text: read_id(text) for text in ids.values()}
+        for text, key in found.items():
+            if key is None:
+                raise NotFoundError(f"Project {text[:64]} could not be found.")
+        return tuple(key for key in found.values() if key is not None)
+
+
+class QuotaView(DefaultsView):
+    """Quotas of the project in the path."""
 
     def policy_target(self) -> dict[str, object]:
         return {"project_id": self.kwargs.get("project_id", "")}
 
-    def project(self, project_id: str) -> uuid.UUID:
-        """Return the id of a project, which need not exist in Identity. Raises NotFoundError for an invalid id."""
-        project = read_id(project_id)
-        if project is None:
-            raise NotFoundError(f"Project {project_id[:64]} could not be found.")
-        return project
+
+def _update(project: uuid.UUID, quota: dict[str, Any]) -> uuid.UUID:
+    force = quota.pop("force", False) or not quota.pop("check_limit", True)
+    limits: dict[str, int | None] = {NAMES[name]: int(limit) for name, limit in quota.items() if name in NAMES}
+    set_limits(project, limits, force=force)
+    return project
 
 
-class Quotas(QuotaView):
-    """``GET /network/v2.0/quotas``."""
-
-    rules = {"GET": "novella:get_quotas"}
-
-    def get(self, request: Request) -> Response:
-        """List the projects with quotas of their own."""
-        found = selectors.projects_with_limits(NAMES.values())
-        return Response({"quotas": [_limits_of(project) | _project(project) for project in found]})
+def _reset(project: uuid.UUID, *, given: str) -> None:
+    if not reset_limits(project, NAMES.values()):
+        raise TenantQuotaNotFoundError(f"Quota for tenant {given[:64]} could not be found.")
 
 
-class QuotaDetail(QuotaView):
-    """``GET``, ``PUT`` and ``DELETE /network/v2.0/quotas/{project}``."""
-
-    rules = {"GET": "get_quota", "PUT": "update_quota", "DELETE": "delete_quota"}
-    schemas: ClassVar[Schemas] = {"PUT": _QUOTA}
-
-    def get(self, request: Request, project_id: str) -> Response:
-        return Response({"quota": _limits_of(self.project(project_id))})
-
-    def put(self, request: Request, project_id: str) -> Response:
-        """Update limits; one below the usage is refused unless ``force`` is true or ``check_limit`` is false."""
-        asked = self.checked_body()["quota"]
-        project = self.project(project_id)
-        force = asked.pop("force", False) or not asked.pop("check_limit", True)
-        limits: dict[str, int | None] = {NAMES[name]: int(limit) for name, limit in asked.items() if name in NAMES}
-        set_limits(project, limits, force=force)
-        return Response({"quota": _limits_of(project)})
-
-    def delete(self, request: Request, project_id: str) -> Response:
-        """Reset the project's limits to the defaults; 404 if it has no limits of its own."""
-        if not reset_limits(self.project(project_id), NAMES.values()):
-            raise TenantQuotaNotFoundError(f"Quota for tenant {project_id[:64]} could not be found.")
-        return Response(status=204)
+def _detail(project: uuid.UUID) -> dict[str, Any]:
+    found = selectors.detail_of(project)
+    return {
+        name: {"limit": found[resource].limit, "used": found[resource].in_use, "reserved": found[resource].reserved}
+        for name, resource in NAMES.items()
+    }
 
 
-class QuotaDefaults(QuotaView):
-    """``GET /network/v2.0/quotas/{project}/default``."""
-
-    rules = {"GET": "get_quota"}
-
-    def policy_target(self) -> dict[str, object]:
-        """Return no target: the defaults are the same for every project."""
-        return {}
-
-    def get(self, request: Request, project_id: str) -> Response:
-        """Show the default limits."""
-        self.project(project_id)
-        defaults = selectors.default_limits()
-        return Response({"quota": {name: defaults[resource] for name, resource in NAMES.items()}})
-
-
-class QuotaUsage(QuotaView):
-    """``GET /network/v2.0/quotas/{project}/details``."""
-
-    rules = {"GET": "get_quota"}
-
-    def get(self, request: Request, project_id: str) -> Response:
-        """Show limits, usage and reservations."""
-        found = selectors.detail_of(self.project(project_id))
-        shape: dict[str, Any] = {
-            name: {
-                "limit": found[resource].limit,
-                "used": found[resource].in_use,
-                "reserved": found[resource].reserved,
-            }
-            for name, resource in NAMES.items()
-        }
-        return Response({"quota": shape})
-
-
-class QuotaTenant(QuotaView):
-    """``GET /network/v2.0/quotas/tenant`` and ``/quotas/project``."""
-
-    rules = {"GET": "get_quota"}
-
-    def policy_target(self) -> dict[str, object]:
-        """Return no target: the response has only the caller's own project."""
-        return {}
-
-    def get(self, request: Request) -> Response:
-        """Show the caller's project, whose quotas apply."""
-        if self.context.project_id is None:
-            raise InvalidInputError("Quotas belong to a project: use a token that is scoped to one.")
-        return Response({"tenant": _project(self.context.project_id)})
+def _own(context: RequestContext) -> dict[str, Any]:
+    if context.project_id is None:
+        raise InvalidInputError("Quotas belong to a project: use a token that is scoped to one.")
+    return _project(context.project_id)
 
 
 def _project(project: uuid.UUID) -> dict[str, Any]:
@@ -156,3 +98,56 @@ def _project(project: uuid.UUID) -> dict[str, Any]:
 def _limits_of(project: uuid.UUID) -> dict[str, Any]:
     limits = selectors.limits_of(project)
     return {name: limits[resource] for name, resource in NAMES.items()}
+
+
+_OWN = Call(_own, "get_quota", "Show the caller's project, whose quotas apply.", name="tenant")
+PARTS = {
+    **parts(
+        QuotaView,
+        "quotas",
+        {
+            "GET": Call(
+                lambda: [_limits_of(each) | _project(each) for each in selectors.projects_with_limits(NAMES.values())],
+                "novella:get_quotas",
+                "List the projects with quotas of their own.",
+                name="quotas",
+            )
+        },
+    ),
+    **parts(NetworkView, "quotas/", {"GET tenant": _OWN, "GET project": _OWN}),
+    **parts(
+        DefaultsView,
+        "quotas/{project_id}/default",
+        {
+            "GET": Call(
+                lambda project: selectors.default_limits(),
+                "get_quota",
+                "Show the default limits.",
+                name="quota",
+                shape=lambda view, defaults: {name: defaults[resource] for name, resource in NAMES.items()},
+            )
+        },
+    ),
+    **parts(
+        QuotaView,
+        "quotas/{project_id}",
+        {
+            "GET /details": Call(_detail, "get_quota", "Show limits, usage and reservations.", name="quota"),
+            "GET": Call(_limits_of, "get_quota", name="quota"),
+            "PUT": Call(
+                _update,
+                "update_quota",
+                "Update limits; one below the usage is refused unless ``force`` is true or ``check_limit`` is false.",
+                name="quota",
+                body=_QUOTA,
+                shape=lambda view, project: _limits_of(project),
+            ),
+            "DELETE": Call(
+                _reset,
+                "delete_quota",
+                "Reset the project's limits to the defaults; 404 if it has no limits of its own.",
+                more=lambda view: {"given": view.kwargs["project_id"]},
+            ),
+        },
+    ),
+}

@@ -1,5 +1,7 @@
 """Networking API under ``/network``; a trailing slash or ``.json`` is optional, as in Neutron."""
 
+import re
+
 from django.urls import re_path
 
 from portal.api.common.views import NoSuchResource
@@ -21,8 +23,10 @@ urlpatterns = by_prefix(
     [
         re_path(r"^/?$", versions.Versions.as_view()),
         re_path(rf"^/v2\.0{END}", versions.Resources.as_view()),
-        re_path(rf"^/v2\.0/extensions{END}", extensions.Extensions.as_view()),
-        re_path(rf"^/v2\.0/extensions/(?P<alias>[^/]+?){END}", extensions.Extension.as_view()),
+        *(
+            re_path(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+?)", rf"^/v2\.0/{where}") + END, view.as_view())
+            for where, view in (extensions.PARTS | quotas.PARTS).items()
+        ),
         *(
             re_path(rf"^/v2\.0/{path}{END}", view.as_view())
             for resource in RESOURCES
@@ -49,12 +53,6 @@ urlpatterns = by_prefix(
             rf"^/v2\.0/auto-allocated-topology/(?P<project_id>[^/]+?){END}",
             topology.AutoAllocatedTopologyView.as_view(),
         ),
-        re_path(rf"^/v2\.0/quotas{END}", quotas.Quotas.as_view()),
-        re_path(rf"^/v2\.0/quotas/tenant{END}", quotas.QuotaTenant.as_view()),
-        re_path(rf"^/v2\.0/quotas/project{END}", quotas.QuotaTenant.as_view()),
-        re_path(rf"^/v2\.0/quotas/(?P<project_id>[^/]+?)/default{END}", quotas.QuotaDefaults.as_view()),
-        re_path(rf"^/v2\.0/quotas/(?P<project_id>[^/]+?)/details{END}", quotas.QuotaUsage.as_view()),
-        re_path(rf"^/v2\.0/quotas/(?P<project_id>[^/]+?){END}", quotas.QuotaDetail.as_view()),
         re_path(r"", NoSuchResource.of("network")),
     ]
 )
