@@ -1,5 +1,6 @@
 """``/v3/OS-EP-FILTER``: the endpoints and endpoint groups of projects."""
 
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -17,7 +18,7 @@ from provisioning.identity.selectors.catalog import existing_endpoint
 from provisioning.identity.selectors.lookups import existing
 from provisioning.identity.services import endpoint_filters as services
 
-_FINDERS = {
+_FINDERS: Mapping[str, Callable[[str], Any]] = {
     "endpoint_id": existing_endpoint,
     "endpoint_group_id": filters.existing_endpoint_group,
     "project_id": partial(existing, Project),

@@ -108,7 +108,7 @@ class ForwardingView(ResourceView):
         self.enforce([self.rules[str(self.request.method)]], self.resource.target(row))
         return row
 
-    def arguments(self, values: Values) -> dict[str, Any]:
+    def request_of(self, values: Values) -> dict[str, Any]:
         """Return the values of a body as fields of ``ForwardingRequest``."""
         found: dict[str, Any] = {name: values[name] for name in ("protocol", "description") if name in values}
         for side in SIDES:
@@ -164,7 +164,7 @@ class Forwardings(ForwardingView):
 
     def maker(self, floating: FloatingIP, values: Values) -> Callable[[], PortForwarding]:
         """Return a function that creates the forwarding. Raises HTTPBadRequestError for missing fields."""
-        said = self.arguments(values)
+        said = self.request_of(values)
         for name, field in (("external", "external_port"), ("internal", "internal_port")):
             if name not in said:
                 msg = f"Invalid input for {field}. Reason: {field} or {field}_range is required."
@@ -200,7 +200,7 @@ class Forwarding(ForwardingView):
         row = routing.port_forwarding_for(self.floating(identity), forwarding)
         changes = read_changes(PORT_FORWARDING, request.data)
         read_revision(request.headers.get("If-Match"))
-        return Response(self.forwarding(services.update_port_forwarding(row, self.arguments(changes))))
+        return Response(self.forwarding(services.update_port_forwarding(row, self.request_of(changes))))
 
     def delete(self, request: Request, identity: str, forwarding: str) -> Response:
         """Delete a port forwarding."""
