@@ -11,6 +11,7 @@ Sizes are in GiB if the name ends in ``_gb``, else in bytes. UUIDs are text with
 
 from compute_agent.contract.base import Message
 from compute_agent.contract.build import Frozen, ImageRef, VolumeConnection
+from compute_agent.contract.migration import LIVE_MIGRATION
 
 VOLUME = "volume"
 """The kind of subject of commands that change a volume, which the host executes one at a time."""
@@ -49,12 +50,16 @@ class VolumeSource(Frozen, frozen=True):
 
 
 class VolumeClient(Frozen, frozen=True):
-    """A client that may open an exported volume."""
+    """A client that may open an exported volume.
+
+    An attachment has two clients while its guest is migrated live: one on each host, with different ``move``.
+    """
 
     attachment_id: str
     host_id: str  # the guest's host, whose certificate contains this id
     local: bool  # the guest runs on the host that gets the command
     read_only: bool = False
+    move: int = 0  # number of the guest's live migration to this host, part of the export's name; 0: none
 
 
 class KnownVolume(Frozen, frozen=True):
@@ -89,9 +94,14 @@ class CreateVolumeRequest(Message, frozen=True):
     source: VolumeSource = VolumeSource()
 
 
-def client_export(export: str, attachment_id: str) -> str:
-    """Return the name of one client's export of a multiattach volume. Each of these exports can be ended separately."""
-    return f"{export}.{attachment_id}"
+def client_export(export: str, attachment_id: str, *, multiattach: bool = True, move: int = 0) -> str:
+    """Return the name of one client's export, which can be ended separately.
+
+    ``export`` is the name in the connection that the daemon's host reports. Clients of a multiattach volume, and the
+    two hosts of a live migration, have different exports.
+    """
+    name = f"{export}.{attachment_id}" if multiattach else export
+    return f"{name}.{move}" if move else name
 
 
 class DeleteVolumeRequest(Message, frozen=True):
@@ -108,13 +118,16 @@ class DeleteVolumeRequest(Message, frozen=True):
 class ConnectVolumeRequest(Message, frozen=True):
     """Allow exactly these clients to open the volume. Without clients, stop the volume's daemon.
 
-    Ends with ``detail["connection"]``, the JSON of a ``VolumeConnection``. It is the same for all clients, but each
-    client of a multiattach volume has a separate export (``client_export``). Connections of clients that are still
-    included stay valid.
+    Ends with ``detail["connection"]``, the JSON of a ``VolumeConnection``. It is the same for all clients, but the name
+    of a client's export may be longer (``client_export``). A connection with ``socket`` and ``port`` is for clients on
+    the same host and on other hosts. Connections of clients that are still included stay valid.
     """
 
     volume: VolumeSpec
     clients: list[VolumeClient]
+
+    def needed_version(self) -> int:
+        return LIVE_MIGRATION if any(client.move for client in self.clients) else self.since
 
 
 class GrowVolumeRequest(Message, frozen=True):

@@ -33,14 +33,14 @@ from compute_agent.virt.volume_connections import socket_of
 from compute_agent.volumes import daemon_process, exports
 from compute_agent.volumes.daemon_process import NBD_SOCKET, QMP_SOCKET, READY
 from compute_agent.volumes.driver import Json, Opening, VolumeDriver
-from compute_agent.volumes.errors import NotExportedError, VolumeInUseError
+from compute_agent.volumes.errors import NotExportedError
 from compute_agent.volumes.exports import AUTHORIZED, CREDENTIALS, Description, Export
 from compute_agent.volumes.kept_descriptions import KeptDescriptions
 from compute_agent.volumes.qmp import Qmp
 
 log = logging.getLogger(__name__)
 
-DESCRIPTION, SHOWN = "daemon.json", "tls"
+DESCRIPTION, SHOWN, GATE = "daemon.json", "tls", "gate-"
 TCP_WITHOUT_TLS = (
     "The volume is on another host than the server, and this host has no certificates to export it over TLS."
 )
@@ -166,6 +166,11 @@ class Daemons:
         """Return whether the volume's daemon runs and has all its exports."""
         return daemon_process.is_ready(self._folder(volume_id))
 
+    def is_whole(self, description: Description) -> bool:
+        """Return whether the daemon and its gate, if it has one, run."""
+        gate = self._folder_of_gate(description.volume.id)
+        return self.runs(description.volume.id) and (not description.gate or daemon_process.is_ready(gate))
+
     @contextlib.contextmanager
     def opened(self, volume_id: str) -> Iterator[Qmp | None]:
         """Yield a QMP connection to the volume's daemon; None if no daemon runs."""
@@ -201,15 +206,15 @@ class Daemons:
             wanted = msgspec.structs.replace(wanted, volume=volume, clients=list(clients))
             self._describe(wanted)
             self._start(driver, wanted)
-        elif remote and not wanted.port:
-            raise VolumeInUseError("The volume is in use by a server on its own host, and cannot be shared now.")
+        gate = (wanted.gate or self._free_port()) if remote and not wanted.port else 0
+        kept = wanted.exports[-1:]
+        served = msgspec.structs.replace(wanted, volume=volume, clients=list(clients), exports=kept, gate=gate)
         with Qmp(self._folder(volume.id) / QMP_SOCKET) as qmp:
-            kept = wanted.exports[-1:]
-            served = msgspec.structs.replace(wanted, volume=volume, clients=list(clients), exports=kept)
             self._describe(served)
             if served.port:
                 exports.authorize(qmp, served.clients)
             exports.follow(qmp, served, driver.followed(volume, qmp))
+        self._keep_gate(served)
         return self._connection(served)
 
     def export_again(self, driver: VolumeDriver, volume: VolumeSpec) -> VolumeConnection | None:
@@ -229,15 +234,19 @@ class Daemons:
             self._describe(after)
         with Qmp(self._folder(volume.id) / QMP_SOCKET) as qmp:
             exports.follow(qmp, after, driver.followed(volume, qmp))
+        self._keep_gate(after)
         return self._connection(after)
 
     def repair(self, driver: VolumeDriver, description: Description) -> bool:
-        """Start the daemon again if it has died. Return whether it had died. Raises VolumeInUseError if the volume was
-        assigned to another host in the meantime.
+        """Start the daemon or its gate again if it has died. Return whether it had died. Raises VolumeInUseError if the
+        volume was assigned to another host in the meantime.
         """
-        if self.runs(description.volume.id):
+        if self.is_whole(description):
             return False
-        self._start(driver, description, again=True)
+        if self.runs(description.volume.id):
+            self._keep_gate(description)
+        else:
+            self._start(driver, description, again=True)
         return True
 
     @contextlib.contextmanager
@@ -257,6 +266,7 @@ class Daemons:
     def disconnect(self, volume_id: str) -> None:
         """End the volume's daemon, and remove its socket and descriptions. Does nothing if the volume has no daemon."""
         folder = self._folder(volume_id)
+        self._end_gate(volume_id)
         daemon_process.end(folder)
         self._socket(volume_id).unlink(missing_ok=True)
         self._kept.forget(volume_id)
@@ -369,6 +379,11 @@ class Daemons:
             log.warning("A storage daemon that nothing is known of is ended: %s", pid)
             processes.kill(pid)
         described = {each.volume.id for each in self.descriptions()}
+        gates = {self._folder_of_gate(each) for each in described}
+        for folder in self.runtime.glob(f"{GATE}*"):
+            if folder not in gates:
+                daemon_process.end(folder)
+                shutil.rmtree(folder, ignore_errors=True)
         for path in self.sockets.glob("*.sock"):
             if path.stem not in described:
                 path.unlink(missing_ok=True)
@@ -395,6 +410,9 @@ class Daemons:
     def _folder_of_sent(self, name: str) -> Path:
         return self.runtime / f"send-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
 
+    def _folder_of_gate(self, volume_id: str) -> Path:
+        return self.runtime / f"{GATE}{hashlib.sha256(volume_id.encode()).hexdigest()[:16]}"
+
     def _socket(self, volume_id: str) -> Path:
         return socket_of(self.sockets, volume_id)
 
@@ -415,6 +433,7 @@ class Daemons:
     def _start(self, driver: VolumeDriver, description: Description, *, again: bool = False) -> None:
         """Start the daemon with all exports of its description. If this fails, the daemon is ended."""
         volume, folder = description.volume, self._folder(description.volume.id)
+        self._end_gate(volume.id)
         daemon_process.end(folder)
         held = driver.hold(volume.id, again=again)
         try:
@@ -434,6 +453,49 @@ class Daemons:
         finally:
             for descriptor in held:
                 os.close(descriptor)
+        self._keep_gate(description)
+
+    def _keep_gate(self, description: Description) -> None:
+        """Start or update the daemon's gate, or end it if the description has none.
+
+        A daemon listens at one place: a unix socket, or a port with TLS. If a guest on another host needs a volume
+        whose daemon listens at a socket, its gate, a second daemon, exports the first one's exports to that host.
+        """
+        volume_id, socket = description.volume.id, self._socket(description.volume.id)
+        folder, beyond = self._folder_of_gate(volume_id), exports.remote(description)
+        if not description.gate:
+            self._end_gate(volume_id)
+        elif daemon_process.is_ready(folder):
+            with Qmp(folder / QMP_SOCKET) as qmp:
+                exports.authorize(qmp, beyond.clients)
+                exports.follow_gate(qmp, beyond, socket)
+        else:
+            self._start_gate(folder, beyond, socket)
+
+    def _start_gate(self, folder: Path, description: Description, socket: Path) -> None:
+        certificates, account = self._address.certificates, self._rights.account
+        if certificates is None or not certificates.complete:
+            raise NotExportedError(TCP_WITHOUT_TLS)
+        daemon_process.end(folder)
+        self._make(folder)
+        if account is not None:
+            os.chown(socket, account.uid, -1)
+        rights = Rights() if account is None else Rights(account, [socket])
+        try:
+            daemon_process.launch(folder, (), rights)
+            with Qmp(folder / QMP_SOCKET) as qmp:
+                exports.authorize(qmp, description.clients)
+                self._serve(qmp, self._shown(certificates, folder, rights), description.gate)
+                exports.follow_gate(qmp, description, socket)
+            (folder / READY).touch()
+        except Exception:
+            daemon_process.end(folder)
+            raise
+
+    def _end_gate(self, volume_id: str) -> None:
+        folder = self._folder_of_gate(volume_id)
+        daemon_process.end(folder)
+        shutil.rmtree(folder, ignore_errors=True)
 
     def _rights_for(self, opening: Opening) -> Rights:
         return Rights() if opening.as_root else self._rights
@@ -480,7 +542,8 @@ class Daemons:
         exports.serve(qmp, place, tls_creds=CREDENTIALS, tls_authz=AUTHORIZED)
 
     def _free_port(self) -> int:
-        taken = {description.port for description in (*self.descriptions(), *self._kept.all())}
+        known = (*self.descriptions(), *self._kept.all())
+        taken = {port for each in known for port in (each.port, each.gate)}
         first, last = self._address.ports
         for port in range(first, last + 1):
             if port not in taken:
@@ -490,14 +553,16 @@ class Daemons:
         raise NotExportedError("The host has no port left to export volumes to other hosts.")
 
     def _connection(self, description: Description) -> VolumeConnection:
-        export = description.exports[-1].name
-        if not description.port:
-            return VolumeConnection(export=export, socket=str(self._socket(description.volume.id)))
+        export, port = description.exports[-1].name, description.port or description.gate
+        socket = "" if description.port else str(self._socket(description.volume.id))
+        if not port:
+            return VolumeConnection(export=export, socket=socket)
         certificates = self._address.certificates
         return VolumeConnection(
             export=export,
+            socket=socket,
             address=self._address.reached_at(),
-            port=description.port,
+            port=port,
             tls=True,
             tls_hostname=certificates.tls_hostname if certificates is not None else "",
         )

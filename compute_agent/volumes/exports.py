@@ -1,7 +1,9 @@
 """The exports of a storage daemon, and the QMP commands that create them."""
 
 import contextlib
+import hashlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -29,6 +31,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     exports: list[Export] = []
     counter: int = 0
     port: int = 0  # 0: a unix socket
+    gate: int = 0  # the port of the daemon's gate, if it has one
 
 
 def name_of(volume: VolumeSpec, clients: Sequence[VolumeClient], counter: int) -> str:
@@ -77,12 +80,17 @@ def add_export(qmp: Qmp, name: str, node: str, *, read_only: bool) -> None:
 
 def served(description: Description) -> dict[str, bool]:
     """Return the names of all exports, each with True if it is read-only."""
-    clients = description.clients
-    if description.volume.multiattach:
-        each = [(export.name, client) for export in description.exports for client in clients]
-        return {client_export(name, client.attachment_id): client.read_only for name, client in each}
-    read_only = bool(clients) and all(client.read_only for client in clients)
-    return {export.name: read_only for export in description.exports}
+    volume, found = description.volume, dict[str, bool]()
+    for export in description.exports:
+        for client in description.clients:
+            name = client_export(export.name, client.attachment_id, multiattach=volume.multiattach, move=client.move)
+            found[name] = found.get(name, True) and client.read_only
+    return found
+
+
+def remote(description: Description) -> Description:
+    """Return the description with only the clients on other hosts."""
+    return msgspec.structs.replace(description, clients=[client for client in description.clients if not client.local])
 
 
 def follow(qmp: Qmp, description: Description, node: str) -> None:
@@ -106,6 +114,26 @@ def _end_export(qmp: Qmp, key: str) -> None:
 
 def _export_id(name: str) -> str:
     return "export-" + name.replace(":", "-")
+
+
+def follow_gate(qmp: Qmp, description: Description, socket: Path) -> None:
+    """Let a gate export the exports of another daemon at ``socket``, and end its other exports."""
+    wanted = served(description)
+    there = {each["id"]: each["node-name"] for each in qmp.execute("query-block-exports")}
+    for key in sorted(there.keys() - {_export_id(name) for name in wanted}):
+        _end_export(qmp, key)
+        qmp.execute("blockdev-del", node_name=there[key])
+    for name, read_only in wanted.items():
+        if _export_id(name) not in there:
+            node = f"gate-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+            server = {"type": "unix", "path": str(socket)}
+            with contextlib.suppress(DaemonError):  # left by an interrupted call
+                qmp.execute("blockdev-del", node_name=node)
+            qmp.execute(
+                "blockdev-add", driver="nbd", node_name=node, server=server, export=name, read_only=read_only,
+                discard="unmap",
+            )  # fmt: skip
+            add_export(qmp, name, node, read_only=read_only)
 
 
 def authorize(qmp: Qmp, clients: Sequence[VolumeClient]) -> None:

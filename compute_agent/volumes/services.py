@@ -267,10 +267,13 @@ class Volumes:
         driver.let_in(volume.id, clients)
         if not clients:
             return None
-        export = exports.name_of(volume, clients, size // GIB)
-        if all(client.local for client in clients):
-            return VolumeConnection(export=export, socket=str(volume_connections.socket_of(SIMULATED, volume.id)))
-        return VolumeConnection(export=export, port=SIMULATED_PORT, tls=True)
+        export, here = exports.name_of(volume, clients, size // GIB), [client.local for client in clients]
+        return VolumeConnection(
+            export=export,
+            socket=str(volume_connections.socket_of(SIMULATED, volume.id)) if any(here) else "",
+            port=0 if all(here) else SIMULATED_PORT,
+            tls=not all(here),
+        )
 
     def grow(self, volume: VolumeSpec) -> VolumeConnection | None:
         """Extend the volume. If it is open, return the connection to the export with the new size; otherwise None."""
@@ -359,7 +362,7 @@ class Volumes:
         """Start daemons again that have died. Return a line for each that was started since the last call."""
         dead: dict[PoolWatch | None, list[Description]] = {}
         for description in self.daemons.descriptions():
-            if not self.daemons.runs(description.volume.id):
+            if not self.daemons.is_whole(description):
                 dead.setdefault(self._watch(description.volume.pool_id), []).append(description)
         for watch, found in dead.items():
             if watch is None:

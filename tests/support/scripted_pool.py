@@ -82,11 +82,9 @@ class ScriptedPool:
         return {}
 
     def _connection(self, key: str) -> dict[str, str]:
-        name = f"{key}.{next(self.exports)}"
-        if all(client.local for client in self.clients[key]):
-            made = VolumeConnection(export=name, socket=f"/run/exports/{key}.sock")
-        else:
-            made = VolumeConnection(export=name, port=10809, tls=True)
+        name, here = f"{key}.{next(self.exports)}", [client.local for client in self.clients[key]]
+        socket, port = f"/run/exports/{key}.sock" if any(here) else "", 0 if all(here) else 10809
+        made = VolumeConnection(export=name, socket=socket, port=port, tls=bool(port))
         return {"connection": plain(made)}
 
 

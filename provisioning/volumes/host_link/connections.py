@@ -31,11 +31,18 @@ _COUNTED = re.compile(r"(\.[0-9a-f-]{36})?\.[0-9]{1,9}")
 
 
 def connection_for(
-    event: AgentEvent, volume: VolumeSpec, *, client_id: uuid.UUID, client_host: uuid.UUID | None, daemon: uuid.UUID
+    event: AgentEvent,
+    volume: VolumeSpec,
+    *,
+    client_id: uuid.UUID,
+    client_host: uuid.UUID | None,
+    daemon: uuid.UUID,
+    move: int = 0,
 ) -> VolumeConnection | None:
     """Return the connection of a client to a volume, from the report of the host (``daemon``) that exports the volume.
 
-    Returns None if the host reported no connection or an invalid one.
+    ``move``: the number of the guest's live migration to ``client_host``. Returns None if the host reported no
+    connection or an invalid one.
     """
     try:
         said = msgspec.json.decode(event.detail.get("connection") or "{}", type=VolumeConnection)
@@ -45,18 +52,15 @@ def connection_for(
     host, client = hosts.get(daemon), hosts.get(client_host or daemon)
     if host is None or client is None or not _is_export_of(volume.id, said.export):
         found = None
-    elif said.port:
-        found = _over_tls(client, host, said)
+    elif said.socket and client_host == daemon:
+        found = _beside(volume.id, said)
     else:
-        found = _beside(volume.id, said) if client_host == daemon else None
+        found = _over_tls(client, host, said)
     if found is None:
         log.warning("Host %s reported an invalid connection of volume %s: %s", daemon, volume.id, said)
         return None
-    return (
-        msgspec.structs.replace(found, export=client_export(said.export, str(client_id)))
-        if volume.multiattach
-        else found
-    )
+    name = client_export(said.export, str(client_id), multiattach=volume.multiattach, move=move)
+    return msgspec.structs.replace(found, export=name)
 
 
 def as_column(connection: VolumeConnection) -> dict[str, Any]:

@@ -117,6 +117,12 @@ class Attachment(models.Model):
     mode = models.CharField(max_length=2, default="rw")  # rw ro
     connector = models.JSONField(default=dict)  # as given by an external client
     connection = models.JSONField(default=dict)  # compute_agent.contract.build.VolumeConnection
+    second_host = models.ForeignKey(
+        Host, null=True, on_delete=models.PROTECT, related_name="second_attachments"
+    )  # to which the guest is migrated while it runs
+    second_connection = models.JSONField(default=dict, db_default={})  # of the guest on the second host
+    move = models.PositiveIntegerField(default=0, db_default=0)  # number in the export's name, see VolumeClient.move
+    moves = models.PositiveIntegerField(default=0, db_default=0)  # the newest number; that of the second host
     refreshing = models.BooleanField(default=False)  # the guest's host has not applied a change of the disk yet
     attached_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)

@@ -20,6 +20,12 @@ class VolumeUser(Protocol):
         ``again``: a repeated call, because the attachment is still not complete.
         """
 
+    def second_connected(self, attachment: Attachment, message: str) -> None:
+        """Called when the volume's storage daemon serves the guest's second host too (``second_hosts``), or cannot.
+
+        ``message``: the reason why it cannot; the second host is dropped then. Empty: it serves both.
+        """
+
     def refused(self, attachment: Attachment, message: str) -> None:
         """The volume could not be connected. The attachment remains until ``attachments.release`` deletes it."""
 

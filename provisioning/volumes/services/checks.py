@@ -95,6 +95,12 @@ def check_not_moving(volume: Volume) -> None:
         raise InvalidVolumeError(f"The data of volume {volume.id} is being moved.")
 
 
+def check_not_leaving(volume: Volume) -> None:
+    """Raise InvalidVolumeError while a guest of the volume is being migrated to another host."""
+    if Attachment.objects.filter(volume_id=volume.id, second_host__isnull=False).exists():
+        raise InvalidVolumeError(f"A server with volume {volume.id} is being migrated. Wait until it has moved.")
+
+
 def check_thawed(volume: Volume) -> None:
     """Raise InvalidVolumeError while a volume must not be changed.
 

@@ -28,6 +28,7 @@ from provisioning.volumes.records import holds, uses
 from provisioning.volumes.records.holds import GUEST_HOST, HELD, is_held, unknown_connection
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import check_free, locked_volume, pool_of
+from provisioning.volumes.services.connections import second_hosts
 from provisioning.volumes.services.connections.daemons import end_at_holder, set_daemon, settle_hold, tell_clients
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import MINUTE, by_status
@@ -135,7 +136,8 @@ def disconnect(attachment_id: uuid.UUID) -> None:
     except AttachmentNotFoundError:
         return
     attachment.host, attachment.connection, attachment.status = None, {}, AttachStatus.RESERVED
-    attachment.save(update_fields=["host", "connection", "status", "updated_at"])
+    attachment.second_host, attachment.second_connection = None, {}
+    attachment.save(update_fields=["host", "connection", "status", "second_host", "second_connection", "updated_at"])
     state.settle(volume)
     tell_clients(volume)
     follow_refreshed(volume)
@@ -275,6 +277,7 @@ class Connect(HostTask[Volume, ConnectVolumeRequest]):
         named = [uuid.UUID(client.attachment_id) for client in body.clients]
         waiting = Attachment.objects.filter(id__in=named, volume_id=volume.id, connection={})
         waiting = waiting.filter(status__in=(AttachStatus.ATTACHING, AttachStatus.ATTACHED))
+        second_hosts.answered(volume, event, body, host_id)
         if event.kind == "failed":
             for attachment in waiting.select_related("volume", "host"):
                 refuse(attachment, volume, reason_of(event))
@@ -332,7 +335,12 @@ def _place_open(volume: Volume, event: AgentEvent, body: ConnectVolumeRequest, h
 def _place(attachment: Attachment, event: AgentEvent, body: ConnectVolumeRequest, host_id: uuid.UUID) -> bool:
     """Store the connection of an attachment; return False if the host reported no valid connection."""
     found = connections.connection_for(
-        event, body.volume, client_id=attachment.id, client_host=attachment.host_id, daemon=host_id
+        event,
+        body.volume,
+        client_id=attachment.id,
+        client_host=attachment.host_id,
+        daemon=host_id,
+        move=attachment.move,
     )
     if found is None:
         return False

@@ -8,7 +8,7 @@ pool's hosts.
 import contextlib
 import logging
 import uuid
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from django.db.models import F, Q
@@ -192,16 +192,23 @@ def _is_dead(host_id: uuid.UUID) -> bool:
 
 
 def _send(volume: Volume, host_id: uuid.UUID, clients: Iterable[Attachment]) -> None:
-    told = [
-        VolumeClient(
-            attachment_id=str(each.id),
-            host_id=str(each.host_id),
-            local=each.host_id == host_id,
-            read_only=each.mode == "ro",
-        )
-        for each in clients
-    ]
+    told = [client for each in clients for client in _clients_of(each, host_id)]
     Volume.objects.filter(id=volume.id).update(version=F("version") + 1)
     volume.version += 1  # each list has its own version, and hosts refuse older ones
     body = ConnectVolumeRequest(volume=spec_of(volume, with_key=bool(told)), clients=told)
     send(volume, body, host_id=host_id, beside=True)
+
+
+def _clients_of(attachment: Attachment, daemon: uuid.UUID) -> Iterator[VolumeClient]:
+    """Yield the guest of an attachment on its host, and on the host that it is being migrated to."""
+    places = [(attachment.host_id, attachment.move)]
+    if attachment.second_host_id is not None:
+        places.append((attachment.second_host_id, attachment.moves))
+    for host_id, move in places:
+        yield VolumeClient(
+            attachment_id=str(attachment.id),
+            host_id=str(host_id),
+            local=host_id == daemon,
+            read_only=attachment.mode == "ro",
+            move=move,
+        )

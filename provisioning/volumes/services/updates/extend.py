@@ -22,7 +22,7 @@ from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.pools import placement
 from provisioning.volumes.records import quota, uses
 from provisioning.volumes.services import messages
-from provisioning.volumes.services.checks import check_size, check_thawed, locked_volume, pool_of
+from provisioning.volumes.services.checks import check_not_leaving, check_size, check_thawed, locked_volume, pool_of
 from provisioning.volumes.services.connections.attachments import follow_refreshed
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import MINUTE, by_status
@@ -40,6 +40,7 @@ def extend_volume(context: RequestContext, volume_id: str | uuid.UUID, size_gb: 
     Extend().check(volume)
     pool = pool_of(volume)
     check_thawed(volume)
+    check_not_leaving(volume)
     wanted = check_size(volume.project_id, size_gb)
     if wanted <= volume.size_gb:
         msg = f"New size for extend must be greater than current size ({volume.size_gb} GiB)."
@@ -82,7 +83,12 @@ class Extend(VolumeTask[GrowVolumeRequest]):
         state.update(volume, changes)
         for attachment in attached:
             found = connections.connection_for(
-                event, body.volume, client_id=attachment.id, client_host=attachment.host_id, daemon=host_id
+                event,
+                body.volume,
+                client_id=attachment.id,
+                client_host=attachment.host_id,
+                daemon=host_id,
+                move=attachment.move,
             )
             attachment.connection = connections.as_column(found) if found is not None else attachment.connection
             attachment.refreshing = True

@@ -38,6 +38,7 @@ from provisioning.volumes.services.checks import (
     MIGRATING,
     SWAPPING,
     check_in_no_group,
+    check_not_leaving,
     check_thawed,
     locked_volume,
     pool_of,
@@ -84,6 +85,7 @@ def check_movable(volume: Volume) -> None:
     Move().check(volume)
     pool_of(volume)
     check_thawed(volume)
+    check_not_leaving(volume)
     check_in_no_group(volume)
     if Snapshot.objects.filter(volume_id=volume.id).exists():
         raise InvalidVolumeError(f"Volume {volume.id} has snapshots, which cannot be moved.")

@@ -19,6 +19,7 @@ from provisioning.volumes.selectors.guests import limits_of
 from provisioning.volumes.services.checks import (
     check_in_no_group,
     check_may_share,
+    check_not_leaving,
     check_not_moving,
     locked_volume,
     pool_of,
@@ -50,6 +51,7 @@ def retype(
     Move().check(volume)
     pool_of(volume)
     check_not_moving(volume)
+    check_not_leaving(volume)
     check_in_no_group(volume)
     encrypted = hasattr(wanted, "encryption")
     multiattach = placement.allows_multiattach(wanted)
