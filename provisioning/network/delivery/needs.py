@@ -4,6 +4,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 from django.db.models import CharField, Q, QuerySet, UUIDField
@@ -34,7 +35,10 @@ _LEADING = Prepared(
 )
 """Routers whose gateway is on a network."""
 _GUESTS_PORTS = Prepared(
-    lambda host: Port.objects.filter(GUESTS, host=host).values_list("id", "network_id"), host=CharField()
+    lambda host: Port.objects.filter(GUESTS, Q(host=host) | Q(second_host=host)).values_list(
+        "id", "network_id", "host"
+    ),
+    host=CharField(),
 )
 
 
@@ -42,18 +46,18 @@ _HOSTS_OF_GUESTS = Prepared(
     lambda networks: (
         Port.objects.filter(GUESTS, Among("network_id", networks))
         .exclude(host="")
-        .values_list("host", flat=True)
+        .values_list("host", "second_host")
         .distinct()
     ),
     networks=Ids(),
 )
 
 
-def _of_group(group: Any) -> QuerySet[Port, str]:
+def _of_group(group: Any) -> QuerySet[Port, tuple[str, str]]:
     """Return the hosts of ports in a group, and of ports in groups whose rules refer to it."""
     naming = SecurityGroupRule.objects.filter(remote_group_id=group).values("group_id")
     rows = Port.objects.filter(Q(security_groups=group) | Q(security_groups__in=naming)).exclude(host="")
-    return rows.values_list("host", flat=True).distinct()
+    return rows.values_list("host", "second_host").distinct()
 
 
 _HOSTS_OF_GROUP = Prepared(_of_group, group=UUIDField())
@@ -164,7 +168,8 @@ class Needs:
 
     def of_group(self, group_id: uuid.UUID) -> list[Host]:
         """Return the hosts of the group's ports, and of ports in groups whose rules refer to it."""
-        return self._named({*_HOSTS_OF_GROUP(group=group_id), *self._kept_by(SECURITY_GROUP, [group_id])})
+        bound = chain.from_iterable(_HOSTS_OF_GROUP(group=group_id))
+        return self._named({*bound, *self._kept_by(SECURITY_GROUP, [group_id])})
 
     def of_floating_ip(self, floating: FloatingIP) -> list[Host]:
         """Return the hosts that need the floating IP; the first host serves its address.
@@ -195,14 +200,15 @@ class Needs:
         here = _GUESTS_PORTS(host=host.name)
         kept = {(kind, key) for kind, key, host_id in self._kept if host_id == host.id}
         networks, routers = self.connected(
-            {network for _, network in here} | {key for kind, key in kept if kind == NETWORK}
+            {network for _, network, _ in here} | {key for kind, key in kept if kind == NETWORK}
         )
         if routers:
             networks |= set(_NETWORKS_BEHIND(routers=routers))
-        ports = [port for port, _ in here]
+        ports = [port for port, _, _ in here]
         groups = set(_GROUPS_OF(ports=ports)) if ports else set()
         groups |= set(_GROUPS_NAMED_BY(groups=groups)) if groups else set()
-        floating = _FLOATING_IPS(host=host.name, ports=ports, routers=routers) if ports or routers else []
+        first = [port for port, _, bound in here if bound == host.name]
+        floating = _FLOATING_IPS(host=host.name, ports=first, routers=routers) if first or routers else []
         return (
             kept
             | {(NETWORK, key) for key in networks}
@@ -216,7 +222,8 @@ class Needs:
         return self.connected(mine)[0]
 
     def _with_guests(self, network_ids: Collection[uuid.UUID]) -> set[str]:
-        return {*_HOSTS_OF_GUESTS(networks=network_ids), *self._kept_by(NETWORK, network_ids)}
+        bound = set(chain.from_iterable(_HOSTS_OF_GUESTS(networks=network_ids))) - {""}
+        return bound | self._kept_by(NETWORK, network_ids)
 
     def _named(self, names: Iterable[str]) -> list[Host]:
         return [self.hosts[name] for name in sorted(set(names)) if name in self.hosts]

@@ -63,7 +63,9 @@ NAMES: dict[type[Any], str] = {
 TYPES = tuple(f"{name}.{verb}.end" for name in NAMES.values() for verb in ("create", "update", "delete"))
 SHOWN_TO_OTHERS = ("network", "security_group", "address_group")
 """Kinds of records, by Neutron's names, that the pages of other projects show."""
-_HIDDEN = frozenset({"project_id", "bridge", "host", "binding_profile", "error", "with_instance", "dhcp_address"})
+_HIDDEN = frozenset(
+    {"project_id", "bridge", "host", "second_host", "binding_profile", "error", "with_instance", "dhcp_address"}
+)
 """Internal columns, left out of notifications."""
 
 

@@ -58,12 +58,12 @@ def ports_changed(ports: Sequence[Port], *, left: bool = False) -> None:
     If the cloud has only one host, no other host has to learn of the change: the host is marked only if a port is
     unbound or if it lacks a network or group of the ports.
     """
-    hosts = _HOSTS() if any(port.host for port in ports) else []
+    names = {name for port in ports for name in (port.host, port.second_host)} - {""}
+    hosts = _HOSTS() if names else []
     if not hosts:
         return
     networks = {port.network_id for port in ports}
     groups = set(_GROUPS_OF(ids=[port.id for port in ports]))
-    names = {port.host for port in ports}
     here = [key for key, name in hosts if name in names]
     if len(hosts) > 1:
         others = [*((PORTS, key) for key in networks), *((SECURITY_GROUP, key) for key in groups)]

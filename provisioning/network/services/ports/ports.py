@@ -92,16 +92,28 @@ def _on_subnet(place: tuple[Network, Sequence[Subnet]], subnet_id: str | None) -
 
 
 def bind(ports: Sequence[Port], host: str) -> None:
-    """Bind ports to the host of their guest; ports that are bound to it already are unchanged."""
-    moved = [port for port in ports if port.host != host]
-    if moved:
-        ports_changed(moved, left=True)
-        Port.objects.filter(pk__in=[port.pk for port in moved]).update(
-            host=host, revision_number=F("revision_number") + 1, updated_at=timezone.now()
-        )
-        for port in moved:
-            port.host = host
-        ports_changed(moved)
+    """Bind ports to the host of their guest, and to no second one; ports that are bound to it already are unchanged."""
+    _bind(ports, {"host": host, "second_host": ""})
+
+
+def bind_second(instance_id: uuid.UUID, host: str) -> None:
+    """Bind an instance's ports also to the host that its guest is being migrated to; empty: to no second host."""
+    _bind(_ports_of(instance_id), {"second_host": host})
+
+
+def _bind(ports: Sequence[Port], to: Mapping[str, str]) -> None:
+    """Change the hosts of ports; unchanged ports are ignored."""
+    moved = [port for port in ports if any(getattr(port, name) != host for name, host in to.items())]
+    if not moved:
+        return
+    ports_changed(moved, left=True)
+    Port.objects.filter(pk__in=[port.pk for port in moved]).update(
+        **to, revision_number=F("revision_number") + 1, updated_at=timezone.now()
+    )
+    for port in moved:
+        for name, host in to.items():
+            setattr(port, name, host)
+    ports_changed(moved)
 
 
 def bind_ports(instance_id: uuid.UUID, host: str) -> list[Port]:
@@ -161,6 +173,7 @@ WITHOUT_DEVICE: dict[str, Any] = {
     "device_index": 0,
     "dns_name": "",
     "host": "",
+    "second_host": "",
     "status": "DOWN",
     "leaving": False,
 }
