@@ -1,4 +1,4 @@
-"""A real guest that moves between two hosts while it runs: no confirmed write is lost, and an abort changes nothing."""
+"""Real guests that move between two hosts while they run: no confirmed write is lost, and an abort changes nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from openstack.connection import Connection
 from tests.e2e.conftest import Key
 from tests.support.guests import Guest
 from tests.support.one_machine import OneMachine, wait_for
-from tests.support.volumes import connected, guest
+from tests.support.volumes import attach, begin_to_write, connected, detach, end_writing, guest, made, writes_on
 
 pytestmark = [
     pytest.mark.deep,
@@ -133,3 +133,29 @@ def test_an_abort_leaves_the_guest_where_it_is(cloud: OneMachine, sdk: Connectio
         lambda: len(list(cloud.data.glob(f"hosts/*/instances/{first.server}"))) == 1,
         PATIENCE,
     )
+
+
+def attached(sdk: Connection, volume: str) -> list[tuple[str, str]]:
+    """The server and the host of each attachment of a volume."""
+    rows = sdk.block_storage.get(f"/volumes/{volume}").json()["volume"]["attachments"]
+    return [(row["server_id"], row["host_name"]) for row in rows]
+
+
+def test_a_guest_moves_there_and_back_while_it_writes_to_a_volume(
+    cloud: OneMachine, sdk: Connection, first: Guest
+) -> None:
+    """Once from the host of the storage daemon, and once to it."""
+    volume = made(sdk, size=1)
+    attach(sdk, first, volume)
+    begin_to_write(first)
+    for _ in range(2):
+        home = settled(sdk, first)
+        first.hang_up()
+        migrate(sdk, first)
+        target = settled(sdk, first)
+        assert target != home
+        wait_for("the guest answers", lambda: "up" in first.run("echo up", check=False), PATIENCE)
+        writes_on(first)
+        assert attached(sdk, volume) == [(first.server, target)]
+    end_writing(first)
+    detach(sdk, first, volume)

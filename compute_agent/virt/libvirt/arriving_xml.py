@@ -31,6 +31,7 @@ def arriving_xml(own: str, offered: str) -> str:
         raise UnsupportedError("The other host has sent no devices.")
     _take_controllers(devices, there)
     _order_interfaces(devices, there)
+    _take_names(devices, there)
     found = dict(_by_key(there))
     for key, device in _by_key(devices):
         address = found[key].find("address") if key in found else None
@@ -99,6 +100,15 @@ def _order_interfaces(devices: ET.Element, there: ET.Element) -> None:
         devices.remove(each)
     for each in sorted(own, key=lambda one: order.index(_mac(one)) if _mac(one) in order else len(order)):
         devices.append(each)
+
+
+def _take_names(devices: ET.Element, there: ET.Element) -> None:
+    """Give each volume the name of its disk in the running guest, which may differ from the recorded one."""
+    names = {serial: _name(disk) for disk in there.findall("disk") if (serial := disk.findtext("serial"))}
+    for disk in devices.findall("disk"):
+        target, name = disk.find("target"), names.get(disk.findtext("serial", ""), "")
+        if target is not None and WORD.fullmatch(name):
+            target.set("dev", name)
 
 
 def _by_key(devices: ET.Element) -> Iterator[tuple[tuple[str, ...], ET.Element]]:

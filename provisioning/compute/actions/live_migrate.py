@@ -28,7 +28,7 @@ from provisioning.compute.actions.ways import Way
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.host_link.outcome import Outcome
 from provisioning.compute.models import Instance, InstanceActionEvent
-from provisioning.compute.moves import live
+from provisioning.compute.moves import live, volumes
 from provisioning.compute.moves.cpu import with_cpu
 from provisioning.compute.moves.estimates import LIVE, estimates_of
 from provisioning.compute.moves.hosts import claim_target, exchange, leave_second, second_of, set_bytes
@@ -71,9 +71,9 @@ class LiveMigration:
 class LiveMigrate(HostAction[LiveMigration, ReceiveLiveRequest]):
     """Move a running server to another host.
 
-    1. Claim the target. 2. The target prepares and listens (``ReceiveLiveRequest``). 3. The source sends
-    (``SendLiveRequest``). 4. When the target reports that the guest runs there, the record moves, and the source
-    removes its part.
+    1. Claim the target, and connect volumes and ports to it too. 2. The target prepares and listens
+    (``ReceiveLiveRequest``). 3. The source sends (``SendLiveRequest``). 4. When the target reports that the guest runs
+    there, the record moves with volumes and ports, and the source removes its part.
 
     Until then the server is on the source in the records. After a failure it continues there: the source resumes it by
     itself unless the target may have started it. In that case it stays paused until the target has reported, and
@@ -133,6 +133,7 @@ class LiveMigrate(HostAction[LiveMigration, ReceiveLiveRequest]):
         found = rank_targets(move)
         if not found.decision.ranked:
             raise InvalidInputError(NO_VALID_HOST + why_none(found, move), field="host")
+        volumes.lock(instance.id)
         migration = claim_target(context, move, found, LIVE_MIGRATION, status="preparing", action=self.record)
         if migration is None:
             raise ConflictError(TAKEN)
@@ -143,7 +144,10 @@ class LiveMigrate(HostAction[LiveMigration, ReceiveLiveRequest]):
         }
         moved = self.enter(context, instance, Prepared(columns))
         self.write_begin(context, moved, started, {"from": source.name, "to": target.name})
-        self.send(target, moved, self.command(moved, Prepared(value=target)))
+        network.bind_second(moved.id, target.name)
+        body = self.command(moved, Prepared(value=target))
+        if not volumes.connect(moved, target):
+            self.send(target, moved, body)
         return moved
 
     def _check_second(self, instance: Instance) -> None:
@@ -156,6 +160,26 @@ class LiveMigrate(HostAction[LiveMigration, ReceiveLiveRequest]):
         if second.migration.status in OPEN:
             raise InstanceBusyError("os-migrateLive", instance.id, instance.vm_state, self.task)
         raise ConflictError(STILL_LEAVING)
+
+    def go_on(self, instance: Instance, message: str = "") -> None:
+        """Let the target prepare when all volumes are connected to it; ``message``: why one cannot be connected.
+
+        The caller has locked the server. No effect for a server that does not wait for its volumes.
+        """
+        target = live.target_of(instance)
+        if instance.task_state != TaskState.MIGRATING or target is None or live.is_prepared(instance):
+            return
+        if message:
+            self.fail(instance, message, "volumes")
+            return
+        if not volumes.are_connected(instance):
+            return
+        try:
+            body = self.command(instance, Prepared(value=target))
+        except ConflictError as error:
+            self.fail(instance, error.message, "image")
+        else:
+            self.send(target, instance, body)
 
     def _source(self, instance: Instance, now: datetime) -> Host:
         if instance.task_state is not None or instance.vm_state not in self.from_states or instance.host is None:
@@ -224,6 +248,7 @@ class LiveMigrate(HostAction[LiveMigration, ReceiveLiveRequest]):
         moved = state.advance(instance, "live_migrated", attempt=instance.attempt, changes=changes)
         if moved is None:
             return None
+        volumes.switch(moved)
         exchange(moved)
         network.bind_ports(moved.id, target.name)
         set_migration(moved.id, "completed")
@@ -260,6 +285,8 @@ class LiveMigrate(HostAction[LiveMigration, ReceiveLiveRequest]):
         moved = state.advance(instance, FAILED, attempt=instance.attempt, changes=columns, note=note)
         if moved is None:
             return None
+        volumes.drop(moved)
+        network.bind_second(moved.id, "")
         host_commands.withdraw_of_tasks(moved.id)
         set_migration(moved.id, "cancelled" if aborted else "error")
         leave_second(moved)

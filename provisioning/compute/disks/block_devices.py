@@ -87,12 +87,18 @@ def check_bus(instance: Instance, bus: str) -> None:
 # ----- descriptions for hosts ----------------------------------------------------------------------------------------
 
 
-def guest_disks(instance: Instance, devices: Sequence[BlockDevice]) -> list[GuestDisk]:
-    """Describe the volumes that are connected to the server's host and not being detached."""
+def guest_disks(instance: Instance, devices: Sequence[BlockDevice], *, second: bool = False) -> list[GuestDisk]:
+    """Describe the volumes that are connected to the server's host and not being detached.
+
+    ``second``: with the connections of the host that the server is being migrated to.
+    """
     wanted = {device.attachment_id: device for device in devices if device.attachment_id and not device.leaving}
     if not wanted:
         return []
     rows = Attachment.objects.select_related("volume").filter(id__in=wanted).in_bulk()
+    if second:
+        for row in rows.values():
+            row.connection = row.second_connection
     return [
         guest_disk(device, rows[key])
         for key, device in wanted.items()

@@ -44,13 +44,15 @@ def guest_spec(
     rescue: Image | None = None,
     password: str | None = None,
     with_bits: bool = False,
+    second: bool = False,
 ) -> InstanceSpec:
     """Return the specification of the guest, with the image as recorded at launch or rebuild, and the current
     interfaces.
 
     ``zone`` and ``host_id``: the availability zone and the host of a server whose record has no host yet. ``rescue``:
     the image to boot instead. ``password``: the administrator's, instead of the stored one. ``with_bits``: the host has
-    to download the images; raises NotFoundError when one was deleted.
+    to download the images; raises NotFoundError when one was deleted. ``second``: for the host that the server is being
+    migrated to.
     """
     images, devices = _images(instance), block_devices.devices_of(instance.id)
     if with_bits and not all(image and image.status == Image.Status.ACTIVE for image in images.values()):
@@ -82,7 +84,7 @@ def guest_spec(
         ramdisk=image_ref(ramdisk) if ramdisk else None,
         rescue=_rescue(rescue, instance.project_id) if rescue else None,
         posted_password=instance.password,
-        volumes=block_devices.guest_disks(instance, devices),
+        volumes=block_devices.guest_disks(instance, devices, second=second),
         local_disks=block_devices.local_disks(instance, devices),
         cpu_features=baseline_of(host_id or instance.host_id, zone),
         metadata_token=options is not None and options.http_tokens == REQUIRED,

@@ -13,6 +13,7 @@ from django.db.models import Q
 from provisioning.common.ids import NOBODY
 from provisioning.common.retry import when_broken_off
 from provisioning.compute.actions import new_volumes
+from provisioning.compute.actions.live_migrate import LiveMigrate
 from provisioning.compute.actions.rebuild import RebuildAction
 from provisioning.compute.actions.swap_volume import SwapVolume
 from provisioning.compute.actions.volume_rebuilds import NOT_WRITTEN
@@ -38,6 +39,7 @@ from provisioning.volumes.states import AttachStatus, VolumeStatus
 
 TOPIC = "scheduler"
 CONNECTED, REFUSED = "compute.volume_connected", "compute.volume_refused"
+SECOND = "compute.volume_second_connected"
 READY, FAILED, CHANGED = "compute.volume_ready", "compute.volume_failed", "compute.volume_changed"
 REIMAGED = "compute.volume_reimaged"
 MOVED, RELEASED = "compute.volume_moved", "compute.volume_released"
@@ -54,6 +56,10 @@ class Servers(uses.VolumeUser):
     def connected(self, attachment: Attachment, *, again: bool = False) -> None:
         if attachment.instance_id is not None:
             cast_here(TOPIC, CONNECTED, attachment_id=str(attachment.id), again=again)
+
+    def second_connected(self, attachment: Attachment, message: str) -> None:
+        if attachment.instance_id is not None:
+            cast_here(TOPIC, SECOND, attachment_id=str(attachment.id), message=message)
 
     def refused(self, attachment: Attachment, message: str) -> None:
         if attachment.instance_id is not None:
@@ -145,6 +151,17 @@ def refused(attachment_id: str, message: str) -> None:
             AttachVolume().give_up(instance, device, said)
 
     _with_server(attachment_id, end)
+
+
+@job(SECOND, topic=TOPIC)
+def second_connected(attachment_id: str, message: str) -> None:
+    """Continue, or abort, the live migration whose second host waits for its volumes."""
+
+    def go_on(instance: Instance, device: BlockDevice) -> None:
+        said = NOT_CONNECTED.format(volume=device.volume_id, reason=message) if message else ""
+        LiveMigrate().go_on(instance, said)
+
+    _with_server(attachment_id, go_on)
 
 
 @job(READY, topic=TOPIC)

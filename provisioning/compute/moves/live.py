@@ -26,7 +26,8 @@ from provisioning.compute.disks.device_names import hardware_of
 from provisioning.compute.host_link.allocations import second_of
 from provisioning.compute.host_link.guest_spec import guest_spec
 from provisioning.compute.models import Instance, Migration
-from provisioning.compute.moves.fitness import without_certificate
+from provisioning.compute.moves import volumes
+from provisioning.compute.moves.fitness import IN_POOL, is_in_pool, without_certificate
 from provisioning.compute.moves.targets import MoveRequest
 from provisioning.compute.records import host_commands
 from provisioning.compute.records.migration_records import LIVE_MIGRATION, OPEN
@@ -34,9 +35,9 @@ from provisioning.hosts import addresses
 from provisioning.hosts.models import Host, HostCommand
 
 CANNOT_RECEIVE = "Its libvirt cannot receive running guests."
-WITH_VOLUMES = "A server with volumes cannot be migrated while it runs."
 WITH_TPM = "A server with a TPM cannot be migrated while it runs."
 NO_IMAGE = "The server's image was deleted, so its disk cannot be created on another host."
+SHARED = "Block migration can not be used with shared storage: the server has no local disk."
 NOT_SHARED = (
     "The server's disk is not on shared storage: live migration can not be used without shared storage except for a"
     " server that boots from a volume and has no local disk. Use block_migration."
@@ -63,12 +64,23 @@ def check_movable(instance: Instance, *, block_migration: bool | None = None) ->
 
     ``block_migration``: whether the caller wants disks to be copied; None: as needed.
     """
-    if block_devices.volumes_of(instance.id):
-        raise ConflictError(WITH_VOLUMES)
+    if is_in_pool(instance):
+        raise ConflictError(IN_POOL)
+    if reason := volumes.obstacles([instance.id]).get(instance.id):
+        raise ConflictError(reason)
     if hardware_of(instance.image_properties, instance.flavor).tpm_version:
         raise ConflictError(WITH_TPM)
-    if block_migration is False:
-        raise InvalidInputError(NOT_SHARED, field="block_migration")
+    local = has_local_disks(instance)
+    if block_migration is not None and block_migration != local:
+        raise InvalidInputError(NOT_SHARED if local else SHARED, field="block_migration")
+
+
+def has_local_disks(instance: Instance) -> bool:
+    """Whether the server has disks on its host, which are copied: its root disk, or an ephemeral or swap disk."""
+    devices = block_devices.devices_of(instance.id)
+    local = block_devices.local_disks(instance, devices)
+    empty = local if local is not None else instance.flavor["ephemeral_gb"] or instance.flavor["swap_mb"]
+    return not block_devices.boots_from_volume(instance) or bool(empty)
 
 
 def next_attempt(instance: Instance, target: Host) -> int:
@@ -82,7 +94,7 @@ def next_attempt(instance: Instance, target: Host) -> int:
 def receive_request(instance: Instance, source: Host, target: Host) -> ReceiveLiveRequest:
     """Return the command for the target. Raises ConflictError when the server's image was deleted."""
     try:
-        spec: InstanceSpec = guest_spec(instance, zone=target.availability_zone, with_bits=True)
+        spec: InstanceSpec = guest_spec(instance, zone=target.availability_zone, with_bits=True, second=True)
     except NotFoundError as error:
         raise ConflictError(NO_IMAGE) from error
     return ReceiveLiveRequest(instance=spec, source=str(source.id))
@@ -120,6 +132,11 @@ def target_of(instance: Instance) -> Host | None:
 def sent(instance: Instance) -> HostCommand | None:
     """Return the newest command to send the guest, ended or not."""
     return _commands(instance, SendLiveRequest).order_by("-created_at").first()
+
+
+def is_prepared(instance: Instance) -> bool:
+    """Whether the target has got its command."""
+    return _commands(instance, ReceiveLiveRequest).exists()
 
 
 def is_receiving(instance: Instance) -> bool:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from compute_agent.contract.commands import MOVES
 from provisioning.compute.disks.device_names import hardware_of
 from provisioning.compute.host_link import newer_guests
-from provisioning.compute.models import BlockDevice, Instance, MoveAllocation
+from provisioning.compute.models import Instance, MoveAllocation
+from provisioning.compute.moves import volumes
 from provisioning.compute.moves.fitness import IN_POOL, is_in_pool
-from provisioning.compute.moves.live import NO_IMAGE, WITH_TPM, WITH_VOLUMES
+from provisioning.compute.moves.live import NO_IMAGE, WITH_TPM
 from provisioning.compute.states import VmState
 from provisioning.images.models import Image
 
@@ -50,8 +51,7 @@ def live_obstacles(servers: Sequence[Instance]) -> dict[uuid.UUID, str]:
     """Return server → why it cannot be migrated live to any host; the same conditions as ``LiveMigrate.start``."""
     ids = [server.id for server in servers]
     held = set(MoveAllocation.objects.filter(instance__in=ids).values_list("instance_id", flat=True))
-    volumes = BlockDevice.objects.filter(instance__in=ids, volume_id__isnull=False)
-    with_volumes = set(volumes.values_list("instance_id", flat=True))
+    of_volumes = volumes.obstacles(ids)
     images = {server.image_id for server in servers if server.image_id is not None}
     usable = set(Image.objects.filter(id__in=images, status=Image.Status.ACTIVE).values_list("id", flat=True))
     found = {}
@@ -62,8 +62,10 @@ def live_obstacles(servers: Sequence[Instance]) -> dict[uuid.UUID, str]:
             found[server.id] = (
                 NOT_RUNNING if server.vm_state == VmState.STOPPED else _in_state(server, NOT_LIVE_IN_STATE)
             )
-        elif server.id in with_volumes:
-            found[server.id] = WITH_VOLUMES
+        elif is_in_pool(server):
+            found[server.id] = IN_POOL
+        elif server.id in of_volumes:
+            found[server.id] = of_volumes[server.id]
         elif hardware_of(server.image_properties, server.flavor).tpm_version:
             found[server.id] = WITH_TPM
         elif server.image_id is not None and server.image_id not in usable:

@@ -1,5 +1,6 @@
 """Half-way states of moves: resources, ports and connections of volumes on a host that a server does not use."""
 
+import uuid
 from collections.abc import Iterator
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
@@ -10,12 +11,14 @@ from provisioning.compute.models import Instance, MoveAllocation
 from provisioning.compute.moves.hosts import leave_second
 from provisioning.compute.records.host_commands import destroys_awaited
 from provisioning.compute.records.migration_records import OPEN
+from provisioning.compute.states import TaskState
 from provisioning.doctor.checks.allocations import PATIENCE, PLACED
 from provisioning.doctor.finding import Finding, Repair, check
-from provisioning.doctor.repairs import moment_of, named, of_instance
+from provisioning.doctor.repairs import alone, moment_of, named, of_instance
 from provisioning.network import services as network
 from provisioning.network.models import Port
 from provisioning.volumes.models import Attachment
+from provisioning.volumes.services.connections.second_hosts import drop
 
 
 def _left() -> QuerySet[MoveAllocation]:
@@ -77,6 +80,58 @@ def _bind(found: Instance) -> Repair:
         return f"The ports are bound to host {instance.host_name}."
 
     return of_instance(found.id, work)
+
+
+def _twice(instance: Instance | None = None) -> QuerySet[Instance]:
+    """Return servers that are not being migrated and have a port which is bound to a second host."""
+    bound = Port.objects.filter(device_id=OuterRef("pk")).exclude(second_host="")
+    rows = Instance.objects.filter(Exists(bound)).exclude(task_state=TaskState.MIGRATING)
+    return rows.order_by("id") if instance is None else rows.filter(id=instance.id)
+
+
+@check("second_bindings")
+def second_bindings() -> Iterator[Finding]:
+    """Find ports that are bound to a second host although their server is not being migrated."""
+    for row in _twice():
+        sentence = "It is not being migrated, but has ports that are bound to a second host."
+        yield Finding("error", named(row), sentence, "End the second binding.", _unbind(row), moment_of(row))
+
+
+def _unbind(found: Instance) -> Repair:
+    def work(instance: Instance) -> str | None:
+        if not _twice(instance).exists():
+            return None
+        network.bind_second(instance.id, "")
+        return "The ports are bound to the server's host only."
+
+    return of_instance(found.id, work)
+
+
+def _second(key: uuid.UUID | None = None) -> QuerySet[Attachment]:
+    """Return attachments with a second host whose server is not being migrated."""
+    moving = Instance.objects.filter(id=OuterRef("instance_id"), task_state=TaskState.MIGRATING)
+    rows = Attachment.objects.select_related("second_host").filter(~Exists(moving), second_host__isnull=False)
+    return rows.order_by("id") if key is None else rows.filter(id=key)
+
+
+@check("second_connections")
+def second_connections() -> Iterator[Finding]:
+    """Find volumes that are exported to a second host although their server is not being migrated."""
+    for row in _second():
+        name = row.second_host.name if row.second_host else "?"
+        sentence = f"It is also exported to host {name}, but its server {row.instance_id} is not being migrated."
+        evidence = (row.pk, row.second_host_id)
+        yield Finding("error", f"volume {row.volume_id}", sentence, "End that export.", _end_second(row), evidence)
+
+
+def _end_second(found: Attachment) -> Repair:
+    def work() -> str | None:
+        if not _second(found.id).filter(second_host_id=found.second_host_id).exists():
+            return None
+        drop([found.id])
+        return "The export was ended."
+
+    return alone(work)
 
 
 @check("connections")

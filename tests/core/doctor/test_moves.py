@@ -76,3 +76,25 @@ def test_a_volume_that_is_exported_to_another_host(cloud: Cloud, server: Instanc
     assert look("connections") == []
     row.delete()
     volume.delete()
+
+
+def test_a_volume_that_is_still_exported_to_a_second_host(cloud: Cloud, server: Instance) -> None:
+    two = Host.objects.get(name="two")
+    volume = Volume.objects.create(project_id=server.project_id, user_id=uuid.uuid4(), size_gb=1, status="in-use")
+    row = Attachment.objects.create(
+        volume=volume, project_id=server.project_id, instance_id=server.id, host=server.host, second_host=two
+    )
+    found = only("second_connections")
+    assert "exported to host two" in found.sentence
+    assert found.repair is not None
+    found.repair()
+    assert Attachment.objects.get(pk=row.pk).second_host is None
+    row.delete()
+    volume.delete()
+
+
+def test_ports_that_are_still_bound_to_a_second_host(cloud: Cloud, server: Instance) -> None:
+    Port.objects.filter(device_id=server.id).update(second_host="two")
+    assert "second host" in only("second_bindings").sentence
+    repaired("second_bindings")
+    assert {port.second_host for port in Port.objects.filter(device_id=server.id)} == {""}
