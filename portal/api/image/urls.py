@@ -11,7 +11,7 @@ from portal.api.image.images import locations, parts, views
 from portal.api.image.images.data import ImageFile, ImageStage
 from portal.api.image.metadefs.urls import METADEFS
 from portal.api.image.tasks import imports
-from portal.api.image.tasks.views import TaskDetail, Tasks
+from portal.api.image.tasks.views import PARTS, TaskDetail, Tasks
 from portal.common.routing import by_prefix
 
 IMAGE = r"^/v2/images/(?P<image_id>[^/]+)"
@@ -27,7 +27,7 @@ urlpatterns = by_prefix(
         re_path(rf"{IMAGE}/stage/?$", ImageStage.as_view()),
         re_path(rf"{IMAGE}/locations/?$", locations.Locations.as_view()),
         re_path(rf"{IMAGE}/import/?$", imports.ImageImport.as_view()),
-        *urls(parts.PARTS),
+        *urls(parts.PARTS | PARTS),
         *urls(catalogue.PARTS),
         *METADEFS,
         *urls(info.PARTS),

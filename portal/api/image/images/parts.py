@@ -1,4 +1,4 @@
-"""Parts of images: members (the projects that an image is shared with), tags, tasks and the deactivation."""
+"""Parts of images: members (the projects that an image is shared with), tags and the deactivation."""
 
 from functools import partial
 from typing import Any
@@ -7,19 +7,11 @@ from portal.api.frame.parts import Call, parts
 from portal.api.image.base import ImageView
 from portal.api.image.images import shapes
 from portal.api.image.images.schemas import MEMBER_CREATE, MEMBER_UPDATE
-from portal.api.image.tasks.views import shape_of_image
-from provisioning.common.context import RequestContext
 from provisioning.images import selectors, services
-from provisioning.images.models import ImageTask
-from provisioning.images.selectors.tasks import tasks_of_image
 
 
 def _member(view: Any, row: Any) -> shapes.Shape:
     return shapes.member(row)
-
-
-def _tasks(context: RequestContext, image_id: str) -> list[ImageTask]:
-    return [*tasks_of_image(context, selectors.image_for(context, image_id))]
 
 
 PARTS = parts(
@@ -48,13 +40,6 @@ PARTS = parts(
         ),
         "PUT /tags/{tag}": Call(partial(services.set_tag, present=True), "modify_image"),
         "DELETE /tags/{tag}": Call(partial(services.set_tag, present=False), "modify_image"),
-        "GET /tasks": Call(
-            _tasks,
-            "get_image",
-            "List running and finished tasks of an image.",
-            name="tasks",
-            shape=lambda view, rows: [*map(shape_of_image, rows)],
-        ),
         "POST /actions/deactivate": Call(
             services.deactivate, "deactivate", "Deactivate an image: only operators can read its data."
         ),

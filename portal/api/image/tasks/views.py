@@ -9,13 +9,15 @@ from rest_framework.response import Response
 from portal.api.common.links import endpoint
 from portal.api.common.paging import next_query
 from portal.api.common.views import Schemas
+from portal.api.frame.parts import Call, parts
 from portal.api.image.base import ImageView
 from portal.api.image.images.queries import read_page
 from portal.api.image.images.shapes import moment
+from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.listing import Sort
-from provisioning.images import services
+from provisioning.images import selectors, services
 from provisioning.images.models import ImageTask
 from provisioning.images.selectors import tasks
 
@@ -148,3 +150,22 @@ def _references(row: ImageTask) -> Shape:
 
 def _precise(value: datetime.datetime | None) -> str | None:
     return None if value is None else value.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")
+
+
+def _of_image(context: RequestContext, image_id: str) -> list[ImageTask]:
+    return [*tasks.tasks_of_image(context, selectors.image_for(context, image_id))]
+
+
+PARTS = parts(
+    ImageView,
+    "images/{image_id}/tasks",
+    {
+        "GET": Call(
+            _of_image,
+            "get_image",
+            "List running and finished tasks of an image.",
+            name="tasks",
+            shape=lambda view, rows: [*map(shape_of_image, rows)],
+        )
+    },
+)
