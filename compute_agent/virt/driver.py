@@ -316,7 +316,7 @@ class ComputeDriver(GuestDisks, abc.ABC):
     def revert_resize(self, spec: InstanceSpec, attempt: int) -> None:
         """Redefine the stopped guest with the size of ``spec.flavor`` and the disk that ``resize`` kept."""
 
-    def check_may_leave(self, uuid: str) -> None:  # noqa: B027 - most guests may
+    def check_may_leave(self, uuid: str) -> None:
         """Raise UnsupportedError for a guest whose disks cannot move to another host, before it is stopped for that."""
 
     @abc.abstractmethod

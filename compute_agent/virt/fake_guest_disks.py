@@ -68,7 +68,7 @@ def mounted(guest: FakeGuest) -> list[FileSystem]:
 
 
 def _serial(disk: GuestDisk) -> str:
-    return (disk.serial or disk.id)[: SHOWN_SERIAL]
+    return (disk.serial or disk.id)[:SHOWN_SERIAL]
 
 
 def _disk(guest: FakeGuest, shown: str) -> GuestDisk:
