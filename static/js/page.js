@@ -159,7 +159,9 @@ document.body.addEventListener("htmx:responseError", (event) => {
         keepDrafts();
         location.reload();
     }
-    else if (!quiet(event)) toast("That did not work. Reload the page and try again.");
+    else if (quiet(event)) return;
+    else if (event.detail.xhr.status === 404) toast("It was deleted in the meantime, or belongs to another project. Nothing was changed.");
+    else toast("That did not work. Reload the page and try again.");
 });
 
 // --- the project switch --------------------------------------------------------------------------------------------------------
