@@ -21,6 +21,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
 from provisioning.compute import selectors as compute
 from provisioning.compute.actions.guest_disks import MountVolume
+from provisioning.compute.actions.inspected_disks import GuestWork, recent_work
 from provisioning.compute.actions.volumes import AttachVolume
 from provisioning.compute.disks import block_devices
 from provisioning.compute.disks.device_names import root_device
@@ -30,7 +31,6 @@ from provisioning.compute.launch.mounts import SHOWN_SERIAL, mounted_disks
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.services.diagnostics import diagnostics
 from provisioning.compute.services.file_systems import RULE as LISTS_FILE_SYSTEMS
-from provisioning.compute.services.guest_disks import GuestWork, recent_work
 from provisioning.compute.states import VmState
 from provisioning.identity import policy
 from provisioning.volumes import selectors as volumes

@@ -12,8 +12,8 @@ from portal.dashboard.names import bdi
 from portal.dashboard.records import name_of
 from provisioning.common.errors import ConflictError
 from provisioning.compute.actions.guest_disks import ExtendFileSystem, MountVolume, VolumeToMount
+from provisioning.compute.actions.inspected_disks import inspect_disk
 from provisioning.compute.launch.mounts import SHOWN_SERIAL, mounted_disks
-from provisioning.compute.services.guest_disks import inspect_disk
 from provisioning.volumes.models import Volume
 from provisioning.volumes.selectors import volume_for
 
