@@ -61,13 +61,12 @@ ELSEWHERE: Mapping[str, str] = {
     "forceDelete": "as Delete of an instance that is already deleted and can be restored",
 }
 """Action (key in the registry, otherwise its name in the Compute API) → where the page offers it besides the menu."""
-MOVES = "It moves a server to another host. Operators start it in the Compute API; the page has no dialog for it yet."
 ABSENT: Mapping[str, str] = {
     "refresh_ports": "The system starts it when the filters of an interface change.",
     "refresh_volume": "The system starts it when a disk of a volume changes.",
     "soft_delete": "Delete begins it when RECLAIM_INSTANCE_INTERVAL is set.",
     "swap_volume": "The Block Storage API starts it when it moves a volume; users cannot request it.",
-    "evacuate": MOVES,
+    "evacuate": "Operators evacuate the instances of a host that is down, on the page of the host.",
     "addFixedIp": "Deprecated since microversion 2.44: the addresses of a port are edited on the page of the port.",
     "removeFixedIp": "Deprecated since microversion 2.44: the addresses of a port are edited on the page of the port.",
     "os-getSPICEConsole": "The hosts have no SPICE consoles.",
