@@ -255,15 +255,11 @@ def main() -> int:
         from tools.bench import ec2  # noqa: PLC0415
 
         return ec2.main(sys.argv[2:])
-    if sys.argv[1:2] == ["measures"]:
+    if sys.argv[1:2] in (["measures"], ["dashboard"]):
+        call = f"measures.main({MEASURED})" if sys.argv[1] == "measures" else "dashboard.main()"
         with tempfile.TemporaryDirectory(prefix="nv-bench-") as folder:
             shell.migrate(Path(folder))
-            show(
-                [
-                    Row(what, measured, "")
-                    for what, measured in shell.call(Path(folder), f"measures.main({MEASURED})")["lines"]
-                ]
-            )
+            show([Row(*line, *[""] * (3 - len(line))) for line in shell.call(Path(folder), call)["lines"]])
         return 0
     more = "bin/bench http --help: the same over HTTP for any cloud, with one and with eight simultaneous requests."
     parser = argparse.ArgumentParser(prog="bin/bench", description=__doc__, epilog=more)

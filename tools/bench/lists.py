@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from provisioning.compute.models import Instance, InstanceFault
 from provisioning.hosts.models import Host
+from provisioning.identity.keys import TOKENS
 from provisioning.identity.models import Project, User
 from provisioning.identity.services.assignments import assign_role
 from provisioning.identity.services.catalog import ensure_catalog
@@ -29,8 +30,9 @@ FAULTY = 20
 """Every 20th server is in ERROR, and shows its fault."""
 
 
-def _stand() -> tuple[User, Project]:
-    """Create a user in a project."""
+def stand() -> tuple[User, Project]:
+    """Create a user in a project, and the keys of a new cloud."""
+    TOKENS.ensure()
     for role in BUILT_IN:
         ensure_role(role)
     ensure_catalog()
@@ -41,7 +43,7 @@ def _stand() -> tuple[User, Project]:
     return user, project
 
 
-def _fill(user: User, project: Project, begin: int, end: int) -> None:
+def fill(user: User, project: Project, begin: int, end: int) -> None:
     """Insert servers with everything that lists show of them."""
     host, _ = Host.objects.get_or_create(name="bench")
     network, _ = Network.objects.get_or_create(project_id=project.id, name="net", bridge="br-bench")
@@ -134,10 +136,10 @@ def _unchanged(query: str, token: str) -> list[float]:
 
 def main() -> None:
     """Print the seconds of each list as JSON."""
-    user, project = _stand()
+    user, project = stand()
     token = issue_token(user, project, ("password",)).value
-    _fill(user, project, 0, MANY)
+    fill(user, project, 0, MANY)
     found = {"detail": _timed("limit=1000", token, MANY), "few": _timed("limit=100", token, 100)}
     found |= {"same": _unchanged("limit=1000", token), "same_few": _unchanged("limit=100", token)}
-    _fill(user, project, MANY, MOST)
+    fill(user, project, MANY, MOST)
     print(json.dumps(found | {"many": _timed("limit=100", token, 100)}))
