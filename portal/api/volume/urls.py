@@ -3,6 +3,7 @@
 from django.urls import path, re_path
 
 from portal.api.common.views import NoSuchResource
+from portal.api.frame.parts import urls
 from portal.api.volume import backups, qos, transfers
 from portal.api.volume.attachments import ATTACHMENT
 from portal.api.volume.dialect.views import routes
@@ -16,7 +17,7 @@ from portal.api.volume.services import views as services
 from portal.api.volume.services.would_fit import WouldFitView
 from portal.api.volume.snapshots import views as snapshots
 from portal.api.volume.snapshots.resource import SNAPSHOT
-from portal.api.volume.types import defaults, parts
+from portal.api.volume.types import parts
 from portal.api.volume.types.resource import TYPE, TYPES
 from portal.api.volume.volumes import actions, manage
 from portal.api.volume.volumes import views as volumes
@@ -29,19 +30,8 @@ ROUTES = [
     re_path(r"^/v3/?$", versions.VersionView.as_view()),
     path("/v3/extensions", discovery.ExtensionsView.as_view()),
     path("/v3/os-availability-zone", discovery.ZonesView.as_view()),
-    *routes(
-        TYPE,
-        {
-            "extra_specs": parts.ExtraSpecsView,
-            "extra_specs/<str:key>": parts.ExtraSpecView,
-            "os-volume-type-access": parts.AccessView,
-            "encryption": parts.EncryptionView,
-            "encryption/<str:encryption_id>": parts.EncryptionItemView,
-        },
-        TYPES,
-    ),
-    path("/v3/default-types", defaults.DefaultTypesView.as_view()),
-    path("/v3/default-types/<str:project_id>", defaults.DefaultTypeView.as_view()),
+    *routes(TYPE, parts.PARTS, TYPES),
+    *urls("/v3/", parts.DEFAULTS),
     *routes(
         qos.QOS,
         {
@@ -52,10 +42,7 @@ ROUTES = [
             "disassociate_all": qos.DisassociateAllView,
         },
     ),
-    *routes(
-        group_types.GROUP_TYPE,
-        {"group_specs": group_types.GroupSpecsView, "group_specs/<str:key>": group_types.GroupSpecView},
-    ),
+    *routes(group_types.GROUP_TYPE, group_types.PARTS),
     *routes(MESSAGE),
     path("/v3/limits", quotas.LimitsView.as_view()),
     path("/v3/os-quota-sets/<str:project_id>", quotas.QuotaSetView.as_view()),
@@ -87,9 +74,7 @@ ROUTES = [
     path("/v3/manageable_volumes/detail", manage.ManageableListView.as_view()),
     path("/v3/os-volume-manage", manage.ManageableView.as_view(versions={})),
     path("/v3/os-volume-manage/detail", manage.ManageableListView.as_view(versions={})),
-    *routes(
-        SNAPSHOT, {"metadata": snapshots.SnapshotMetadataView, "metadata/<str:key>": snapshots.SnapshotMetadataItemView}
-    ),
+    *routes(SNAPSHOT, snapshots.PARTS),
     path("/v3/manageable_snapshots", snapshots.ManageableSnapshotsView.as_view()),
     path("/v3/manageable_snapshots/detail", snapshots.ManageableSnapshotsListView.as_view()),
     path("/v3/os-snapshot-manage", snapshots.ManageableSnapshotsView.as_view(versions={})),

@@ -1,15 +1,14 @@
 """Group types and their specs (reference, "Group types", "Group type specs"), from 3.11 on."""
 
-from portal.api.common.microversions import NEWEST
 from portal.api.frame.attributes import Attribute
+from portal.api.frame.parts import Entries, parts, sent
 from portal.api.frame.resource import Operation, Values
 from portal.api.volume.base import VolumeView
 from portal.api.volume.dialect import schemas
 from portal.api.volume.dialect.kinds import BOOLEAN, ID, NEW_NAME, SPECS, TEXT
 from portal.api.volume.dialect.listing import Lists
 from portal.api.volume.dialect.resource import Resource
-from portal.api.volume.dialect.schemas import of_metadata
-from portal.api.volume.dialect.specs import ITEM, SpecsView, SpecView
+from portal.api.volume.dialect.views import ResourceView
 from portal.api.volume.types.resource import public
 from provisioning.common.errors import InvalidInputError
 from provisioning.volumes.models import GroupType
@@ -58,35 +57,27 @@ GROUP_TYPE = Resource(
     ),
 )
 
-
-class GroupSpecsView(SpecsView):
-    """``GET`` and ``POST /group_types/{id}/group_specs``."""
-
-    resource = GROUP_TYPE
-    column, change, created = "group_specs", services.set_group_specs, 202
-    rules = {"GET": "group:group_types_specs:get_all", "POST": "group:group_types_specs:create"}
-    versions = dict.fromkeys(("GET", "POST"), (SINCE, NEWEST))
-    schemas = {"POST": of_metadata("group_specs", schemas.SPECS)}
-    sentences = {"GET": "List the specs of a group type."}
-    http_method_names = ["get", "head", "post"]
-
-
-class GroupSpecView(SpecView):
-    """``GET``, ``PUT`` and ``DELETE /group_types/{id}/group_specs/{key}``."""
-
-    resource = GROUP_TYPE
-    column, change, remove = "group_specs", services.set_group_specs, services.delete_group_spec
-    missing = "Group Type {id} has no specs with key {key}."
-    rules = {
-        "GET": "group:group_types_specs:get",
-        "PUT": "group:group_types_specs:update",
-        "DELETE": "group:group_types_specs:delete",
-    }
-    versions = dict.fromkeys(("GET", "PUT", "DELETE"), (SINCE, NEWEST))
-    schemas = {"PUT": ITEM}
-    sentences = {
-        "GET": "Show a spec of a group type.",
-        "PUT": "Set a spec of a group type.",
-        "DELETE": "Delete a spec of a group type.",
-    }
-    http_method_names = ["get", "head", "put", "delete"]
+_SPECS = Entries(
+    name="group_specs",
+    values=lambda view, row: row.group_specs,
+    schema=schemas.SPECS,
+    merge=services.set_group_specs,
+    remove=services.delete_group_spec,
+    missing="Group Type {found.pk} has no specs with key {key}.",
+)
+PARTS = parts(
+    ResourceView,
+    "group_specs",
+    {
+        "GET": _SPECS.all("group:group_types_specs:get_all", "List the specs of a group type.", since=SINCE),
+        "POST": _SPECS.merging(
+            "group:group_types_specs:create", "Add or update specs.", shape=sent, status=202, since=SINCE
+        ),
+        "GET /{key}": _SPECS.one("group:group_types_specs:get", "Show a spec of a group type.", since=SINCE),
+        "PUT /{key}": _SPECS.setting("group:group_types_specs:update", "Set a spec of a group type.", since=SINCE),
+        "DELETE /{key}": _SPECS.removing(
+            "group:group_types_specs:delete", "Delete a spec of a group type.", status=202, since=SINCE
+        ),
+    },
+    resource=GROUP_TYPE,
+)

@@ -1,161 +1,210 @@
-"""Parts of volume types: extra specs, access, encryption (reference, "Volume types (types)")."""
+"""Parts of volume types: extra specs, access, encryption (reference, "Volume types (types)"), and the default types of
+projects ("Default Volume Types").
+"""
 
+import uuid
 from typing import Any
 
-from rest_framework.request import Request
-from rest_framework.response import Response
-
 from portal.api.common.validation import Schema
+from portal.api.frame.parts import Call, Entries, parts, sent
 from portal.api.frame.schemas import body
-from portal.api.volume.dialect.schemas import SPECS, of_metadata
-from portal.api.volume.dialect.specs import ITEM, SpecsView, SpecView
+from portal.api.volume.base import VolumeView
+from portal.api.volume.dialect.schemas import ID, SPECS
 from portal.api.volume.dialect.times import timestamp
 from portal.api.volume.dialect.views import ResourceView
 from portal.api.volume.types.resource import TYPE, visible_specs
-from provisioning.common.errors import NotFoundError
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.ids import read_id
-from provisioning.volumes.models import VolumeType
-from provisioning.volumes.selectors.offers import projects_with_access
+from provisioning.identity.selectors.lookups import projects_by_id
+from provisioning.volumes.models import DefaultType, VolumeType
+from provisioning.volumes.selectors import offers
+from provisioning.volumes.selectors.types import type_for
 from provisioning.volumes.services.catalogue import types as services
 
 _SIZE: Schema = {"type": ["integer", "string", "null"], "pattern": r"^[0-9]{1,6}\Z", "minimum": 0, "maximum": 100_000}
 _TEXT: Schema = {"type": "string", "maxLength": 255, "pattern": r"^[^\x00]*\Z"}
-_ENCRYPTION: dict[str, Schema] = {
+_ENCRYPTED: dict[str, Schema] = {
     "provider": _TEXT,
     "control_location": {"enum": ["front-end", "back-end"]},
     "cipher": _TEXT | {"type": ["string", "null"]},
     "key_size": _SIZE,
 }
+_DEFAULTS = (3, 62)
+"""From this version on projects have default types."""
 
 
-class ExtraSpecsView(SpecsView):
-    """``GET`` and ``POST /types/{id}/extra_specs``."""
-
-    resource = TYPE
-    column, change = "extra_specs", services.set_extra_specs
-    rules = {"GET": "volume_extension:types_extra_specs:index", "POST": "volume_extension:types_extra_specs:create"}
-    schemas = {"POST": of_metadata("extra_specs", SPECS)}
-    sentences = {"GET": "List the extra specs that the caller may see.", "POST": "Add or update extra specs."}
-    http_method_names = ["get", "head", "post"]
-
-    def specs(self, row: VolumeType) -> dict[str, str]:
-        return visible_specs(self, row.extra_specs)
+def _access(view: ResourceView, row: VolumeType) -> list[dict[str, str]]:
+    if row.is_public:
+        raise NotFoundError("Access list not available for public volume types.")
+    projects = offers.projects_with_access(row.id)
+    return [{"volume_type_id": str(row.id), "project_id": project.hex} for project in projects]
 
 
-class ExtraSpecView(SpecView, ExtraSpecsView):
-    """``GET``, ``PUT`` and ``DELETE /types/{id}/extra_specs/{key}``."""
-
-    remove = services.delete_extra_spec
-    missing = "Volume Type {id} has no extra specs with key {key}."
-    rules = {
-        "GET": "volume_extension:types_extra_specs:show",
-        "PUT": "volume_extension:types_extra_specs:update",
-        "DELETE": "volume_extension:types_extra_specs:delete",
+def _encryption(view: ResourceView, row: VolumeType) -> dict[str, Any]:
+    """Return the encryption settings; an empty object without encryption."""
+    encryption = getattr(row, "encryption", None)
+    if encryption is None:
+        return {}
+    return {
+        "volume_type_id": str(row.id),
+        "encryption_id": str(encryption.id),
+        "provider": encryption.provider,
+        "cipher": encryption.cipher,
+        "key_size": encryption.key_size,
+        "control_location": encryption.control_location,
+        "created_at": timestamp(encryption.created_at),
+        "updated_at": timestamp(encryption.updated_at),
+        "deleted": False,
+        "deleted_at": None,
     }
-    schemas = {"PUT": ITEM}
-    sentences = {
-        "GET": "Show an extra spec of a volume type.",
-        "PUT": "Set an extra spec of a volume type.",
-        "DELETE": "Delete an extra spec of a volume type.",
-    }
-    http_method_names = ["get", "head", "put", "delete"]
 
 
-class AccessView(ResourceView):
-    """``GET /types/{id}/os-volume-type-access``."""
-
-    resource = TYPE
-
-    rules = {"GET": "volume_extension:volume_type_access:get_all_for_type"}
-
-    def get(self, request: Request, identity: str) -> Response:
-        """List the projects that may use a private type."""
-        found = self.row(identity)
-        if found.is_public:
-            raise NotFoundError("Access list not available for public volume types.")
-        projects = projects_with_access(found.id)
-        access = [{"volume_type_id": str(found.id), "project_id": project.hex} for project in projects]
-        return Response({"volume_type_access": access})
+def _asked(values: dict[str, Any]) -> dict[str, Any]:
+    return values | ({"key_size": int(values["key_size"])} if values.get("key_size") is not None else {})
 
 
-def _asked(body_: dict[str, Any]) -> dict[str, Any]:
-    values = dict(body_["encryption"])
-    if values.get("key_size") is not None:
-        values["key_size"] = int(values["key_size"])
-    return values
+def _encrypted(row: VolumeType, encryption_id: str) -> VolumeType:
+    """Return the type if its encryption has the id; NotFoundError."""
+    if services.encryption_of(row).id != read_id(encryption_id):
+        raise NotFoundError(f"Volume type encryption for type {row.id} does not exist.")
+    return row
 
 
-class EncryptionView(ResourceView):
-    """``GET`` and ``POST /types/{id}/encryption``."""
+_SPECS = Entries(
+    name="extra_specs",
+    values=lambda view, row: visible_specs(view, row.extra_specs),
+    schema=SPECS,
+    merge=services.set_extra_specs,
+    remove=services.delete_extra_spec,
+    missing="Volume Type {found.pk} has no extra specs with key {key}.",
+)
+_ENCRYPTION = Entries(
+    name="encryption",
+    values=_encryption,
+    missing="Volume type encryption for type {found.pk} does not exist.",
+)
+PARTS = parts(
+    ResourceView,
+    "",
+    {
+        "GET extra_specs": _SPECS.all(
+            "volume_extension:types_extra_specs:index", "List the extra specs that the caller may see."
+        ),
+        "POST extra_specs": _SPECS.merging(
+            "volume_extension:types_extra_specs:create", "Add or update extra specs.", shape=sent
+        ),
+        "GET extra_specs/{key}": _SPECS.one(
+            "volume_extension:types_extra_specs:show", "Show an extra spec of a volume type."
+        ),
+        "PUT extra_specs/{key}": _SPECS.setting(
+            "volume_extension:types_extra_specs:update", "Set an extra spec of a volume type."
+        ),
+        "DELETE extra_specs/{key}": _SPECS.removing(
+            "volume_extension:types_extra_specs:delete", "Delete an extra spec of a volume type.", status=202
+        ),
+        "GET os-volume-type-access": Call(
+            lambda row: row,
+            "volume_extension:volume_type_access:get_all_for_type",
+            "List the projects that may use a private type.",
+            name="volume_type_access",
+            shape=_access,
+        ),
+        "GET encryption": Call(
+            lambda row: row,
+            "volume_extension:volume_type_encryption:get",
+            "Show the encryption settings; an empty object without encryption.",
+            shape=_encryption,
+        ),
+        "POST encryption": Call(
+            lambda row, asked: services.create_encryption(row, _asked(asked)),
+            "volume_extension:volume_type_encryption:create",
+            "Enable encryption for new volumes.",
+            name="encryption",
+            shape=lambda view, made: {
+                "volume_type_id": str(made.volume_type_id),
+                "encryption_id": str(made.id),
+                **_asked(sent(view, made)),
+            },
+            body=body("encryption", _ENCRYPTED, ("provider", "control_location")),
+        ),
+        "GET encryption/{encryption_id}": _ENCRYPTION.one(
+            "volume_extension:volume_type_encryption:get", "Show one value of the encryption."
+        ),
+        "PUT encryption/{encryption_id}": Call(
+            lambda row, key, asked: services.update_encryption(_encrypted(row, key), _asked(asked)),
+            "volume_extension:volume_type_encryption:update",
+            "Update the encryption settings for new volumes.",
+            name="encryption",
+            shape=lambda view, made: _asked(sent(view, made)),
+            body=body("encryption", _ENCRYPTED),
+        ),
+        "DELETE encryption/{encryption_id}": Call(
+            lambda row, key: services.delete_encryption(_encrypted(row, key)),
+            "volume_extension:volume_type_encryption:delete",
+            "Disable encryption for new volumes.",
+            status=202,
+        ),
+    },
+    resource=TYPE,
+)
 
-    resource = TYPE
 
-    rules = {
-        "GET": "volume_extension:volume_type_encryption:get",
-        "POST": "volume_extension:volume_type_encryption:create",
-    }
-    schemas = {"POST": body("encryption", _ENCRYPTION, ("provider", "control_location"))}
-
-    def get(self, request: Request, identity: str) -> Response:
-        """Show the encryption settings; an empty object without encryption."""
-        return Response(self._shape(self.row(identity)))
-
-    def _shape(self, found: VolumeType) -> dict[str, Any]:
-        encryption = getattr(found, "encryption", None)
-        if encryption is None:
-            return {}
-        return {
-            "volume_type_id": str(found.id),
-            "encryption_id": str(encryption.id),
-            "provider": encryption.provider,
-            "cipher": encryption.cipher,
-            "key_size": encryption.key_size,
-            "control_location": encryption.control_location,
-            "created_at": timestamp(encryption.created_at),
-            "updated_at": timestamp(encryption.updated_at),
-            "deleted": False,
-            "deleted_at": None,
-        }
-
-    def post(self, request: Request, identity: str) -> Response:
-        """Enable encryption for new volumes."""
-        asked = _asked(self.checked_body())
-        made = services.create_encryption(self.row(identity), asked)
-        shown = {"volume_type_id": str(made.volume_type_id), "encryption_id": str(made.id)}
-        return Response({"encryption": shown | asked})
+def _known(text: str) -> uuid.UUID:
+    """Return the id of an existing project; NotFoundError."""
+    project = read_id(text)
+    if project is None or project not in projects_by_id([project]):
+        raise NotFoundError(f"Project {text[:64]} could not be found.")
+    return project
 
 
-class EncryptionItemView(EncryptionView):
-    """``GET /types/{id}/encryption/{key}``; ``PUT`` and ``DELETE /types/{id}/encryption/{encryption_id}``."""
+def _set_default(context: RequestContext, project_id: str, named: str) -> DefaultType:
+    project = _known(project_id)
+    try:
+        found = type_for(context, named)
+    except NotFoundError as error:
+        raise InvalidInputError(error.message, field="volume_type") from None
+    return services.set_default_type(project, found)
 
-    rules = {
-        "GET": "volume_extension:volume_type_encryption:get",
-        "PUT": "volume_extension:volume_type_encryption:update",
-        "DELETE": "volume_extension:volume_type_encryption:delete",
-    }
-    schemas = {"PUT": body("encryption", _ENCRYPTION)}
-    http_method_names = ["get", "head", "put", "delete"]
 
-    def get(self, request: Request, identity: str, encryption_id: str) -> Response:  # type: ignore[override]
-        """Show one value of the encryption."""
-        shape = self._shape(self.row(identity))
-        if encryption_id not in shape:
-            raise NotFoundError(f"Volume type encryption for type {identity[:64]} does not exist.")
-        return Response({encryption_id: shape[encryption_id]})
+def _default(view: VolumeView, found: DefaultType) -> dict[str, str]:
+    return {"project_id": found.project_id.hex, "volume_type_id": str(found.volume_type_id)}
 
-    def put(self, request: Request, identity: str, encryption_id: str) -> Response:
-        """Update the encryption settings for new volumes."""
-        asked = _asked(self.checked_body())
-        services.update_encryption(self._type(identity, encryption_id), asked)
-        return Response({"encryption": asked})
 
-    def delete(self, request: Request, identity: str, encryption_id: str) -> Response:
-        """Disable encryption for new volumes."""
-        services.delete_encryption(self._type(identity, encryption_id))
-        return self.accepted()
-
-    def _type(self, identity: str, encryption_id: str) -> VolumeType:
-        found: VolumeType = self.row(identity)
-        if services.encryption_of(found).id != read_id(encryption_id):
-            raise NotFoundError(f"Volume type encryption for type {found.id} does not exist.")
-        return found
+DEFAULTS = parts(
+    VolumeView,
+    "default-types",
+    {
+        "GET": Call(
+            lambda context: offers.default_types(),
+            "volume_extension:default_get_all",
+            "List the projects with a default volume type of their own.",
+            name="default_types",
+            shape=lambda view, found: [_default(view, each) for each in found],
+            since=_DEFAULTS,
+        ),
+        "GET /{project_id}": Call(
+            lambda context, project_id: offers.default_type_record(_known(project_id)),
+            "volume_extension:default_get",
+            "Show the project's default volume type.",
+            name="default_type",
+            shape=_default,
+            since=_DEFAULTS,
+        ),
+        "PUT /{project_id}": Call(
+            lambda context, project_id, asked: _set_default(context, project_id, asked["volume_type"]),
+            "volume_extension:default_set_or_update",
+            "Set the project's default volume type.",
+            name="default_type",
+            shape=_default,
+            body=body("default_type", {"volume_type": ID}, ("volume_type",)),
+            since=_DEFAULTS,
+        ),
+        "DELETE /{project_id}": Call(
+            lambda context, project_id: services.unset_default_type(_known(project_id)),
+            "volume_extension:default_unset",
+            "Remove the project's default volume type.",
+            since=_DEFAULTS,
+        ),
+    },
+)

@@ -13,7 +13,7 @@ from django.utils import timezone
 from compute_agent.contract.messages import AgentEvent, decode_command_body
 from compute_agent.contract.volume import DeleteSnapshotRequest, SnapshotVolumeRequest
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import ForbiddenError, InvalidInputError
+from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.common.retry import when_broken_off
 from provisioning.quotas.services.ledger import hold
 from provisioning.volumes.errors import InvalidSnapshotError, InvalidVolumeError, SnapshotNotFoundError
@@ -141,10 +141,10 @@ def set_snapshot_metadata(
 
 @transaction.atomic
 def delete_snapshot_metadata(context: RequestContext, snapshot_id: str | uuid.UUID, key: str) -> None:
-    """Remove one item.  Raises InvalidInputError if it does not exist."""
+    """Remove one item.  Raises NotFoundError if it does not exist."""
     snapshot, _ = _locked(context, snapshot_id)
     if key not in snapshot.metadata:
-        raise InvalidInputError(f"Snapshot {snapshot.id} has no metadata with key {key[:255]}.", field="key")
+        raise NotFoundError(f"Snapshot {snapshot.id} has no metadata with key {key[:255]}.")
     snapshot.metadata = {name: value for name, value in snapshot.metadata.items() if name != key}
     snapshot.save(update_fields=["metadata", "updated_at"])
     announce_snapshot(snapshot)
