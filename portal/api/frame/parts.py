@@ -99,8 +99,9 @@ def _handle(view: Any, request: Request, **ids: str) -> Response:
     if call.query:
         view.checked_query()
     content = (content_of(view),) if call.body else ()
+    arguments = view.arguments(**ids)
     more = call.more(view) if call.more else {}
-    made = call.service(*view.arguments(**ids), *content, **more)
+    made = call.service(*arguments, *content, **more)
     if not (call.name or call.shape):
         return Response(status=call.success)
     shape = call.shape(view, made) if call.shape else made

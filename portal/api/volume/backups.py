@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.frame.attributes import Attribute
 from portal.api.frame.kinds import Checked
+from portal.api.frame.parts import Call, parts
 from portal.api.frame.resource import Operation, Values
 from portal.api.frame.schemas import body, inner
 from portal.api.volume.base import VolumeView
@@ -26,7 +26,7 @@ from provisioning.volumes.services.backups.backup_records import (
     import_record,
     reset_status,
 )
-from provisioning.volumes.services.backups.backup_restores import restore_backup
+from provisioning.volumes.services.backups.backup_restores import Restored, restore_backup
 from provisioning.volumes.services.backups.backups import create_backup, delete_backup, update_backup
 
 
@@ -126,50 +126,54 @@ BACKUP = Resource(
 )
 
 
-class RestoreView(ResourceView):
-    """``POST /backups/{id}/restore``."""
-
-    resource = BACKUP
-    rules = {"POST": "backup:restore"}
-    schemas = {"POST": body("restore", {"volume_id": schemas.ID_OR_NULL, "name": schemas.NAME})}
-
-    def post(self, request: Request, identity: str) -> Response:
-        """Restore to an existing volume, or to a new one."""
-        asked = self.checked_body()["restore"]
-        found = restore_backup(self.context, identity, asked.get("volume_id") or "", text_of(asked, "name"))
-        names = {"backup_id": str(found.backup.id), "volume_id": str(found.volume.id)}
-        return Response({"restore": names | {"volume_name": found.volume.name}}, status=202)
+def _restored(view: VolumeView, found: Restored) -> dict[str, str]:
+    names = {"backup_id": str(found.backup.id), "volume_id": str(found.volume.id)}
+    return names | {"volume_name": found.volume.name}
 
 
-class ExportRecordView(ResourceView):
-    """``GET /backups/{id}/export_record``."""
-
-    resource = BACKUP
-    rules = {"GET": "backup:export-import"}
-
-    def get(self, request: Request, identity: str) -> Response:
-        """Return the record that another cloud can import."""
-        record = export_record(self.context, identity)
-        fields = {"backup_service": record.backup_service, "backup_url": record.backup_url}
-        return Response({"backup-record": fields})
-
-
-class ImportRecordView(ResourceView):
-    """``POST /backups/import_record``."""
-
-    resource = BACKUP
-    rules = {"POST": "backup:backup-import"}
-    schemas = {
-        "POST": body(
-            "backup-record",
-            {"backup_service": schemas.ID, "backup_url": schemas.ID | {"maxLength": 65_536}},
-            ("backup_service", "backup_url"),
+_RECORD = body(
+    "backup-record",
+    {"backup_service": schemas.ID, "backup_url": schemas.ID | {"maxLength": 65_536}},
+    ("backup_service", "backup_url"),
+)
+PARTS = parts(
+    VolumeView,
+    "",
+    {
+        "POST restore": Call(
+            lambda context, identity, asked: restore_backup(
+                context, identity, asked.get("volume_id") or "", text_of(asked, "name")
+            ),
+            "backup:restore",
+            "Restore to an existing volume, or to a new one.",
+            name="restore",
+            shape=_restored,
+            status=202,
+            body=body("restore", {"volume_id": schemas.ID_OR_NULL, "name": schemas.NAME}),
+        ),
+        "GET export_record": Call(
+            export_record,
+            "backup:export-import",
+            "Return the record that another cloud can import.",
+            name="backup-record",
+            shape=lambda view, record: {"backup_service": record.backup_service, "backup_url": record.backup_url},
+        ),
+    },
+)
+IMPORT = parts(
+    ResourceView,
+    "backups/import_record",
+    {
+        "POST": Call(
+            lambda context, asked: import_record(context, BackupRecord(**asked)),
+            "backup:backup-import",
+            "Create the record of a backup that exists in the store.",
+            name="backup",
+            shape=lambda view, made: view.shapes([made], _SUMMARY)[0],
+            status=201,
+            body=_RECORD,
         )
-    }
-
-    def post(self, request: Request) -> Response:
-        """Create the record of a backup that exists in the store."""
-        asked = self.checked_body()["backup-record"]
-        made = import_record(self.context, BackupRecord(asked["backup_service"], asked["backup_url"]))
-        [shape] = self.shapes([made], _SUMMARY)
-        return Response({"backup": shape}, status=201)
+    },
+    resource=BACKUP,
+    arguments=VolumeView.arguments,
+)

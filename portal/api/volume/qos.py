@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.validation import Schema
 from portal.api.frame.attributes import Attribute
 from portal.api.frame.kinds import Checked
+from portal.api.frame.parts import Call, parts
 from portal.api.frame.resource import Operation, Values
 from portal.api.frame.schemas import body, inner
 from portal.api.volume.base import VolumeView
@@ -100,72 +100,46 @@ QOS = Resource(
 )
 
 
-class QosView(ResourceView):
-    """Base of the other operations on a QoS spec."""
-
-    resource = QOS
-
-    def named_type(self) -> VolumeType:
-        """Return the volume type in the query; InvalidInputError without one."""
-        named = self.request.query_params.get("vol_type_id")
-        if not named:
-            raise InvalidInputError("Volume Type id must not be None.", field="vol_type_id")
-        return type_for(self.context, named)
+def _named(view: ResourceView) -> dict[str, VolumeType]:
+    """Return the volume type in the query as an argument; InvalidInputError without one."""
+    named = view.request.query_params.get("vol_type_id")
+    if not named:
+        raise InvalidInputError("Volume Type id must not be None.", field="vol_type_id")
+    return {"volume_type": type_for(view.context, named)}
 
 
-class KeysView(QosView):
-    """``PUT /qos-specs/{id}/delete_keys``."""
-
-    rules = {"PUT": "volume_extension:qos_specs_manage:delete"}
-    schemas = {"PUT": inner({"keys": _NAMES}, ("keys",))}
-
-    def put(self, request: Request, identity: str) -> Response:
-        """Delete keys of a QoS spec."""
-        keys = self.checked_body()["keys"]
-        services.delete_keys(self.row(identity), keys)
-        return self.accepted()
+def _associations(view: ResourceView, row: QosSpec) -> list[dict[str, str]]:
+    types = row.types.order_by("name")
+    return [{"association_type": "volume_type", "name": each.name, "id": str(each.id)} for each in types]
 
 
-class AssociationsView(QosView):
-    """``GET /qos-specs/{id}/associations``."""
-
-    rules = {"GET": "volume_extension:qos_specs_manage:get_all"}
-
-    def get(self, request: Request, identity: str) -> Response:
-        """List the associated volume types."""
-        types = self.row(identity).types.order_by("name")
-        found = [{"association_type": "volume_type", "name": each.name, "id": str(each.id)} for each in types]
-        return Response({"qos_associations": found})
-
-
-class AssociateView(QosView):
-    """``GET /qos-specs/{id}/associate?vol_type_id={id}``: a GET, as in Cinder."""
-
-    rules = {"GET": "volume_extension:qos_specs_manage:update"}
-
-    def get(self, request: Request, identity: str) -> Response:
-        """Associate it with a volume type."""
-        services.associate(self.row(identity), self.named_type())
-        return self.accepted()
-
-
-class DisassociateView(QosView):
-    """``GET /qos-specs/{id}/disassociate?vol_type_id={id}``."""
-
-    rules = {"GET": "volume_extension:qos_specs_manage:update"}
-
-    def get(self, request: Request, identity: str) -> Response:
-        """Disassociate it from a volume type."""
-        services.disassociate(self.row(identity), self.named_type())
-        return self.accepted()
-
-
-class DisassociateAllView(QosView):
-    """``GET /qos-specs/{id}/disassociate_all``."""
-
-    rules = {"GET": "volume_extension:qos_specs_manage:update"}
-
-    def get(self, request: Request, identity: str) -> Response:
-        """Disassociate it from all volume types."""
-        services.disassociate(self.row(identity))
-        return self.accepted()
+_UPDATE = "volume_extension:qos_specs_manage:update"
+PARTS = parts(
+    ResourceView,
+    "",
+    {
+        "PUT delete_keys": Call(
+            services.delete_keys,
+            "volume_extension:qos_specs_manage:delete",
+            "Delete keys of a QoS spec.",
+            status=202,
+            body=inner({"keys": _NAMES}, ("keys",)),
+        ),
+        "GET associations": Call(
+            lambda row: row,
+            "volume_extension:qos_specs_manage:get_all",
+            "List the associated volume types.",
+            name="qos_associations",
+            shape=_associations,
+        ),
+        "GET associate": Call(services.associate, _UPDATE, "Associate it with a volume type.", status=202, more=_named),
+        "GET disassociate": Call(
+            services.disassociate, _UPDATE, "Disassociate it from a volume type.", status=202, more=_named
+        ),
+        "GET disassociate_all": Call(
+            services.disassociate, _UPDATE, "Disassociate it from all volume types.", status=202
+        ),
+    },
+    resource=QOS,
+)
+"""Association and disassociation are a GET, as in Cinder."""

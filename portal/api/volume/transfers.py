@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.microversions import NEWEST
 from portal.api.frame.attributes import Attribute
+from portal.api.frame.parts import Call, parts
 from portal.api.frame.resource import Operation, Values
 from portal.api.frame.schemas import body
+from portal.api.volume.base import VolumeView
 from portal.api.volume.dialect import listing
 from portal.api.volume.dialect.kinds import BOOLEAN, ID, NAME, PROJECT, TIME
 from portal.api.volume.dialect.listing import Lists
@@ -66,23 +66,20 @@ OLD_TRANSFER = Resource(
 )
 TRANSFER = replace(OLD_TRANSFER, path="volume-transfers", since=(3, 55))
 
-
-class OldAcceptView(ResourceView):
-    """``POST /os-volume-transfer/{id}/accept``."""
-
-    resource = OLD_TRANSFER
-    rules = {"POST": "volume:accept_transfer"}
-    schemas = {"POST": body("accept", {"auth_key": ID_SCHEMA}, ("auth_key",))}
-
-    def post(self, request: Request, identity: str) -> Response:
-        """Accept a transfer, with its key."""
-        made = accept_transfer(self.context, identity, self.checked_body()["accept"]["auth_key"])
-        [shape] = self.shapes([made], _SUMMARY)
-        return Response({"transfer": shape}, status=202)
-
-
-class AcceptView(OldAcceptView):
-    """``POST /volume-transfers/{id}/accept``, from 3.55 on."""
-
-    resource = TRANSFER
-    versions = {"POST": ((3, 55), NEWEST)}
+_ACCEPT = Call(
+    accept_transfer,
+    "volume:accept_transfer",
+    "Accept a transfer, with its key.",
+    name="transfer",
+    shape=lambda view, made: view.shapes([made], _SUMMARY)[0],
+    status=202,
+    body=body("accept", {"auth_key": ID_SCHEMA}, ("auth_key",)),
+)
+OLD_ACCEPT = parts(ResourceView, "accept", {"POST": _ACCEPT}, resource=OLD_TRANSFER, arguments=VolumeView.arguments)
+ACCEPT = parts(
+    ResourceView,
+    "accept",
+    {"POST": replace(_ACCEPT, since=(3, 55))},
+    resource=TRANSFER,
+    arguments=VolumeView.arguments,
+)

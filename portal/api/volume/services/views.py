@@ -1,16 +1,17 @@
 """Services, hosts, pools and capabilities (reference, "Services", "Hosts extension", "Back-end storage pools")."""
 
-from typing import Any
+from typing import Any, NoReturn
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.microversions import NEWEST
 from portal.api.common.validation import Schema
+from portal.api.frame.parts import Call, parts
 from portal.api.frame.schemas import inner
 from portal.api.volume.base import VolumeView
 from portal.api.volume.dialect.schemas import asked_for
 from portal.api.volume.dialect.times import timestamp
+from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError, NotOfferedError
 from provisioning.identity import policy
 from provisioning.volumes.models import StoragePool
@@ -24,35 +25,24 @@ VERBS = ("enable", "disable", "disable-log-reason", "freeze", "thaw", "failover_
 PROVISIONED = "thin"
 
 
-class ServicesView(VolumeView):
-    """``GET /os-services``."""
-
-    rules = {"GET": "volume_extension:services:index"}
-
-    def get(self, request: Request) -> Response:
-        """List a ``cinder-volume`` for each pool, the scheduler and the backup service."""
-        asked = request.query_params
-        found = selectors.services(asked.get("binary"), asked.get("host"))
-        return Response({"services": [self._shape(each) for each in found]})
-
-    def _shape(self, service: selectors.Service) -> dict[str, Any]:
-        shape: dict[str, Any] = {
-            "binary": service.binary,
-            "host": service.host,
-            "zone": service.zone,
-            "status": "enabled" if service.enabled else "disabled",
-            "state": "up" if service.up else "down",
-            "updated_at": timestamp(service.updated_at),
-            "disabled_reason": service.disabled_reason or None,
-        }
-        ours = service.binary == selectors.VOLUME
-        if ours and self.microversion >= (3, 49):
-            shape["backend_state"] = "up" if service.up else "down"
-        if self.microversion >= (3, 7):
-            shape["cluster"] = None
-        if ours:
-            shape |= {"replication_status": "disabled", "active_backend_id": None, "frozen": service.frozen}
-        return shape
+def _service(view: VolumeView, service: selectors.Service) -> dict[str, Any]:
+    shape: dict[str, Any] = {
+        "binary": service.binary,
+        "host": service.host,
+        "zone": service.zone,
+        "status": "enabled" if service.enabled else "disabled",
+        "state": "up" if service.up else "down",
+        "updated_at": timestamp(service.updated_at),
+        "disabled_reason": service.disabled_reason or None,
+    }
+    ours = service.binary == selectors.VOLUME
+    if ours and view.microversion >= (3, 49):
+        shape["backend_state"] = "up" if service.up else "down"
+    if view.microversion >= (3, 7):
+        shape["cluster"] = None
+    if ours:
+        shape |= {"replication_status": "disabled", "active_backend_id": None, "frozen": service.frozen}
+    return shape
 
 
 class ServiceChangeView(VolumeView):
@@ -107,61 +97,42 @@ class ServiceChangeView(VolumeView):
         return said | ({"disabled_reason": reason} if verb == "disable-log-reason" else {})
 
 
-class HostsView(VolumeView):
-    """``GET /os-hosts``."""
+def _host(view: VolumeView, service: selectors.Service) -> dict[str, Any]:
+    return {
+        "host_name": service.host,
+        "service": service.binary,
+        "zone": service.zone,
+        "service-status": "available" if service.up else "unavailable",
+        "service-state": "enabled",
+        "last-update": timestamp(service.updated_at),
+    }
 
-    rules = {"GET": "volume_extension:hosts"}
 
-    def get(self, request: Request) -> Response:
-        """List the hosts of services, filtered by ``zone``."""
-        zone = request.query_params.get("zone")
-        found = [each for each in selectors.services() if each.enabled and (not zone or each.zone == zone)]
-        return Response(
-            {
-                "hosts": [
-                    {
-                        "host_name": each.host,
-                        "service": each.binary,
-                        "zone": each.zone,
-                        "service-status": "available" if each.up else "unavailable",
-                        "service-state": "enabled",
-                        "last-update": timestamp(each.updated_at),
-                    }
-                    for each in found
-                ]
+def _hosts(context: RequestContext, *, zone: str | None) -> list[selectors.Service]:
+    """Return the enabled services, of the zone if there is one."""
+    return [each for each in selectors.services() if each.enabled and (not zone or each.zone == zone)]
+
+
+def _usage(context: RequestContext, backend: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "resource": {
+                "host": backend,
+                "project": each.project,
+                "volume_count": str(each.volumes),
+                "total_volume_gb": str(each.volume_gb),
+                "snapshot_count": str(each.snapshots),
+                "total_snapshot_gb": str(each.snapshot_gb),
             }
-        )
+        }
+        for each in selectors.held_in(selectors.pool_named(backend))
+    ]
 
 
-class HostView(VolumeView):
-    """``GET`` and ``PUT /os-hosts/{backend}``."""
-
-    rules = {"GET": "volume_extension:hosts", "PUT": "volume_extension:hosts"}
-    schemas = {"PUT": inner({"status": {"enum": ["enable", "disable"]}}, ("status",))}
-
-    def get(self, request: Request, backend: str) -> Response:
-        """Show the usage of a pool, in total and by project."""
-        pool = selectors.pool_named(backend)
-        shapes = [
-            {
-                "resource": {
-                    "host": backend,
-                    "project": each.project,
-                    "volume_count": str(each.volumes),
-                    "total_volume_gb": str(each.volume_gb),
-                    "snapshot_count": str(each.snapshots),
-                    "total_snapshot_gb": str(each.snapshot_gb),
-                }
-            }
-            for each in selectors.held_in(pool)
-        ]
-        return Response({"host": shapes})
-
-    def put(self, request: Request, backend: str) -> Response:
-        """Enable or disable a pool for new volumes."""
-        enabled = self.checked_body()["status"] == "enable"
-        set_enabled(selectors.pool_named(backend), enabled=enabled)
-        return Response({"host": backend, "status": "enabled" if enabled else "disabled"})
+def _set_host(context: RequestContext, backend: str, status: str) -> dict[str, str]:
+    enabled = status == "enable"
+    set_enabled(selectors.pool_named(backend), enabled=enabled)
+    return {"host": backend, "status": "enabled" if enabled else "disabled"}
 
 
 def capabilities(pool: StoragePool) -> dict[str, Any]:
@@ -209,74 +180,97 @@ class PoolsView(VolumeView):
         return all(str(known.get(name)) == value for name, value in wanted.items())
 
 
-class CapabilitiesView(VolumeView):
-    """``GET /capabilities/{backend}``."""
-
-    rules = {"GET": "volume_extension:capabilities"}
-
-    def get(self, request: Request, backend: str) -> Response:
-        """Show the capabilities of a pool."""
-        pool = selectors.pool_named(backend)
-        known = capabilities(pool)
-        return Response(
-            {
-                "namespace": f"OS::Storage::Capabilities::{backend}",
-                **{name: known[name] for name in ("vendor_name", "volume_backend_name", "pool_name")},
-                **{name: known[name] for name in ("driver_version", "storage_protocol")},
-                "display_name": pool.name,
-                "description": None,
-                "visibility": "public",
-                "replication_targets": [],
-                "properties": {
-                    "thin_provisioning": {
-                        "title": "Thin Provisioning",
-                        "description": "Sets thin provisioning.",
-                        "type": "boolean",
-                    },
-                    "multiattach": {
-                        "title": "Multiattach",
-                        "description": "Whether a volume may be attached several times.",
-                        "type": "boolean",
-                    },
-                    "qos": {"title": "QoS", "description": "Enforced by the hypervisor.", "type": "boolean"},
-                },
-            }
-        )
+def _capabilities(context: RequestContext, backend: str) -> dict[str, Any]:
+    pool = selectors.pool_named(backend)
+    known = capabilities(pool)
+    return {
+        "namespace": f"OS::Storage::Capabilities::{backend}",
+        **{name: known[name] for name in ("vendor_name", "volume_backend_name", "pool_name")},
+        **{name: known[name] for name in ("driver_version", "storage_protocol")},
+        "display_name": pool.name,
+        "description": None,
+        "visibility": "public",
+        "replication_targets": [],
+        "properties": {
+            "thin_provisioning": {
+                "title": "Thin Provisioning",
+                "description": "Sets thin provisioning.",
+                "type": "boolean",
+            },
+            "multiattach": {
+                "title": "Multiattach",
+                "description": "Whether a volume may be attached several times.",
+                "type": "boolean",
+            },
+            "qos": {"title": "QoS", "description": "Enforced by the hypervisor.", "type": "boolean"},
+        },
+    }
 
 
-class ClustersView(VolumeView):
-    """``GET /clusters`` and ``/clusters/detail``, from 3.7 on: always empty."""
-
-    rules = {"GET": "clusters:get_all"}
-    versions = {"GET": ((3, 7), NEWEST)}
-
-    def get(self, request: Request) -> Response:
-        """Return an empty list; every pool is served by its own hosts."""
-        return Response({"clusters": []})
+def _no_cluster(context: RequestContext, name: object) -> NoReturn:
+    raise NotFoundError(f"Cluster {str(name)[:64]} could not be found.")
 
 
-class ClusterView(VolumeView):
-    """``GET /clusters/{name}``, and ``PUT /clusters/enable`` and ``disable``, from 3.7 on."""
-
-    rules = {"GET": "clusters:get", "PUT": "clusters:update"}
-    versions = dict.fromkeys(("GET", "PUT"), ((3, 7), NEWEST))
-
-    def get(self, request: Request, cluster_name: str) -> Response:
-        """Answer 404."""
-        raise NotFoundError(f"Cluster {cluster_name[:64]} could not be found.")
-
-    def put(self, request: Request, cluster_name: str) -> Response:
-        """Answer 404."""
-        name = request.data.get("name") if isinstance(request.data, dict) else None
-        raise NotFoundError(f"Cluster {str(name)[:64]} could not be found.")
+def _no_cleanup(context: RequestContext) -> NoReturn:
+    raise NotOfferedError("Work of a lost worker is taken up by the other workers automatically.")
 
 
-class CleanupView(VolumeView):
-    """``POST /workers/cleanup``, from 3.24 on."""
-
-    rules = {"POST": "workers:cleanup"}
-    versions = {"POST": ((3, 24), NEWEST)}
-
-    def post(self, request: Request) -> Response:
-        """Refused: the cloud cleans up automatically."""
-        raise NotOfferedError("Work of a lost worker is taken up by the other workers automatically.")
+_CLUSTERS = Call(
+    lambda context: [],
+    "clusters:get_all",
+    "Return an empty list; every pool is served by its own hosts.",
+    name="clusters",
+    since=(3, 7),
+)
+PARTS = parts(
+    VolumeView,
+    "",
+    {
+        "GET os-services": Call(
+            lambda context, **asked: selectors.services(**asked),
+            "volume_extension:services:index",
+            "List a ``cinder-volume`` for each pool, the scheduler and the backup service.",
+            name="services",
+            shape=lambda view, found: [_service(view, each) for each in found],
+            more=lambda view: {name: view.request.query_params.get(name) for name in ("binary", "host")},
+        ),
+        "GET os-hosts": Call(
+            _hosts,
+            "volume_extension:hosts",
+            "List the hosts of services, filtered by ``zone``.",
+            name="hosts",
+            shape=lambda view, found: [_host(view, each) for each in found],
+            more=lambda view: {"zone": view.request.query_params.get("zone")},
+        ),
+        "GET os-hosts/{backend}": Call(
+            _usage, "volume_extension:hosts", "Show the usage of a pool, in total and by project.", name="host"
+        ),
+        "PUT os-hosts/{backend}": Call(
+            _set_host,
+            "volume_extension:hosts",
+            "Enable or disable a pool for new volumes.",
+            shape=lambda view, made: made,
+            body=inner({"status": {"enum": ["enable", "disable"]}}, ("status",)),
+        ),
+        "GET capabilities/{backend}": Call(
+            _capabilities,
+            "volume_extension:capabilities",
+            "Show the capabilities of a pool.",
+            shape=lambda view, made: made,
+        ),
+        "GET clusters": _CLUSTERS,
+        "GET clusters/detail": _CLUSTERS,
+        "GET clusters/{cluster_name}": Call(_no_cluster, "clusters:get", "Answer 404.", name="cluster", since=(3, 7)),
+        "PUT clusters/{cluster_name}": Call(
+            lambda context, verb, *, name: _no_cluster(context, name),
+            "clusters:update",
+            "Answer 404.",
+            name="cluster",
+            more=lambda view: {"name": view.request.data.get("name") if isinstance(view.request.data, dict) else None},
+            since=(3, 7),
+        ),
+        "POST workers/cleanup": Call(
+            _no_cleanup, "workers:cleanup", "Refused: the cloud cleans up automatically.", since=(3, 24)
+        ),
+    },
+)
