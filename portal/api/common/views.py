@@ -1,7 +1,8 @@
 """The base of every API view: authentication, policy, microversion and error format."""
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any, ClassVar, NoReturn, cast
 
 from django.db import connection
@@ -64,6 +65,8 @@ class ServiceView(APIView):
     rules: ClassVar[dict[str, str]] = {}
     action_rules: ClassVar[Mapping[str, str]] = {}
     """Key in the body of a POST → the policy rule checked for it, in addition to the method's rule."""
+    also: ClassVar[Mapping[str, Sequence[str]]] = {}
+    """Method → additional policy rules."""
     public: ClassVar[bool] = False
     """Whether no token is required."""
     public_methods: ClassVar[frozenset[str]] = frozenset()
@@ -108,7 +111,7 @@ class ServiceView(APIView):
         missing = methods - cls.rules.keys() - cls.public_methods
         if missing and not cls.public:
             raise TypeError(f"{cls.__name__} has no rule for {', '.join(sorted(missing))}.")
-        unknown = set(cls.rules.values()) - policy.RULES.keys()
+        unknown = {*cls.rules.values(), *chain.from_iterable(cls.also.values())} - policy.RULES.keys()
         if unknown:
             raise TypeError(f"{cls.__name__} names rules that do not exist: {', '.join(sorted(unknown))}.")
 
@@ -139,13 +142,15 @@ class ServiceView(APIView):
         raise refusal(self.counted, int(wait or 1))
 
     def check_rule(self, request: Request) -> None:
-        """Check the policy; a view whose rule depends on the object overrides ``policy_target``."""
+        """Check the policy and the microversion; a view whose rule depends on the object has its ``policy_target``."""
         method = "GET" if request.method == "HEAD" else str(request.method)
         rule = self.rule_of(str(request.method))
         if rule is not None:
             policy.enforce(self.context, rule, self.policy_target())
         if method in self.versions:
             self.require(*self.versions[method])
+        for rule in self.also.get(method, ()):
+            policy.enforce(self.context, rule, self.policy_target())
 
     def rule_of(self, method: str) -> str | None:
         """Return the rule of a method, or None if no rule applies. HEAD uses the rule of GET unless it has its own."""

@@ -7,8 +7,7 @@ from portal.api.compute.aggregates import AGGREGATE, AggregateActionView, Aggreg
 from portal.api.compute.availability_zones import ZonesDetailView, ZonesView
 from portal.api.compute.dialect import routes
 from portal.api.compute.drains.urls import urlpatterns as drains
-from portal.api.compute.flavors.access import FlavorAccessView, FlavorActionView
-from portal.api.compute.flavors.extra_specs import ExtraSpecsView, ExtraSpecView
+from portal.api.compute.flavors import parts as flavors
 from portal.api.compute.flavors.resource import FLAVOR, FLAVORS
 from portal.api.compute.hosts import HostPowerView, HostRebootView, HostShutdownView, HostsView, HostView
 from portal.api.compute.hypervisors import (
@@ -49,16 +48,7 @@ ROUTES = by_prefix(
         *scheduling,
         *measures,
         *routes(SERVER_GROUP),
-        *routes(
-            FLAVOR,
-            {
-                "action": FlavorActionView,
-                "os-extra_specs": ExtraSpecsView,
-                "os-extra_specs/<str:key>": ExtraSpecView,
-                "os-flavor-access": FlavorAccessView,
-            },
-            FLAVORS,
-        ),
+        *routes(FLAVOR, flavors.PARTS, FLAVORS),
         *drains,
         *routes(KEYPAIR),
         *quotas,

@@ -1,7 +1,7 @@
 """Operations on parts of resources, such as metadata, tags and access lists: one declaration for each."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
@@ -16,6 +16,8 @@ from portal.api.frame.schemas import inner
 from provisioning.common.errors import InvalidInputError, NotFoundError
 
 Service = Callable[..., Any]
+Views = dict[str, type[ServiceView]]
+"""Path → view."""
 Shape = Callable[[Any, Any], Any]
 """Returns the representation of what a service returned; the first argument is the view."""
 
@@ -33,6 +35,8 @@ class Call:
     description: str = ""
     """Empty: the description of the rule."""
     _: KW_ONLY
+    also: Sequence[str] = ()
+    """Additional policy rules."""
     name: str = ""
     """The member of the response with the representation; empty: the representation is the whole body."""
     shape: Shape | None = None
@@ -53,10 +57,8 @@ class Call:
         return self.status or (200 if self.name or self.shape else 204)
 
 
-def parts(
-    base: type[ServiceView], where: str, calls: Mapping[str, Call], **members: Any
-) -> dict[str, type[ServiceView]]:
-    """Return path → view for calls by method and path below ``where``: ``"GET"``, ``"PUT /{key}"``.
+def parts(base: type[ServiceView], where: str, calls: Mapping[str, Call], **members: Any) -> Views:
+    """Return the views for calls by method and path below ``where``: ``"GET"``, ``"PUT /{key}"``.
 
     ``members``: additional class members of the views, such as ``resource`` for parts of a declared resource.
     """
@@ -73,6 +75,7 @@ def _view(
     tables: dict[str, dict[str, Any]] = {
         "calls": dict(calls),
         "rules": {method: call.rule for method, call in calls.items()},
+        "also": {method: call.also for method, call in calls.items() if call.also},
         "schemas": {method: call.body for method, call in calls.items() if call.body},
         "queries": {method: call.query for method, call in calls.items() if call.query},
         "sentences": {method: call.description for method, call in calls.items() if call.description},

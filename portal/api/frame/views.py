@@ -16,7 +16,6 @@ from portal.api.frame.attributes import Attribute, Parameter
 from portal.api.frame.resource import Operation, Resource, Values
 from portal.api.frame.schemas import changes_body, new_body, query_of
 from provisioning.common.unset import UNSET
-from provisioning.identity import policy
 
 METHODS = {
     "list": "GET",
@@ -43,17 +42,8 @@ class ResourceView(ServiceView):
     """Operation → status of a success, if it is not 200."""
     parameters: ClassVar[Mapping[str, Sequence[Parameter]]] = {}
     """Method → the parameters of its query."""
-    also: ClassVar[Mapping[str, Sequence[str]]] = {}
-    """Method → additional policy rules."""
     above: Mapping[str, str]
     """Ids in the path of the objects that the resource is below, by parameter."""
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Reject a view with an unknown additional rule."""
-        super().__init_subclass__(**kwargs)
-        unknown = {rule for rules in cls.also.values() for rule in rules} - policy.RULES.keys()
-        if unknown:
-            raise TypeError(f"{cls.__name__} names rules that do not exist: {', '.join(sorted(unknown))}.")
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         """Call handlers with the id as ``identity``, and without those in ``above``."""
@@ -61,12 +51,6 @@ class ResourceView(ServiceView):
         if self.resource.parameter in kwargs:
             kwargs["identity"] = kwargs.pop(self.resource.parameter)
         return super().dispatch(request, *args, **kwargs)
-
-    def check_rule(self, request: Request) -> None:
-        """Check the policy, with the additional rules of the operation; raises ForbiddenError."""
-        super().check_rule(request)
-        for rule in self.also.get("GET" if request.method == "HEAD" else str(request.method), ()):
-            policy.enforce(self.context, rule, self.policy_target())
 
     @cached_property
     def asked(self) -> Mapping[str, str]:

@@ -45,12 +45,8 @@ def delete_extra_spec(context: RequestContext, ref: str, key: str) -> None:
     with transaction.atomic():
         flavor = _locked(ref)
         if flavor.extra_specs.pop(key, None) is None:
-            raise no_such_spec(flavor, key)
+            raise NotFoundError(f"Flavor {flavor.flavorid} has no extra specs with key {key[:LONGEST]}.")
         flavor.save(update_fields=["extra_specs"])
-
-
-def no_such_spec(flavor: Flavor, key: str) -> NotFoundError:
-    return NotFoundError(f"Flavor {flavor.flavorid} has no extra specs with key {key[:LONGEST]}.")
 
 
 def _locked(ref: str) -> Flavor:

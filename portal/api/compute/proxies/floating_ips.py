@@ -1,18 +1,17 @@
 """Floating IPs in the Compute API up to 2.35 (Compute API reference, "Floating IPs")."""
 
-from typing import Any, ClassVar
-
-from rest_framework.request import Request
-from rest_framework.response import Response
+from typing import Any
 
 from portal.api.compute.proxies.base import ProxyView
 from portal.api.compute.schemas import Schema
+from portal.api.frame.parts import Call, parts
+from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import NOBODY
 from provisioning.identity import policy
 from provisioning.network import services
 from provisioning.network.errors import OutOfAddressesError
-from provisioning.network.models import FloatingIP, Network
+from provisioning.network.models import FloatingIP
 from provisioning.network.records.owners import COMPUTE
 from provisioning.network.selectors import routing
 
@@ -23,7 +22,7 @@ CREATION: Schema = {
 }
 
 
-def shape(floating: FloatingIP) -> dict[str, Any]:
+def shape(view: ProxyView, floating: FloatingIP) -> dict[str, Any]:
     """One floating IP; ``pool`` is the name of its network."""
     port = floating.fixed_port
     server = port.device_id if port is not None and port.device_owner.startswith(COMPUTE) else None
@@ -36,66 +35,68 @@ def shape(floating: FloatingIP) -> dict[str, Any]:
     }
 
 
-class FloatingIpsView(ProxyView):
-    """``GET`` and ``POST /os-floating-ips``."""
-
-    rules = {"GET": "os_compute_api:os-floating-ips:list", "POST": "os_compute_api:os-floating-ips:create"}
-    schemas: ClassVar = {"POST": CREATION}
-
-    def get(self, request: Request) -> Response:
-        """List the project's floating IPs."""
-        policy.enforce(self.context, "get_floatingip")
-        found = routing.floating_ips_for(self.context).order_by("created_at", "id")
-        return Response({"floating_ips": [shape(floating) for floating in found]})
-
-    def post(self, request: Request) -> Response:
-        """Allocate a floating IP from the pool with this name or id; by default from the default external network."""
-        policy.enforce(self.context, "create_floatingip", {"project_id": self.context.project_id})
-        pool = self._pool(self.checked_body().get("pool") if request.data else None)
-        try:
-            floating = services.create_floating_ip(self.context.project_id or NOBODY, pool)
-        except OutOfAddressesError as error:
-            raise NotFoundError(f"No more floating IPs in pool {pool.name}.") from error
-        return Response({"floating_ip": shape(floating)})
-
-    def _pool(self, wanted: str | None) -> Network:
-        pools = routing.external_networks_for(self.context)
-        found = [each for each in pools if wanted is None or wanted in {each.name, str(each.id)}]
-        if not found:
-            raise NotFoundError("Floating IP pool not found.", field="pool")
-        return found[0]
+def _create(context: RequestContext, body: dict[str, Any]) -> FloatingIP:
+    policy.enforce(context, "create_floatingip", {"project_id": context.project_id})
+    wanted = body.get("pool")
+    pools = routing.external_networks_for(context)
+    found = [each for each in pools if wanted is None or wanted in {each.name, str(each.id)}]
+    if not found:
+        raise NotFoundError("Floating IP pool not found.", field="pool")
+    try:
+        return services.create_floating_ip(context.project_id or NOBODY, found[0])
+    except OutOfAddressesError as error:
+        raise NotFoundError(f"No more floating IPs in pool {found[0].name}.") from error
 
 
-class FloatingIpView(ProxyView):
-    """``GET`` and ``DELETE /os-floating-ips/{id}``."""
-
-    rules = {"GET": "os_compute_api:os-floating-ips:show", "DELETE": "os_compute_api:os-floating-ips:delete"}
-
-    def get(self, request: Request, floating_ip_id: str) -> Response:
-        policy.enforce(self.context, "get_floatingip")
-        return Response({"floating_ip": shape(self._found(floating_ip_id))})
-
-    def delete(self, request: Request, floating_ip_id: str) -> Response:
-        """Release a floating IP, even if it is associated."""
-        floating = self._found(floating_ip_id)
-        policy.enforce(self.context, "delete_floatingip", {"project_id": floating.project_id})
-        services.delete_floating_ip(floating)
-        return Response(status=202)
-
-    def _found(self, identity: str) -> FloatingIP:
-        try:
-            return routing.floating_ip_for(self.context, identity, all_projects=True)
-        except NotFoundError as error:
-            raise NotFoundError(f"Floating IP not found for ID {identity[:64]}") from error
+def _found(context: RequestContext, identity: str) -> FloatingIP:
+    try:
+        return routing.floating_ip_for(context, identity, all_projects=True)
+    except NotFoundError as error:
+        raise NotFoundError(f"Floating IP not found for ID {identity[:64]}") from error
 
 
-class FloatingIpPoolsView(ProxyView):
-    """``GET /os-floating-ip-pools``."""
+def _delete(context: RequestContext, identity: str) -> None:
+    floating = _found(context, identity)
+    policy.enforce(context, "delete_floatingip", {"project_id": floating.project_id})
+    services.delete_floating_ip(floating)
 
-    rules = {"GET": "os_compute_api:os-floating-ip-pools"}
 
-    def get(self, request: Request) -> Response:
-        """List the external networks by name."""
-        policy.enforce(self.context, "get_network")
-        pools = routing.external_networks_for(self.context)
-        return Response({"floating_ip_pools": [{"name": each.name or str(each.id)} for each in pools]})
+PARTS = parts(
+    ProxyView,
+    "",
+    {
+        "GET os-floating-ips": Call(
+            lambda context: routing.floating_ips_for(context).order_by("created_at", "id"),
+            "os_compute_api:os-floating-ips:list",
+            "List the project's floating IPs.",
+            also=("get_floatingip",),
+            name="floating_ips",
+            shape=lambda view, found: [shape(view, each) for each in found],
+        ),
+        "POST os-floating-ips": Call(
+            _create,
+            "os_compute_api:os-floating-ips:create",
+            "Allocate a floating IP from the pool with this name or id; by default from the default external network.",
+            name="floating_ip",
+            shape=shape,
+            body=CREATION,
+        ),
+        "GET os-floating-ips/{floating_ip_id}": Call(
+            _found, "os_compute_api:os-floating-ips:show", also=("get_floatingip",), name="floating_ip", shape=shape
+        ),
+        "DELETE os-floating-ips/{floating_ip_id}": Call(
+            _delete,
+            "os_compute_api:os-floating-ips:delete",
+            "Release a floating IP, even if it is associated.",
+            status=202,
+        ),
+        "GET os-floating-ip-pools": Call(
+            routing.external_networks_for,
+            "os_compute_api:os-floating-ip-pools",
+            "List the external networks by name.",
+            also=("get_network",),
+            name="floating_ip_pools",
+            shape=lambda view, found: [{"name": each.name or str(each.id)} for each in found],
+        ),
+    },
+)

@@ -1,6 +1,7 @@
-"""Images in the Compute API up to 2.35 ("Images (DEPRECATED)")."""
+"""Images in the Compute API up to 2.35, and their properties up to 2.38 ("Images (DEPRECATED)")."""
 
 import re
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,11 +13,16 @@ from portal.api.common import links
 from portal.api.common.paging import next_links, read_page
 from portal.api.compute.proxies.base import ProxyView
 from portal.api.compute.schemas import COUNT, TEXT, Schema, Version, last
+from portal.api.compute.servers.fields import METADATA
 from portal.api.compute.timestamps import timestamp
+from portal.api.frame.parts import Call, Entries, parts
+from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.identity import policy
 from provisioning.images import protections, selectors, services
+from provisioning.images.changes import Change
 from provisioning.images.models import Image
+from provisioning.images.records import BASE, READ_ONLY
 
 _STATUS = {"active": "ACTIVE", "queued": "SAVING", "saving": "SAVING", "deleted": "DELETED", "killed": "ERROR"}
 _PROGRESS = {"queued": 25, "saving": 50, "active": 100}
@@ -39,56 +45,47 @@ def listing(version: Version) -> Schema:
     }
 
 
-class ImageProxy(ProxyView):
-    """Base of the image views."""
-
-    def image(self, image_id: str) -> Image:
-        """Return an image that the caller may see in the Image API."""
-        policy.enforce(self.context, "get_image")
-        try:
-            return selectors.image_for(self.context, image_id)
-        except NotFoundError as error:
-            raise NotFoundError("Image not found.") from error
-
-    def brief(self, image: Image) -> dict[str, Any]:
-        path, bookmark = f"images/{image.id}", self.bookmark
-        elsewhere = f"{links.endpoint(self.request, 'image')}/{path}"
-        return {
-            "id": str(image.id),
-            "name": image.name or None,
-            "links": [
-                {"rel": "self", "href": f"{self.base}/{path}"},
-                {"rel": "bookmark", "href": f"{bookmark}/{path}"},
-                {"rel": "alternate", "type": "application/vnd.openstack.image", "href": elsewhere},
-            ],
-        }
-
-    def shape(self, image: Image) -> dict[str, Any]:
-        metadata = protections.readable(self.context, image.properties)
-        shape = self.brief(image) | {
-            "minRam": image.min_ram,
-            "minDisk": image.min_disk,
-            "metadata": metadata,
-            "created": timestamp(image.created_at),
-            "updated": timestamp(image.updated_at),
-            "status": _STATUS.get(image.status, "UNKNOWN"),
-            "progress": _PROGRESS.get(image.status, 0),
-            "OS-EXT-IMG-SIZE:size": image.size,
-        }
-        server, config = metadata.get("instance_uuid"), metadata.get("auto_disk_config")
-        if server is not None:
-            path, bookmark = f"servers/{server}", self.bookmark
-            hrefs = [
-                {"rel": "self", "href": f"{self.base}/{path}"},
-                {"rel": "bookmark", "href": f"{bookmark}/{path}"},
-            ]
-            shape["server"] = {"id": server, "links": hrefs}
-        if config is not None:
-            shape["OS-DCF:diskConfig"] = "AUTO" if strutils.bool_from_string(config) else "MANUAL"
-        return shape
+def _image(context: RequestContext, image_id: str) -> Image:
+    """Return an image that the caller may see in the Image API."""
+    policy.enforce(context, "get_image")
+    try:
+        return selectors.image_for(context, image_id)
+    except NotFoundError as error:
+        raise NotFoundError("Image not found.") from error
 
 
-class ImagesView(ImageProxy):
+def _links(view: ProxyView, path: str) -> list[dict[str, str]]:
+    return [{"rel": "self", "href": f"{view.base}/{path}"}, {"rel": "bookmark", "href": f"{view.bookmark}/{path}"}]
+
+
+def _brief(view: ProxyView, image: Image) -> dict[str, Any]:
+    path = f"images/{image.id}"
+    elsewhere = f"{links.endpoint(view.request, 'image')}/{path}"
+    alternate = {"rel": "alternate", "type": "application/vnd.openstack.image", "href": elsewhere}
+    return {"id": str(image.id), "name": image.name or None, "links": [*_links(view, path), alternate]}
+
+
+def _shape(view: ProxyView, image: Image) -> dict[str, Any]:
+    metadata = _readable(view, image)
+    shape = _brief(view, image) | {
+        "minRam": image.min_ram,
+        "minDisk": image.min_disk,
+        "metadata": metadata,
+        "created": timestamp(image.created_at),
+        "updated": timestamp(image.updated_at),
+        "status": _STATUS.get(image.status, "UNKNOWN"),
+        "progress": _PROGRESS.get(image.status, 0),
+        "OS-EXT-IMG-SIZE:size": image.size,
+    }
+    server, config = metadata.get("instance_uuid"), metadata.get("auto_disk_config")
+    if server is not None:
+        shape["server"] = {"id": server, "links": _links(view, f"servers/{server}")}
+    if config is not None:
+        shape["OS-DCF:diskConfig"] = "AUTO" if strutils.bool_from_string(config) else "MANUAL"
+    return shape
+
+
+class ImagesView(ProxyView):
     """``GET /images``."""
 
     rules = {"GET": "get_images"}
@@ -99,9 +96,8 @@ class ImagesView(ImageProxy):
         """List the images that the Image API would list for the caller."""
         filters, page = _filters(self.checked_query()), read_page(request, zero_is_none=True)
         found = selectors.images_for(self.context, filters, limit=page.limit, marker=page.marker)
-        answer: dict[str, Any] = {
-            "images": [self.shape(image) if self.detailed else self.brief(image) for image in found]
-        }
+        shape = _shape if self.detailed else _brief
+        answer: dict[str, Any] = {"images": [shape(self, image) for image in found]}
         url = f"{self.base}/images{'/detail' if self.detailed else ''}"
         following = next_links(request, page, [image.id for image in found], url)
         if following:
@@ -113,20 +109,6 @@ class ImagesDetailView(ImagesView):
     """``GET /images/detail``."""
 
     detailed = True
-
-
-class ImageView(ImageProxy):
-    """``GET`` and ``DELETE /images/{id}``."""
-
-    rules = {"GET": "get_image", "DELETE": "delete_image"}
-
-    def get(self, request: Request, image_id: str) -> Response:
-        return Response({"image": self.shape(self.image(image_id))})
-
-    def delete(self, request: Request, image_id: str) -> Response:
-        """Delete an image, as the Image API does."""
-        services.delete(self.context, self.image(image_id).id)
-        return Response(status=204)
 
 
 def _filters(query: dict[str, list[str]]) -> dict[str, Any]:
@@ -164,3 +146,71 @@ def _moment(text: str) -> datetime:
     if moment is None or not 1 < moment.year < 9999:
         raise InvalidInputError(f"Invalid changes-since filter [{text[:40]}]", field="changes-since")
     return moment.astimezone(UTC)
+
+
+def _readable(view: ProxyView, image: Image) -> dict[str, Any]:
+    """Return the properties that the caller may read."""
+    return protections.readable(view.context, image.properties)
+
+
+def _change(context: RequestContext, image: Image, given: Mapping[str, str], removed: Sequence[str] = ()) -> Image:
+    """Update properties as the Image API does."""
+    for name in given:
+        if name in BASE | READ_ONLY:
+            raise InvalidInputError(f"{name} is an attribute of images, not metadata.", field=name)
+    changes = [Change("remove", name) for name in removed]
+    changes += [Change("add", name, value) for name, value in given.items()]
+    return services.patch(context, image.id, changes)
+
+
+def _replace(context: RequestContext, image_id: str, given: Mapping[str, str]) -> Image:
+    image = _image(context, image_id)
+    known = protections.readable(context, image.properties)
+    return _change(context, image, given, [name for name in known if name not in given])
+
+
+def _remove(context: RequestContext, image_id: str, key: str) -> None:
+    image = _image(context, image_id)
+    if key not in protections.readable(context, image.properties):
+        raise NotFoundError(_MISSING)
+    _change(context, image, {}, [key])
+
+
+_MISSING = "Metadata item was not found"
+_METADATA = Entries(
+    name="metadata",
+    item="meta",
+    find=_image,
+    values=_readable,
+    schema=METADATA,
+    merge=lambda context, image_id, given: _change(context, _image(context, image_id), given),
+    replace=_replace,
+    remove=_remove,
+    missing=_MISSING,
+)
+PARTS = parts(
+    ProxyView,
+    "images/{image_id}",
+    {
+        "GET": Call(_image, "get_image", name="image", shape=_shape),
+        "DELETE": Call(
+            lambda context, image_id: services.delete(context, _image(context, image_id).id),
+            "delete_image",
+            "Delete an image, as the Image API does.",
+        ),
+    },
+) | parts(
+    ProxyView,
+    "images/{image_id}/metadata",
+    {
+        "GET": _METADATA.all("get_image"),
+        "POST": _METADATA.merging(
+            "modify_image", "Add or update items; items that the body does not contain are kept."
+        ),
+        "PUT": _METADATA.replacing("modify_image"),
+        "GET /{key}": _METADATA.one("get_image"),
+        "PUT /{key}": _METADATA.setting("modify_image"),
+        "DELETE /{key}": _METADATA.removing("modify_image"),
+    },
+    last_version=(2, 38),
+)

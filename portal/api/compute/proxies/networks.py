@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from rest_framework.request import Request
-from rest_framework.response import Response
+from django.db.models import QuerySet
 
 from portal.api.compute.proxies.base import ProxyView
+from portal.api.frame.parts import Call, Shape, Views, parts
+from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
-from provisioning.identity import policy
 from provisioning.network import selectors
 from provisioning.network.models import Network
 
@@ -22,49 +22,43 @@ _OPERATORS_FIELDS = (
 """Fields of nova-network, which no longer exists; their value is null."""
 
 
-class NetworksView(ProxyView):
-    """``GET /os-networks``."""
-
-    rules = {"GET": "os_compute_api:os-networks:list"}
-
-    def get(self, request: Request) -> Response:
-        """List the networks that the project may use."""
-        policy.enforce(self.context, "get_network")
-        found = selectors.networks_for(self.context, all_projects=True).order_by("name", "id")
-        return Response({"networks": [self.shape(network) for network in found]})
-
-    def shape(self, network: Network) -> dict[str, Any]:
-        """One network: only two of nova-network's thirty fields have a value."""
-        more = _OPERATORS_FIELDS if self.context.is_admin else ()
-        return {"id": str(network.id), "label": network.name} | dict.fromkeys((*_FIELDS, *more))
+def _list(context: RequestContext) -> QuerySet[Network]:
+    return selectors.networks_for(context, all_projects=True).order_by("name", "id")
 
 
-class NetworkView(NetworksView):
-    """``GET /os-networks/{id}``."""
-
-    rules = {"GET": "os_compute_api:os-networks:show"}
-
-    def get(self, request: Request, network_id: str = "") -> Response:
-        policy.enforce(self.context, "get_network")
-        try:
-            network = selectors.network_for(self.context, network_id, all_projects=True)
-        except NotFoundError as error:
-            raise NotFoundError("Network not found") from error
-        return Response({"network": self.shape(network)})
+def _show(context: RequestContext, network_id: str) -> Network:
+    try:
+        return selectors.network_for(context, network_id, all_projects=True)
+    except NotFoundError as error:
+        raise NotFoundError("Network not found") from error
 
 
-class TenantNetworksView(NetworksView):
-    """``GET /os-tenant-networks``."""
-
-    rules = {"GET": "os_compute_api:os-tenant-networks:list"}
-
-    def shape(self, network: Network) -> dict[str, Any]:
-        """Return the fields of a network that projects saw in nova-network; the text ``"None"`` is Nova's."""
-        return {"id": str(network.id), "label": network.name, "cidr": "None"}
+def _shape(view: ProxyView, network: Network) -> dict[str, Any]:
+    """Return a network: only two of nova-network's thirty fields have a value."""
+    more = _OPERATORS_FIELDS if view.context.is_admin else ()
+    return {"id": str(network.id), "label": network.name} | dict.fromkeys((*_FIELDS, *more))
 
 
-class TenantNetworkView(TenantNetworksView, NetworkView):
-    """``GET /os-tenant-networks/{id}``."""
+def _tenant_shape(view: ProxyView, network: Network) -> dict[str, Any]:
+    """Return the fields of a network that projects saw in nova-network; the text ``"None"`` is Nova's."""
+    return {"id": str(network.id), "label": network.name, "cidr": "None"}
 
-    rules = {"GET": "os_compute_api:os-tenant-networks:show"}
-    get = NetworkView.get
+
+def _parts(path: str, shape: Shape) -> Views:
+    calls = {
+        "GET": Call(
+            _list,
+            f"os_compute_api:{path}:list",
+            "List the networks that the project may use.",
+            also=("get_network",),
+            name="networks",
+            shape=lambda view, found: [shape(view, each) for each in found],
+        ),
+        "GET /{network_id}": Call(
+            _show, f"os_compute_api:{path}:show", also=("get_network",), name="network", shape=shape
+        ),
+    }
+    return parts(ProxyView, path, calls)
+
+
+PARTS = _parts("os-networks", _shape) | _parts("os-tenant-networks", _tenant_shape)

@@ -3,13 +3,14 @@ refusals for resources of services that this cloud does not have.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.microversions import Version
 from portal.api.common.refusals import Answer, Operation, answering, refuse
+from portal.api.common.views import ServiceView
 from portal.api.compute.proxies.base import LAST, ProxyView
 from portal.api.compute.schemas import COUNT, Schema
 from provisioning.common.errors import GoneError, InvalidInputError, NotOfferedError
@@ -48,43 +49,43 @@ def removed(path: str, methods: str) -> Row:
 
 TABLE: tuple[Row, ...] = (
     removed("os-agents", "GET POST"),
-    removed("os-agents/<str:agent_id>", "PUT DELETE"),
+    removed("os-agents/{agent_id}", "PUT DELETE"),
     removed("os-cells", "GET POST"),
     removed("os-cells/capacities", "GET"),
     removed("os-cells/detail", "GET"),
     removed("os-cells/info", "GET"),
     removed("os-cells/sync_instances", "POST"),
-    removed("os-cells/<str:cell_id>", "GET PUT DELETE"),
-    removed("os-cells/<str:cell_id>/capacities", "GET"),
+    removed("os-cells/{cell_id}", "GET PUT DELETE"),
+    removed("os-cells/{cell_id}/capacities", "GET"),
     removed("os-certificates", "POST"),
-    removed("os-certificates/<str:certificate_id>", "GET"),
+    removed("os-certificates/{certificate_id}", "GET"),
     removed("os-cloudpipe", "GET POST"),
-    removed("os-cloudpipe/<str:cloudpipe_id>", "PUT"),
-    removed("os-fixed-ips/<str:fixed_ip>", "GET"),
-    removed("os-fixed-ips/<str:fixed_ip>/action", "POST"),
+    removed("os-cloudpipe/{cloudpipe_id}", "PUT"),
+    removed("os-fixed-ips/{fixed_ip}", "GET"),
+    removed("os-fixed-ips/{fixed_ip}/action", "POST"),
     removed("os-floating-ip-dns", "GET"),
-    removed("os-floating-ip-dns/<str:dns_domain>", "PUT DELETE"),
-    removed("os-floating-ip-dns/<str:dns_domain>/entries/<str:dns_entry>", "GET PUT DELETE"),
+    removed("os-floating-ip-dns/{dns_domain}", "PUT DELETE"),
+    removed("os-floating-ip-dns/{dns_domain}/entries/{dns_entry}", "GET PUT DELETE"),
     removed("os-floating-ips-bulk", "GET POST"),
-    removed("os-floating-ips-bulk/<str:bulk_host>", "GET PUT"),
+    removed("os-floating-ips-bulk/{bulk_host}", "GET PUT"),
     removed("os-fping", "GET"),
-    removed("os-fping/<str:server_id>", "GET"),
+    removed("os-fping/{server_id}", "GET"),
     removed("os-networks", "POST"),
     removed("os-networks/add", "POST"),
-    removed("os-networks/<str:network_id>", "DELETE"),
-    removed("os-networks/<str:network_id>/action", "POST"),
+    removed("os-networks/{network_id}", "DELETE"),
+    removed("os-networks/{network_id}/action", "POST"),
     removed("os-tenant-networks", "POST"),
-    removed("os-tenant-networks/<str:network_id>", "DELETE"),
+    removed("os-tenant-networks/{network_id}", "DELETE"),
     removed("os-security-group-default-rules", "GET POST"),
-    removed("os-security-group-default-rules/<str:default_rule_id>", "GET DELETE"),
-    removed("servers/<str:server_id>/consoles", "GET POST"),
-    removed("servers/<str:server_id>/consoles/<str:console_id>", "GET DELETE"),
-    removed("servers/<str:server_id>/os-virtual-interfaces", "GET"),
+    removed("os-security-group-default-rules/{default_rule_id}", "GET DELETE"),
+    removed("servers/{server_id}/consoles", "GET POST"),
+    removed("servers/{server_id}/consoles/{console_id}", "GET DELETE"),
+    removed("servers/{server_id}/os-virtual-interfaces", "GET"),
     Row("os-baremetal-nodes", "GET", "os_compute_api:os-baremetal-nodes:list", NO_BARE_METAL),
     Row("os-baremetal-nodes", "POST", "os_compute_api:os-baremetal-nodes", ironic("node-create")),
-    Row("os-baremetal-nodes/<str:node_id>", "GET", "os_compute_api:os-baremetal-nodes:show", NO_BARE_METAL),
-    Row("os-baremetal-nodes/<str:node_id>", "DELETE", "os_compute_api:os-baremetal-nodes", ironic("node-delete")),
-    Row("os-baremetal-nodes/<str:node_id>/action", "POST", "os_compute_api:os-baremetal-nodes", ironic_port),
+    Row("os-baremetal-nodes/{node_id}", "GET", "os_compute_api:os-baremetal-nodes:show", NO_BARE_METAL),
+    Row("os-baremetal-nodes/{node_id}", "DELETE", "os_compute_api:os-baremetal-nodes", ironic("node-delete")),
+    Row("os-baremetal-nodes/{node_id}/action", "POST", "os_compute_api:os-baremetal-nodes", ironic_port),
 )
 
 
@@ -98,7 +99,7 @@ def limited(version: Version) -> Schema:
     }
 
 
-def view_of(path: str, base: type[ProxyView] = ProxyView) -> type[ProxyView]:
+def view_of(path: str, base: type[Any] = ProxyView) -> type[ServiceView]:
     """Return the view of a path: it answers the methods in the table as the table specifies, and all other methods as
     ``base`` does.
     """
