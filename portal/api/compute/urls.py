@@ -2,11 +2,10 @@
 
 from django.urls import path, re_path
 
-from portal.api.compute import legacy, versions
+from portal.api.compute import drains, legacy, measures, migrations, versions
 from portal.api.compute.aggregates import AGGREGATE, AggregateActionView, AggregateImagesView
 from portal.api.compute.availability_zones import ZonesDetailView, ZonesView
 from portal.api.compute.dialect import routes
-from portal.api.compute.drains.urls import urlpatterns as drains
 from portal.api.compute.flavors import parts as flavors
 from portal.api.compute.flavors.resource import FLAVOR, FLAVORS
 from portal.api.compute.hosts import HostPowerView, HostRebootView, HostShutdownView, HostsView, HostView
@@ -19,8 +18,6 @@ from portal.api.compute.hypervisors import (
     HypervisorUptimeView,
 )
 from portal.api.compute.keypairs import KEYPAIR
-from portal.api.compute.measures.urls import urlpatterns as measures
-from portal.api.compute.migrations.urls import urlpatterns as migrations
 from portal.api.compute.proxies.urls import urlpatterns as proxies
 from portal.api.compute.quotas.urls import urlpatterns as quotas
 from portal.api.compute.scheduling.urls import urlpatterns as scheduling
@@ -29,6 +26,7 @@ from portal.api.compute.server_groups import SERVER_GROUP
 from portal.api.compute.servers.urls import urlpatterns as servers
 from portal.api.compute.services import SERVICE, SERVICES
 from portal.api.compute.usage.urls import urlpatterns as usage
+from portal.api.frame.parts import urls
 from portal.common.routing import by_prefix, with_or_without_slash, with_project
 
 HOST = "/v2.1/os-hosts/<str:host_name>"
@@ -44,12 +42,11 @@ ROUTES = by_prefix(
         re_path("^/v2/(?P<rest>.+)$", legacy.LegacyView.as_view()),
         *servers,
         path("/v2.1/servers/<str:server_id>/action", ServerActionView.as_view()),
-        *migrations,
+        path("/v2.1/os-migrations", migrations.MigrationsView.as_view()),
+        *urls("/v2.1/", migrations.PARTS | measures.PARTS | drains.PARTS),
         *scheduling,
-        *measures,
         *routes(SERVER_GROUP),
         *routes(FLAVOR, flavors.PARTS, FLAVORS),
-        *drains,
         *routes(KEYPAIR),
         *quotas,
         *usage,

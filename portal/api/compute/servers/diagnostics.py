@@ -2,12 +2,9 @@
 
 from typing import Any
 
-from rest_framework.request import Request
-from rest_framework.response import Response
-
 from compute_agent.contract.calls import Diagnostics
 from compute_agent.contract.power import PowerState
-from portal.api.compute.base import ComputeView
+from portal.api.frame.parts import Call
 from provisioning.compute.services.diagnostics import diagnostics
 
 _STATES = {
@@ -30,19 +27,6 @@ _OLD_DISK = {
     "write": "write_bytes",
     "errors": "errors_count",
 }
-
-
-class DiagnosticsView(ComputeView):
-    """The counters of one server."""
-
-    rules = {"GET": "os_compute_api:os-server-diagnostics"}
-
-    def get(self, request: Request, server_id: str) -> Response:
-        """Query the host and show its counters: from 2.48 on in one format for all hypervisors, before 2.48 in
-        libvirt's flat format.
-        """
-        found = diagnostics(self.context, server_id)
-        return Response(standard(found) if self.microversion >= (2, 48) else flat(found))
 
 
 def standard(found: Diagnostics) -> dict[str, Any]:
@@ -87,3 +71,12 @@ def flat(found: Diagnostics) -> dict[str, Any]:
     if found.memory_used_mb is not None:
         shape["memory-rss"] = found.memory_used_mb * 1024
     return shape
+
+
+DIAGNOSTICS = Call(
+    diagnostics,
+    "os_compute_api:os-server-diagnostics",
+    "Query the host and show its counters: from 2.48 on in one format for all hypervisors, before 2.48 in libvirt's"
+    " flat format.",
+    shape=lambda view, found: standard(found) if view.microversion >= (2, 48) else flat(found),
+)

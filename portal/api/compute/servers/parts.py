@@ -5,6 +5,7 @@ from typing import Any
 from rest_framework.response import Response
 
 from portal.api.compute.base import ComputeView
+from portal.api.compute.servers.diagnostics import DIAGNOSTICS
 from portal.api.compute.servers.fields import METADATA, TAGS
 from portal.api.compute.servers.security_group_shapes import REMOTE, security_group
 from portal.api.compute.servers.shapes import addresses
@@ -117,5 +118,6 @@ PARTS = parts(
             shape=lambda view, server: {"nodes": [], "pagesize_kb": None},
             since=NUMA,
         ),
+        "GET /diagnostics": DIAGNOSTICS,
     },
 )

@@ -3,7 +3,6 @@
 from django.urls import URLPattern, path
 
 from portal.api.compute.servers import (
-    diagnostics,
     external_events,
     instance_actions,
     interfaces,
@@ -21,7 +20,6 @@ urlpatterns: list[URLPattern] = [
     path("/v2.1/servers/detail", views.ServersDetailView.as_view()),
     path(_SERVER, views.OneServerView.as_view()),
     *urls("/v2.1/", parts.PARTS),
-    path(f"{_SERVER}/diagnostics", diagnostics.DiagnosticsView.as_view()),
     path(f"{_SERVER}/remote-consoles", remote_consoles.RemoteConsolesView.as_view()),
     path("/v2.1/os-console-auth-tokens/<str:console_token>", remote_consoles.ConsoleAuthTokenView.as_view()),
     path(f"{_SERVER}/os-interface", interfaces.InterfacesView.as_view()),

@@ -3,10 +3,10 @@
 from django.urls import URLPattern, path
 
 from portal.api.compute.usage import audit_log, views
+from portal.api.frame.parts import urls
 
 urlpatterns: list[URLPattern] = [
     path("/v2.1/os-simple-tenant-usage", views.UsagesView.as_view()),
     path("/v2.1/os-simple-tenant-usage/<str:project_id>", views.UsageView.as_view()),
-    path("/v2.1/os-instance_usage_audit_log", audit_log.UsageAuditsView.as_view()),
-    path("/v2.1/os-instance_usage_audit_log/<str:before>", audit_log.UsageAuditView.as_view()),
+    *urls("/v2.1/", audit_log.PARTS),
 ]

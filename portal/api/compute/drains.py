@@ -1,15 +1,14 @@
 """Drains of hosts and their plans, for operators."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from django.conf import settings
-from rest_framework.request import Request
-from rest_framework.response import Response
 
 from portal.api.compute.base import ComputeView
 from portal.api.compute.schemas import HOST, Schema, Version, body, last, query
 from portal.api.compute.timestamps import timestamp
+from portal.api.frame.parts import Call, parts
 from provisioning.common.context import RequestContext
 from provisioning.compute.plans.moves import PlannedMove
 from provisioning.drains import selectors, services
@@ -108,60 +107,71 @@ def drain_shape(drain: Drain, items: Sequence[DrainItem] | None = None) -> dict[
     return shape | {"progress": progress, "servers": [item_shape(item) for item in items]}
 
 
-class DrainsView(ComputeView):
-    """``GET`` and ``POST /novella-drains``."""
-
-    rules = {"GET": SHOW, "POST": DRAIN}
-    schemas: ClassVar = {"POST": creation}
-
-    def get(self, request: Request) -> Response:
-        """List the newest drains, without their servers."""
-        return Response({"drains": [drain_shape(drain) for drain in selectors.drains_for(self.context)]})
-
-    def post(self, request: Request) -> Response:
-        """Start the maintenance of a host, plan its drain, and begin it."""
-        asked = self.checked_body()["drain"]
-        host = selectors.host_named(self.context, asked["host"])
-        drain = services.begin(self.context, host, DrainRequest(asked.get("ways", ()), asked.get("reason", "")))
-        return Response({"drain": drain_shape(drain, selectors.items_of(drain))}, status=202)
+def _whole(view: ComputeView, drain: Drain) -> dict[str, Any]:
+    return drain_shape(drain, selectors.items_of(drain))
 
 
-class PlanView(ComputeView):
-    """``GET /novella-drains/plan``."""
-
-    rules = {"GET": SHOW}
-    queries: ClassVar = {"GET": plan}
-
-    def get(self, request: Request) -> Response:
-        """Show how each server of a host would be moved or stopped, and what prevents it; nothing is changed."""
-        asked = self.checked_query()
-        host = selectors.host_named(self.context, last(asked, "host") or "")
-        ways = services.checked_ways(host, asked.get("ways", []))
-        found = selectors.plan_for(self.context, host, ways)
-        seconds = round(found.seconds(settings.DRAIN_MOVES))
-        shape = {"host": host.name, "ways": ways, "seconds": seconds, "more": found.more}
-        return Response({"plan": shape | {"servers": [move_shape(move) for move in found.moves]}})
+def _begin(context: RequestContext, asked: dict[str, Any]) -> Drain:
+    host = selectors.host_named(context, asked["host"])
+    return services.begin(context, host, DrainRequest(asked.get("ways", ()), asked.get("reason", "")))
 
 
-class DrainView(ComputeView):
-    """``GET /novella-drains/{id}``."""
-
-    rules = {"GET": SHOW}
-
-    def get(self, request: Request, drain_id: str) -> Response:
-        """Show a drain with its progress and servers."""
-        drain = selectors.drain_for(self.context, drain_id)
-        return Response({"drain": drain_shape(drain, selectors.items_of(drain))})
+def _plan(context: RequestContext, *, host: str, ways: Sequence[str]) -> dict[str, Any]:
+    on = selectors.host_named(context, host)
+    checked = services.checked_ways(on, ways)
+    found = selectors.plan_for(context, on, checked)
+    seconds = round(found.seconds(settings.DRAIN_MOVES))
+    shape = {"host": on.name, "ways": checked, "seconds": seconds, "more": found.more}
+    return shape | {"servers": [move_shape(move) for move in found.moves]}
 
 
-class DrainActionView(ComputeView):
-    """``POST /novella-drains/{id}/action``."""
+def _act(context: RequestContext, drain_id: str, asked: dict[str, None]) -> Drain:
+    [name] = asked
+    return ACTIONS[name](context, drain_id)
 
-    rules = {"POST": DRAIN}
-    schemas: ClassVar = {"POST": action}
 
-    def post(self, request: Request, drain_id: str) -> Response:
-        """Pause, resume or cancel a drain, or bring its servers back to their host."""
-        [name] = self.checked_body()
-        drain = ACTIONS[name](self.context, drain_id)
-        return Response({"drain": drain_shape(drain, selectors.items_of(drain))}, status=202)
+PARTS = parts(
+    ComputeView,
+    "novella-drains",
+    {
+        "GET": Call(
+            selectors.drains_for,
+            SHOW,
+            "List the newest drains, without their servers.",
+            name="drains",
+            shape=lambda view, found: [drain_shape(drain) for drain in found],
+        ),
+        "POST": Call(
+            _begin,
+            DRAIN,
+            "Start the maintenance of a host, plan its drain, and begin it.",
+            name="drain",
+            shape=_whole,
+            status=202,
+            body=creation,
+        ),
+        "GET /plan": Call(
+            _plan,
+            SHOW,
+            "Show how each server of a host would be moved or stopped, and what prevents it; nothing is changed.",
+            name="plan",
+            query=plan,
+            more=lambda view: {
+                "host": last(view.checked_query(), "host") or "",
+                "ways": view.checked_query().get("ways", []),
+            },
+        ),
+        "GET /{drain_id}": Call(
+            selectors.drain_for, SHOW, "Show a drain with its progress and servers.", name="drain", shape=_whole
+        ),
+        "POST /{drain_id}/action": Call(
+            _act,
+            DRAIN,
+            "Pause, resume or cancel a drain, or bring its servers back to their host.",
+            name="drain",
+            shape=_whole,
+            status=202,
+            body=action,
+        ),
+    },
+)

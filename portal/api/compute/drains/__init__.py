@@ -1,1 +1,0 @@
-"""Drains of hosts: Novella's own Compute operations."""

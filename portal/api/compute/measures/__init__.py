@@ -1,1 +1,0 @@
-"""Measures: Novella's own Compute operations."""

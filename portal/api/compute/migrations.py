@@ -1,0 +1,179 @@
+"""Migrations and resizes: ``/os-migrations`` and ``/servers/{id}/migrations`` (Compute API reference)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.paging import next_links, read_page
+from portal.api.compute.base import ComputeView
+from portal.api.compute.schemas import COUNT, STRICT_QUERIES, TEXT, Schema, Version, boolean, last, query
+from portal.api.compute.timestamps import read_end, read_time, timestamp_micro
+from portal.api.frame.parts import Call, parts
+from portal.api.frame.schemas import inner
+from provisioning.common.errors import InvalidInputError
+from provisioning.compute import selectors
+from provisioning.compute.actions.live_migrate import abort_live_migration, force_live_migration
+from provisioning.compute.models import Migration
+from provisioning.compute.moves.live import live_migration_for, live_migrations_for
+from provisioning.compute.selectors.migrations import MigrationFilters
+
+KINDS, PAGED, BEFORE, OWNERS = (2, 23), (2, 59), (2, 66), (2, 80)
+FORCE_COMPLETE, ABORT, ABORT_EARLY = (2, 22), (2, 24), (2, 65)
+_NAMES = ("host", "source_compute", "status", "migration_type", "instance_uuid", "user_id", "project_id")
+"""The last two are there from 2.80 on, and before 2.59, when nothing was refused."""
+
+
+def listing(version: Version) -> Schema:
+    """Return the schema of the query of ``GET /os-migrations``: strict and paged from 2.59 on."""
+    names = ("hidden", "host", "instance_uuid", "migration_type", "source_compute", "status")
+    parameters: dict[str, Schema] = dict.fromkeys(names, TEXT)
+    if version < PAGED:
+        return query((2, 1), parameters)
+    parameters |= {"limit": COUNT, "marker": TEXT, "changes-since": TEXT}
+    if version >= BEFORE:
+        parameters["changes-before"] = TEXT
+    if version >= OWNERS:
+        parameters |= {"user_id": TEXT, "project_id": TEXT}
+    return query(STRICT_QUERIES, parameters)
+
+
+class MigrationsView(ComputeView):
+    """``GET /os-migrations``."""
+
+    rules: ClassVar = {"GET": "os_compute_api:os-migrations:index"}
+    queries: ClassVar = {"GET": listing}
+
+    def get(self, request: Request) -> Response:
+        """List the migrations of all projects, or of the ``project_id`` asked for, the newest first; from 2.59 on a
+        page.
+        """
+        query = self.checked_query()
+        paged = self.microversion >= PAGED
+        page = read_page(request, zero_is_none=True) if paged else None
+        filters = self._filters(query)
+        if page is None:
+            found = selectors.migrations_for(self.context, filters)
+        else:
+            found = selectors.migrations_for(self.context, filters, limit=page.limit, marker=page.marker)
+        if boolean(last(query, "hidden")):  # there are none
+            found = []
+        nodes = selectors.nodes_of(found) if self.allows("os_compute_api:os-migrations:index:host") else None
+        answer: dict[str, Any] = {"migrations": [self.shape(migration, nodes) for migration in found]}
+        if page is not None:
+            following = next_links(request, page, [migration.uuid for migration in found], f"{self.base}/os-migrations")
+            if following:
+                answer["migrations_links"] = following
+        return Response(answer)
+
+    def _filters(self, query: dict[str, list[str]]) -> MigrationFilters:
+        said = {name: last(query, name) for name in _NAMES}
+        since = last(query, "changes-since") if self.microversion >= PAGED else None
+        before = last(query, "changes-before") if self.microversion >= BEFORE else None
+        filters = MigrationFilters(
+            **said,
+            changes_since=read_time(since, "changes-since") if since else None,
+            changes_before=read_end(before, "changes-before") if before else None,
+        )
+        if filters.changes_since and filters.changes_before and filters.changes_since > filters.changes_before:
+            raise InvalidInputError(
+                "The value of changes-since must be less than or equal to changes-before.", field="changes-since"
+            )
+        return filters
+
+    def shape(self, migration: Migration, nodes: Mapping[str, str] | None) -> dict[str, Any]:
+        """One migration; a node is a host's hypervisor.  Without ``nodes`` the caller sees no hosts."""
+        source, target = migration.source_compute, migration.dest_compute
+        seen = nodes is not None
+        nodes = nodes or {}
+        shape: dict[str, Any] = {
+            "id": migration.id,
+            "instance_uuid": str(migration.instance_id),
+            "status": migration.status,
+            "source_compute": source if seen else None,
+            "source_node": (nodes.get(source) or source) if seen else None,
+            "dest_compute": target if seen else None,
+            "dest_node": (nodes.get(target) or target) if seen else None,
+            "dest_host": migration.dest_host if seen else None,
+            "old_instance_type_id": migration.old_flavor.get("id"),
+            "new_instance_type_id": migration.new_flavor.get("id"),
+            "created_at": timestamp_micro(migration.created_at),
+            "updated_at": timestamp_micro(migration.updated_at),
+        }
+        if self.microversion >= KINDS:
+            shape["migration_type"] = migration.migration_type
+        return shape | _later(self, migration)
+
+
+def _live(view: ComputeView, migrations: Sequence[Migration]) -> list[dict[str, Any]]:
+    """Return live migrations that have not ended."""
+    nodes = selectors.nodes_of(migrations)
+    return [_live_shape(view, migration, nodes) for migration in migrations]
+
+
+def _live_shape(view: ComputeView, migration: Migration, nodes: Mapping[str, str]) -> dict[str, Any]:
+    source, target = migration.source_compute, migration.dest_compute
+    amounts = [f"{kind}_{name}_bytes" for kind in ("memory", "disk") for name in ("total", "processed", "remaining")]
+    shape: dict[str, Any] = {
+        "id": migration.id,
+        "server_uuid": str(migration.instance_id),
+        "status": migration.status,
+        "source_compute": source,
+        "source_node": nodes.get(source) or source,
+        "dest_compute": target,
+        "dest_node": nodes.get(target) or target,
+        "dest_host": migration.dest_host,
+        **{name: getattr(migration, name) for name in amounts},
+        "created_at": timestamp_micro(migration.created_at),
+        "updated_at": timestamp_micro(migration.updated_at),
+    }
+    return shape | _later(view, migration)
+
+
+def _later(view: ComputeView, migration: Migration) -> dict[str, Any]:
+    """Return the attributes of newer microversions."""
+    shape: dict[str, Any] = {}
+    if view.microversion >= PAGED:
+        shape["uuid"] = str(migration.uuid)
+    if view.microversion >= OWNERS:
+        shape["user_id"] = migration.user_id.hex if migration.user_id else None
+        shape["project_id"] = migration.project_id.hex if migration.project_id else None
+    return shape
+
+
+PARTS = parts(
+    ComputeView,
+    "servers/{server_id}/migrations",
+    {
+        "GET": Call(
+            live_migrations_for,
+            "os_compute_api:servers:migrations:index",
+            name="migrations",
+            shape=_live,
+            since=KINDS,
+        ),
+        "GET /{migration_id}": Call(
+            live_migration_for,
+            "os_compute_api:servers:migrations:show",
+            name="migration",
+            shape=lambda view, found: _live(view, [found])[0],
+            since=KINDS,
+        ),
+        "DELETE /{migration_id}": Call(
+            abort_live_migration,
+            "os_compute_api:servers:migrations:delete",
+            "Abort it; before 2.65 only when the transfer has begun.",
+            status=202,
+            more=lambda view: {"early": view.microversion >= ABORT_EARLY},
+            since=ABORT,
+        ),
+        "POST /{migration_id}/action": Call(
+            lambda context, server_id, number, _: force_live_migration(context, server_id, number),
+            "os_compute_api:servers:migrations:force_complete",
+            status=202,
+            body=inner({"force_complete": {"type": "null"}}, ("force_complete",)),
+            since=FORCE_COMPLETE,
+        ),
+    },
+)
