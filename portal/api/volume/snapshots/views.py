@@ -1,14 +1,14 @@
 """Metadata of snapshots, and unmanaged snapshots (reference, "Volume snapshots (snapshots)")."""
 
+from dataclasses import replace
 from functools import partial
+from typing import NoReturn
 
-from rest_framework.request import Request
-from rest_framework.response import Response
-
-from portal.api.frame.parts import Entries, parts
+from portal.api.frame.parts import Call, Entries, parts
 from portal.api.volume.base import VolumeView
 from portal.api.volume.dialect.schemas import METADATA
-from portal.api.volume.volumes.manage import ManageableBase
+from portal.api.volume.volumes.manage import SINCE as UNMANAGED_SINCE
+from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.volumes import services
 from provisioning.volumes.selectors.access import snapshot_for
@@ -40,22 +40,32 @@ PARTS = parts(
 )
 
 
-class ManageableSnapshotsView(ManageableBase):
-    """``GET`` and ``POST /manageable_snapshots`` and similar paths, from 3.8 on."""
-
-    rules = {"GET": "snapshot_extension:list_manageable", "POST": "snapshot_extension:snapshot_manage"}
-
-    def get(self, request: Request) -> Response:
-        """Return an empty list: unmanaged disks can only become volumes."""
-        return Response({"manageable-snapshots": []})
-
-    def post(self, request: Request) -> Response:
-        """Refused, with Cinder's message for drivers without this feature."""
-        raise InvalidInputError("Manage existing snapshot not implemented.")
+def _refuse(context: RequestContext) -> NoReturn:
+    """Refuse with Cinder's message for drivers without this feature."""
+    raise InvalidInputError("Manage existing snapshot not implemented.")
 
 
-class ManageableSnapshotsListView(ManageableSnapshotsView):
-    """``GET /manageable_snapshots/detail`` and similar paths."""
-
-    rules = {"GET": "snapshot_extension:list_manageable"}
-    http_method_names = ["get", "head"]
+_LIST = Call(
+    lambda context: [],
+    "snapshot_extension:list_manageable",
+    "Return an empty list: unmanaged disks can only become volumes.",
+    name="manageable-snapshots",
+)
+_MANAGE = Call(
+    _refuse,
+    "snapshot_extension:snapshot_manage",
+    "Refused, with Cinder's message for drivers without this feature.",
+    status=201,
+)
+UNMANAGED = parts(
+    VolumeView,
+    "",
+    {
+        "GET manageable_snapshots": replace(_LIST, since=UNMANAGED_SINCE),
+        "POST manageable_snapshots": replace(_MANAGE, since=UNMANAGED_SINCE),
+        "GET manageable_snapshots/detail": replace(_LIST, since=UNMANAGED_SINCE),
+        "GET os-snapshot-manage": _LIST,
+        "POST os-snapshot-manage": _MANAGE,
+        "GET os-snapshot-manage/detail": _LIST,
+    },
+)

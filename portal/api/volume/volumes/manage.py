@@ -20,6 +20,7 @@ from provisioning.volumes.selectors.access import visible_volumes
 from provisioning.volumes.selectors.pools import pool_named
 from provisioning.volumes.services.lifecycle.manage import ManageRequest, manage_volume, manageable, size_of
 
+SINCE = (3, 8)
 REFERENCE = "source-name"
 SORTS = ("reference", "size")
 _REF: Schema = {"type": "object", "additionalProperties": {"type": "string", "minLength": 1, "maxLength": 255}}
@@ -48,10 +49,13 @@ def pool_of(named: str) -> StoragePool:
         raise InvalidInputError(error.message, field="host") from None
 
 
-class ManageableBase(VolumeView):
-    """Base of the views of unmanaged disks and snapshots."""
+class ManageableView(VolumeView):
+    """``GET`` and ``POST /manageable_volumes`` and similar paths."""
 
-    versions = dict.fromkeys(("GET", "POST"), ((3, 8), NEWEST))
+    versions = dict.fromkeys(("GET", "POST"), (SINCE, NEWEST))
+
+    rules = {"GET": "volume_extension:list_manageable", "POST": "volume_extension:volume_manage"}
+    schemas = {"POST": MANAGE}
 
     def pool(self) -> StoragePool:
         """Return the pool in the query."""
@@ -59,13 +63,6 @@ class ManageableBase(VolumeView):
         if not named:
             raise InvalidInputError("Name the pool by host: HOST@DRIVER#POOL.", field="host")
         return pool_of(named)
-
-
-class ManageableView(ManageableBase):
-    """``GET`` and ``POST /manageable_volumes`` and similar paths."""
-
-    rules = {"GET": "volume_extension:list_manageable", "POST": "volume_extension:volume_manage"}
-    schemas = {"POST": MANAGE}
 
     def get(self, request: Request) -> Response:
         """List the unmanaged disks of a pool by name; ``sort=size:desc``, ``limit`` and ``offset``."""

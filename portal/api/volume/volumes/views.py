@@ -10,6 +10,7 @@ from rest_framework.response import Response
 
 from portal.api.common.microversions import NEWEST
 from portal.api.common.validation import Schema
+from portal.api.frame.parts import Call, Entries, parts
 from portal.api.volume.base import VolumeView
 from portal.api.volume.dialect.listing import narrowed, wants_all
 from portal.api.volume.dialect.schemas import METADATA, asked_for, boolean, of_metadata, text_of, texts_of
@@ -253,36 +254,31 @@ class MetadataItemView(VolumeBase):
         return Response(status=200)
 
 
-class EncryptionView(VolumeBase):
-    """``GET /volumes/{id}/encryption``."""
-
-    rules = {"GET": "volume_extension:volume_encryption_metadata"}
-
-    def values(self, volume_id: str) -> dict[str, Any]:
-        found = self.found(volume_id)
-        if not found.encryption_key:
-            return {"encryption_key_id": None}
-        return {
-            "encryption_key_id": str(found.id),
-            "provider": "luks",
-            "cipher": found.cipher or None,
-            "key_size": found.key_size or None,
-            "control_location": "front-end",
-        }
-
-    def get(self, request: Request, volume_id: str) -> Response:
-        """Show the encryption settings, without the key."""
-        return Response(self.values(volume_id))
+def _encryption(view: VolumeView, found: Volume) -> dict[str, Any]:
+    """Return the encryption settings, without the key."""
+    if not found.encryption_key:
+        return {"encryption_key_id": None}
+    return {
+        "encryption_key_id": str(found.id),
+        "provider": "luks",
+        "cipher": found.cipher or None,
+        "key_size": found.key_size or None,
+        "control_location": "front-end",
+    }
 
 
-class EncryptionItemView(EncryptionView):
-    """``GET /volumes/{id}/encryption/{key}``."""
-
-    rules = {"GET": "volume_extension:volume_encryption_metadata"}
-
-    def get(self, request: Request, volume_id: str, key: str) -> Response:  # type: ignore[override]  # one more part
-        """Show one value of the encryption."""
-        values = self.values(volume_id)
-        if key not in values:
-            raise NotFoundError(f"There is no {key[:64]} of the volume's encryption.")
-        return Response({key: values[key]})
+_ENCRYPTED = "volume_extension:volume_encryption_metadata"
+_ENCRYPTION = Entries(
+    name="encryption",
+    find=volume_for,
+    values=_encryption,
+    missing="There is no {key:.64} of the volume's encryption.",
+)
+PARTS = parts(
+    VolumeView,
+    "volumes/{volume_id}/encryption",
+    {
+        "GET": Call(volume_for, _ENCRYPTED, "Show the encryption settings, without the key.", shape=_encryption),
+        "GET /{key}": _ENCRYPTION.one(_ENCRYPTED, "Show one value of the encryption."),
+    },
+)

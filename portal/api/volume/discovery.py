@@ -1,0 +1,154 @@
+"""Version documents, extensions, zones and filters (Block Storage API v3 reference, "API versions", "API extensions",
+"Availability zones", "Resource Filters").
+"""
+
+from typing import Any
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common import conditional, links
+from portal.api.common.microversions import text_of
+from portal.api.frame.parts import Call, parts
+from portal.api.volume import attachments, backups, messages
+from portal.api.volume.base import MICROVERSIONS, VolumeView
+from portal.api.volume.dialect.listing import LIKE, Lists
+from portal.api.volume.groups.views import GROUP, GROUP_SNAPSHOT
+from portal.api.volume.snapshots.resource import SNAPSHOT
+from portal.api.volume.types.resource import TYPE
+from portal.api.volume.volumes.lists import VOLUMES
+from provisioning.common.context import RequestContext
+from provisioning.volumes.selectors.pools import zones
+
+EXTENSIONS = {
+    "backups": "Backups",
+    "capabilities": "Capabilities",
+    "encryption": "VolumeTypeEncryption",
+    "os-admin-actions": "AdminActions",
+    "os-availability-zone": "AvailabilityZones",
+    "os-extended-services": "ExtendedServices",
+    "os-extended-snapshot-attributes": "ExtendedSnapshotAttributes",
+    "os-hosts": "Hosts",
+    "os-quota-class-sets": "QuotaClasses",
+    "os-quota-sets": "Quotas",
+    "os-services": "Services",
+    "os-snapshot-actions": "SnapshotActions",
+    "os-snapshot-manage": "SnapshotManage",
+    "os-snapshot-unmanage": "SnapshotUnmanage",
+    "os-types-extra-specs": "TypesExtraSpecs",
+    "os-types-manage": "TypesManage",
+    "os-used-limits": "UsedLimits",
+    "os-vol-host-attr": "VolumeHostAttribute",
+    "os-vol-image-meta": "VolumeImageMetadata",
+    "os-vol-mig-status-attr": "VolumeMigStatusAttribute",
+    "os-vol-tenant-attr": "VolumeTenantAttribute",
+    "os-volume-actions": "VolumeActions",
+    "os-volume-encryption-metadata": "VolumeEncryptionMetadata",
+    "os-volume-manage": "VolumeManage",
+    "os-volume-transfer": "VolumeTransfer",
+    "os-volume-type-access": "VolumeTypeAccess",
+    "os-volume-unmanage": "VolumeUnmanage",
+    "OS-SCH-HNT": "SchedulerHints",
+    "qos-specs": "Qos_specs_manage",
+    "scheduler-stats": "Scheduler_stats",
+}
+"""Alias → name of the supported extensions of Cinder."""
+LISTS: dict[str, Lists] = {
+    "volume": VOLUMES,
+    "backup": backups.BACKUP.lists,
+    "snapshot": SNAPSHOT.lists,
+    "group": GROUP.lists,
+    "group_snapshot": GROUP_SNAPSHOT.lists,
+    "attachment": attachments.ATTACHMENT.lists,
+    "message": messages.MESSAGE.lists,
+    "volume_type": TYPE.lists,
+}
+POOL_FILTERS = ("name", "volume_type")
+"""Filters of ``GET /scheduler-stats/get_pools``."""
+
+
+def document(base: str) -> dict[str, Any]:
+    """Return the document of v3; ``base`` is its address."""
+    return {
+        "id": "v3.0",
+        "status": "CURRENT",
+        "version": text_of(MICROVERSIONS.maximum),
+        "min_version": text_of(MICROVERSIONS.minimum),
+        "updated": "2023-08-31T00:00:00Z",
+        "links": [
+            {"rel": "describedby", "type": "text/html", "href": "https://docs.openstack.org/"},
+            {"rel": "self", "href": f"{base}/"},
+        ],
+        "media-types": [{"base": "application/json", "type": "application/vnd.openstack.volume+json;version=3"}],
+    }
+
+
+class VersionsView(VolumeView):
+    """``GET /volume/``: all versions."""
+
+    public = True
+    microversions = None
+
+    def get(self, request: Request) -> Response:
+        """List the only version; 300, as in Cinder."""
+        return Response({"versions": [document(links.endpoint(request, "volume"))]}, status=300)
+
+
+class VersionView(VolumeView):
+    """``GET /volume/v3/``: the version in detail."""
+
+    public = True
+    microversions = None
+
+    def get(self, request: Request) -> Response:
+        """Answer with the version document."""
+        documents = [document(links.endpoint(request, "volume"))]
+        return conditional.answer(self, lambda: {"versions": documents}, remember=False)
+
+
+def _extensions(context: RequestContext) -> list[dict[str, Any]]:
+    return [
+        {
+            "alias": alias,
+            "name": name,
+            "description": f"{name}, as in Cinder.",
+            "updated": "2015-03-01T00:00:00+00:00",
+            "links": [],
+        }
+        for alias, name in EXTENSIONS.items()
+    ]
+
+
+def _filters(view: VolumeView, wanted: str | None) -> list[dict[str, Any]]:
+    names = {name: _names(view, each) for name, each in LISTS.items()} | {"pool": [*POOL_FILTERS]}
+    return [{"resource": name, "filters": each} for name, each in names.items() if wanted in {None, name}]
+
+
+def _names(view: VolumeView, lists: Lists) -> list[str]:
+    like = [f"{name}~" for name in lists.like] if view.microversion >= LIKE else []
+    return [*(name for name in lists.filters if view.microversion >= lists.since.get(name, (3, 0))), *like]
+
+
+_OPEN = "novella:get_block_storage"
+PARTS = parts(
+    VolumeView,
+    "",
+    {
+        "GET extensions": Call(_extensions, _OPEN, "List the supported extensions of Cinder.", name="extensions"),
+        "GET os-availability-zone": Call(
+            lambda context: [{"zoneName": name, "zoneState": {"available": each}} for name, each in zones().items()],
+            _OPEN,
+            "List the zones of pools.",
+            name="availabilityZoneInfo",
+        ),
+        "GET resource_filters": Call(
+            lambda context, *, wanted: wanted,
+            _OPEN,
+            "List the filters of each list, or of the one in ``resource``.",
+            name="resource_filters",
+            shape=_filters,
+            more=lambda view: {"wanted": view.request.query_params.get("resource")},
+            since=(3, 33),
+        ),
+    },
+)

@@ -1,1 +1,0 @@
-"""Versions, extensions, zones and filters."""

@@ -1,1 +1,0 @@
-"""Quota sets, quota class sets and limits."""
