@@ -1,13 +1,11 @@
 """Hosts, up to microversion 2.42 (Compute API reference, "Hosts"); replaced by hypervisors and services."""
 
-from typing import ClassVar
+from typing import Any, NoReturn
 
-from rest_framework.request import Request
-from rest_framework.response import Response
-
-from portal.api.common.microversions import OLDEST
 from portal.api.compute.base import ComputeView
 from portal.api.compute.schemas import TEXT, Schema, Version, last
+from portal.api.frame.parts import Call, parts
+from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError, NotOfferedError
 from provisioning.compute.selectors.compute_services import compute_services_for
 from provisioning.compute.selectors.hosts import shares_of
@@ -36,101 +34,94 @@ def listing(version: Version) -> Schema:
     }
 
 
-class HostBase(ComputeView):
-    """Base of the host views."""
-
-    versions = dict.fromkeys(("GET", "PUT"), (OLDEST, LAST))
-
-    def host(self, name: str) -> Host:
-        """Return the host. Raises NotFoundError."""
-        for host in hosts_for(self.context):
-            if host.name == name:
-                return host
-        raise NotFoundError(f"Compute host {name[:64]} could not be found.")
+def _host(context: RequestContext, name: str) -> Host:
+    for host in hosts_for(context):
+        if host.name == name:
+            return host
+    raise NotFoundError(f"Compute host {name[:64]} could not be found.")
 
 
-class HostsView(HostBase):
-    """``GET /os-hosts``."""
-
-    rules = {"GET": "os_compute_api:os-hosts:list"}
-    queries = {"GET": listing}
-
-    def get(self, request: Request) -> Response:
-        """List the enabled services of all hosts, filtered by ``zone`` and ``service``; empty filters are ignored."""
-        query = self.checked_query()
-        zone, kind = last(query, "zone") or None, last(query, "service") or None
-        hosts = [
-            {"host_name": service.host, "service": service.binary.removeprefix("nova-"), "zone": service.zone}
-            for service in compute_services_for(self.context)
-            if service.enabled
-        ]
-        return Response(
-            {"hosts": [host for host in hosts if zone in {None, host["zone"]} and kind in {None, host["service"]}]}
-        )
+def _list(context: RequestContext, *, zone: str | None, service: str | None) -> list[dict[str, str]]:
+    hosts = [
+        {"host_name": each.host, "service": each.binary.removeprefix("nova-"), "zone": each.zone}
+        for each in compute_services_for(context)
+        if each.enabled
+    ]
+    return [host for host in hosts if zone in {None, host["zone"]} and service in {None, host["service"]}]
 
 
-class HostView(HostBase):
-    """``GET`` and ``PUT /os-hosts/{host_name}``."""
-
-    rules = {"GET": "os_compute_api:os-hosts:show", "PUT": "os_compute_api:os-hosts:update"}
-    schemas = {"PUT": UPDATE}
-
-    def get(self, request: Request, host_name: str) -> Response:
-        """Show the host's capacity, its usage, the sum of its servers' flavors, and the share of each project."""
-        host = self.host(host_name)
-        shares = shares_of(host)
-        most = [sum(share.vcpus for share in shares), sum(share.memory_mb for share in shares)]
-        rows = [
-            ("(total)", host.vcpus_total, host.memory_mb_total, host.disk_gb_total),
-            (
-                "(used_now)",
-                host.vcpus_allocated,
-                host.memory_mb_allocated + host.reserved_memory_mb,
-                host.disk_gb_allocated + host.reserved_disk_gb,
-            ),
-            ("(used_max)", *most, sum(share.disk_gb for share in shares)),
-            *((share.project_id.hex, share.vcpus, share.memory_mb, share.disk_gb) for share in shares),
-        ]
-        return Response(
-            {
-                "host": [
-                    {"resource": {"host": host.name, "project": who, "cpu": cpu, "memory_mb": memory, "disk_gb": disk}}
-                    for who, cpu, memory, disk in rows
-                ]
-            }
-        )
-
-    def put(self, request: Request, host_name: str) -> Response:
-        """Enable or disable a host. There is no maintenance mode: disable the host and migrate its servers."""
-        body = self.checked_body()
-        host = self.host(host_name)
-        if "maintenance_mode" in body:
-            raise NotOfferedError("A maintenance mode is not offered by this cloud: disable the host instead.")
-        changed = change_host(self.context, host.id, enabled=WORDS[body["status"]])
-        return Response({"host": changed.name, "status": "enabled" if changed.enabled else "disabled"})
+def _filters(view: ComputeView) -> dict[str, str | None]:
+    return {name: last(view.checked_query(), name) or None for name in ("zone", "service")}
 
 
-class HostPowerView(HostBase):
-    """``GET /os-hosts/{host_name}/startup``, ``…/shutdown`` and ``…/reboot``: not supported."""
+def _shape(view: ComputeView, host: Host) -> list[dict[str, Any]]:
+    shares = shares_of(host)
+    most = [sum(share.vcpus for share in shares), sum(share.memory_mb for share in shares)]
+    rows = [
+        ("(total)", host.vcpus_total, host.memory_mb_total, host.disk_gb_total),
+        (
+            "(used_now)",
+            host.vcpus_allocated,
+            host.memory_mb_allocated + host.reserved_memory_mb,
+            host.disk_gb_allocated + host.reserved_disk_gb,
+        ),
+        ("(used_max)", *most, sum(share.disk_gb for share in shares)),
+        *((share.project_id.hex, share.vcpus, share.memory_mb, share.disk_gb) for share in shares),
+    ]
+    return [
+        {"resource": {"host": host.name, "project": who, "cpu": cpu, "memory_mb": memory, "disk_gb": disk}}
+        for who, cpu, memory, disk in rows
+    ]
 
-    rules = {"GET": "os_compute_api:os-hosts:start"}
-    verb: ClassVar[str] = "Starting"
 
-    def get(self, request: Request, host_name: str) -> Response:
-        """Refused: the cloud does not control the power of its hosts."""
-        self.host(host_name)
-        raise NotOfferedError(f"{self.verb} a host is not offered by this cloud: do it on the machine itself.")
-
-
-class HostShutdownView(HostPowerView):
-    """``GET /os-hosts/{host_name}/shutdown``."""
-
-    rules = {"GET": "os_compute_api:os-hosts:shutdown"}
-    verb = "Shutting down"
+def _update(context: RequestContext, name: str, asked: dict[str, str]) -> Host:
+    host = _host(context, name)
+    if "maintenance_mode" in asked:
+        raise NotOfferedError("A maintenance mode is not offered by this cloud: disable the host instead.")
+    return change_host(context, host.id, enabled=WORDS[asked["status"]])
 
 
-class HostRebootView(HostPowerView):
-    """``GET /os-hosts/{host_name}/reboot``."""
+def _refuse(verb: str, rule: str) -> Call:
+    """Return the call of an operation on the power of a host."""
 
-    rules = {"GET": "os_compute_api:os-hosts:reboot"}
-    verb = "Rebooting"
+    def refuse(context: RequestContext, name: str) -> NoReturn:
+        _host(context, name)
+        raise NotOfferedError(f"{verb} a host is not offered by this cloud: do it on the machine itself.")
+
+    return Call(refuse, rule, "Refused: the cloud does not control the power of its hosts.", until=LAST)
+
+
+PARTS = parts(
+    ComputeView,
+    "os-hosts",
+    {
+        "GET": Call(
+            _list,
+            "os_compute_api:os-hosts:list",
+            "List the enabled services of all hosts, filtered by ``zone`` and ``service``; empty filters are ignored.",
+            name="hosts",
+            query=listing,
+            more=_filters,
+            until=LAST,
+        ),
+        "GET /{host_name}": Call(
+            _host,
+            "os_compute_api:os-hosts:show",
+            "Show the host's capacity, its usage, the sum of its servers' flavors, and the share of each project.",
+            name="host",
+            shape=_shape,
+            until=LAST,
+        ),
+        "PUT /{host_name}": Call(
+            _update,
+            "os_compute_api:os-hosts:update",
+            "Enable or disable a host. There is no maintenance mode: disable the host and migrate its servers.",
+            shape=lambda view, host: {"host": host.name, "status": "enabled" if host.enabled else "disabled"},
+            body=UPDATE,
+            until=LAST,
+        ),
+        "GET /{host_name}/startup": _refuse("Starting", "os_compute_api:os-hosts:start"),
+        "GET /{host_name}/shutdown": _refuse("Shutting down", "os_compute_api:os-hosts:shutdown"),
+        "GET /{host_name}/reboot": _refuse("Rebooting", "os_compute_api:os-hosts:reboot"),
+    },
+)

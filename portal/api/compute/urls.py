@@ -2,13 +2,12 @@
 
 from django.urls import path, re_path
 
-from portal.api.compute import drains, legacy, measures, migrations, versions
+from portal.api.compute import drains, hosts, legacy, measures, migrations, scheduling, usage, versions
 from portal.api.compute.aggregates import AGGREGATE, AggregateActionView, AggregateImagesView
 from portal.api.compute.availability_zones import ZonesDetailView, ZonesView
 from portal.api.compute.dialect import routes
 from portal.api.compute.flavors import parts as flavors
 from portal.api.compute.flavors.resource import FLAVOR, FLAVORS
-from portal.api.compute.hosts import HostPowerView, HostRebootView, HostShutdownView, HostsView, HostView
 from portal.api.compute.hypervisors import (
     HYPERVISOR,
     HYPERVISORS,
@@ -20,16 +19,12 @@ from portal.api.compute.hypervisors import (
 from portal.api.compute.keypairs import KEYPAIR
 from portal.api.compute.proxies.urls import urlpatterns as proxies
 from portal.api.compute.quotas.urls import urlpatterns as quotas
-from portal.api.compute.scheduling.urls import urlpatterns as scheduling
 from portal.api.compute.server_actions.views import ServerActionView
 from portal.api.compute.server_groups import SERVER_GROUP
 from portal.api.compute.servers.urls import urlpatterns as servers
 from portal.api.compute.services import SERVICE, SERVICES
-from portal.api.compute.usage.urls import urlpatterns as usage
 from portal.api.frame.parts import urls
 from portal.common.routing import by_prefix, with_or_without_slash, with_project
-
-HOST = "/v2.1/os-hosts/<str:host_name>"
 
 ROUTES = by_prefix(
     [
@@ -44,12 +39,14 @@ ROUTES = by_prefix(
         path("/v2.1/servers/<str:server_id>/action", ServerActionView.as_view()),
         path("/v2.1/os-migrations", migrations.MigrationsView.as_view()),
         *urls("/v2.1/", migrations.PARTS | measures.PARTS | drains.PARTS),
-        *scheduling,
+        *urls("/v2.1/", scheduling.PARTS | usage.PARTS | hosts.PARTS),
+        path("/v2.1/novella-would-fit", scheduling.WouldFitView.as_view()),
         *routes(SERVER_GROUP),
         *routes(FLAVOR, flavors.PARTS, FLAVORS),
         *routes(KEYPAIR),
         *quotas,
-        *usage,
+        path("/v2.1/os-simple-tenant-usage", usage.UsagesView.as_view()),
+        path("/v2.1/os-simple-tenant-usage/<str:project_id>", usage.UsageView.as_view()),
         path("/v2.1/os-availability-zone", ZonesView.as_view()),
         path("/v2.1/os-availability-zone/detail", ZonesDetailView.as_view()),
         *routes(AGGREGATE, {"action": AggregateActionView, "images": AggregateImagesView}),
@@ -58,11 +55,6 @@ ROUTES = by_prefix(
         path("/v2.1/os-hypervisors/<str:pattern>/search", HypervisorSearchView.as_view()),
         path("/v2.1/os-hypervisors/<str:pattern>/servers", HypervisorServersView.as_view()),
         *routes(HYPERVISOR, {"uptime": HypervisorUptimeView}, HYPERVISORS),
-        path("/v2.1/os-hosts", HostsView.as_view()),
-        path(HOST, HostView.as_view()),
-        path(f"{HOST}/startup", HostPowerView.as_view()),
-        path(f"{HOST}/shutdown", HostShutdownView.as_view()),
-        path(f"{HOST}/reboot", HostRebootView.as_view()),
         *proxies,
         re_path("^/", versions.NoSuchResource.as_view()),
     ]

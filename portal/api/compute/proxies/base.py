@@ -23,3 +23,7 @@ class ProxyView(ComputeView):
         if request.method not in self.answered_later:
             self.require(maximum=self.last_version)
         super().check_rule(request)
+
+    def policy_target(self) -> dict[str, object]:
+        """Return the caller's project, for rules of the other services."""
+        return {"project_id": self.context.project_id}

@@ -36,7 +36,6 @@ def shape(view: ProxyView, floating: FloatingIP) -> dict[str, Any]:
 
 
 def _create(context: RequestContext, body: dict[str, Any]) -> FloatingIP:
-    policy.enforce(context, "create_floatingip", {"project_id": context.project_id})
     wanted = body.get("pool")
     pools = routing.external_networks_for(context)
     found = [each for each in pools if wanted is None or wanted in {each.name, str(each.id)}]
@@ -77,6 +76,7 @@ PARTS = parts(
             _create,
             "os_compute_api:os-floating-ips:create",
             "Allocate a floating IP from the pool with this name or id; by default from the default external network.",
+            also=("create_floatingip",),
             name="floating_ip",
             shape=shape,
             body=CREATION,

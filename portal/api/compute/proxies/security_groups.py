@@ -1,21 +1,21 @@
-"""Security groups in the Compute API up to 2.35."""
+"""Security groups and their rules in the Compute API up to 2.35."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import ClassVar
-
-from rest_framework.request import Request
-from rest_framework.response import Response
+from typing import Any
 
 from portal.api.compute.proxies.base import ProxyView
 from portal.api.compute.proxies.table import limited
 from portal.api.compute.schemas import Schema, body, last
-from portal.api.compute.servers.security_group_shapes import REMOTE, security_group
+from portal.api.compute.servers.security_group_shapes import REMOTE, rule_shape, security_group
+from portal.api.frame.parts import Call, parts
+from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.identity import policy
 from provisioning.network import selectors, services
-from provisioning.network.models import SecurityGroup
+from provisioning.network.models import SecurityGroup, SecurityGroupRule
+from provisioning.network.records import flows
 from provisioning.network.selectors.visibility import sees_all
 
 LARGEST = 1000
@@ -24,104 +24,34 @@ _WORDS: Schema = {"type": "string", "maxLength": 255}
 GROUP = body("security_group", {"name": _WORDS, "description": _WORDS}, ("name", "description"), others=True)
 
 
-class GroupProxy(ProxyView):
-    """Base of the security group views."""
-
-    def group(self, identity: str, rule: str) -> SecurityGroup:
-        """Return a group that the caller may see, if this rule of the Network API allows it.
-
-        Raises NotFoundError, and InvalidInputError for an invalid UUID.
-        """
-        check_uuid(identity)
-        try:
-            group = selectors.security_group_for(self.context, identity, all_projects=True)
-        except NotFoundError as error:
-            raise NotFoundError(f"Security group {identity[:64]} not found.") from error
-        policy.enforce(self.context, rule, {"project_id": group.project_id})
-        return group
-
-    def wanted(self) -> dict[str, str]:
-        """Return the name and description in the body."""
-        said = self.checked_body()["security_group"]
-        return {name: said[name] for name in ("name", "description")}
-
-    def shown(self, group: SecurityGroup) -> Response:
-        """Answer with the current state of a group."""
-        rows = SecurityGroup.objects.prefetch_related("rules", REMOTE)
-        return Response({"security_group": security_group(rows.get(pk=group.pk))})
+_NUMBER: Schema = {"type": ["integer", "string", "null"], "pattern": r"^-?[0-9]{1,5}\Z"}
+_GROUP: Schema = {"type": "string", "format": "uuid"}
+_TEXT: Schema = {"type": ["string", "null"], "maxLength": 64}
+RULE = body(
+    "security_group_rule",
+    {
+        "parent_group_id": _GROUP,
+        "ip_protocol": _TEXT,
+        "from_port": _NUMBER,
+        "to_port": _NUMBER,
+        "cidr": _TEXT,
+        "group_id": _GROUP | {"type": ["string", "null"]},
+    },
+    ("parent_group_id",),
+    others=True,
+)
+_WHOLE = {"tcp": (1, flows.HIGHEST_PORT), "udp": (1, flows.HIGHEST_PORT), "icmp": (-1, -1)}
+"""Protocol → the port range of a rule with a remote group that specifies no ports."""
 
 
-class SecurityGroupsView(GroupProxy):
-    """``GET`` and ``POST /os-security-groups``."""
-
-    rules = {"GET": "os_compute_api:os-security-groups:get", "POST": "os_compute_api:os-security-groups:create"}
-    queries = {"GET": limited}
-    schemas: ClassVar = {"POST": GROUP}
-
-    def get(self, request: Request) -> Response:
-        """List the project's groups by name; with ``all_tenants``, operators list the groups of all projects.
-
-        As in the Network API, the project's ``default`` group is created if it does not exist.
-        """
-        policy.enforce(self.context, "get_security_group")
-        query = self.checked_query()
-        project = self.context.project_id or NOBODY
-        if self.context.project_id:
-            services.ensure_default_security_group(project)
-        groups = selectors.security_groups_for(self.context, all_projects="all_tenants" in query)
-        if not ("all_tenants" in query and sees_all(self.context)):
-            groups = groups.filter(project_id=project)
-        first, most = int(last(query, "offset") or 0), int(last(query, "limit") or LARGEST)
-        rows = groups.prefetch_related(REMOTE).order_by("project_id", "name", "id")
-        found = rows[first : first + min(most or LARGEST, LARGEST)]
-        return Response({"security_groups": [security_group(group) for group in found]})
-
-    def post(self, request: Request) -> Response:
-        """Create a group with the default rules."""
-        policy.enforce(self.context, "create_security_group", {"project_id": self.context.project_id})
-        said = self.wanted()
-        with refused():
-            made = services.create_security_group(
-                self.context.project_id or NOBODY, said["name"], description=said["description"]
-            )
-        return self.shown(made)
-
-
-class SecurityGroupView(GroupProxy):
-    """``GET``, ``PUT`` and ``DELETE /os-security-groups/{id}``."""
-
-    rules = {
-        "GET": "os_compute_api:os-security-groups:show",
-        "PUT": "os_compute_api:os-security-groups:update",
-        "DELETE": "os_compute_api:os-security-groups:delete",
-    }
-    schemas: ClassVar = {"PUT": GROUP}
-
-    def get(self, request: Request, security_group_id: str) -> Response:
-        return self.shown(self.group(security_group_id, "get_security_group"))
-
-    def put(self, request: Request, security_group_id: str) -> Response:
-        """Update the name and description."""
-        group = self.group(security_group_id, "update_security_group")
-        with refused():
-            return self.shown(services.update_security_group(group, self.wanted()))
-
-    def delete(self, request: Request, security_group_id: str) -> Response:
-        """Delete a group that is not in use by a port."""
-        group = self.group(security_group_id, "delete_security_group")
-        with refused():
-            services.delete_security_group(group, even_default=sees_all(self.context))
-        return Response(status=202)
-
-
-def check_uuid(identity: str) -> None:
+def _check_uuid(identity: str) -> None:
     """Raise InvalidInputError if the id of a group or rule is not a UUID."""
     if read_id(identity) is None:
         raise InvalidInputError("Security group id should be uuid", field="id")
 
 
 @contextmanager
-def refused() -> Iterator[None]:
+def _refused() -> Iterator[None]:
     """Convert a ConflictError in this context, which the Network API answers with 409, into InvalidInputError (400), as
     in Nova.
     """
@@ -129,3 +59,154 @@ def refused() -> Iterator[None]:
         yield
     except ConflictError as error:
         raise InvalidInputError(error.message) from error
+
+
+def _group(context: RequestContext, identity: str, rule: str) -> SecurityGroup:
+    """Return a group that the caller may see, if this rule of the Network API allows it.
+
+    Raises NotFoundError, and InvalidInputError for an invalid UUID.
+    """
+    _check_uuid(identity)
+    try:
+        group = selectors.security_group_for(context, identity, all_projects=True)
+    except NotFoundError as error:
+        raise NotFoundError(f"Security group {identity[:64]} not found.") from error
+    policy.enforce(context, rule, {"project_id": group.project_id})
+    return group
+
+
+def _list(context: RequestContext, *, every: bool, first: int, most: int) -> Sequence[SecurityGroup]:
+    """Return the project's groups, or with ``every`` the groups of all projects if the caller is an operator.
+
+    As in the Network API, the project's ``default`` group is created if it does not exist.
+    """
+    project = context.project_id or NOBODY
+    if context.project_id:
+        services.ensure_default_security_group(project)
+    groups = selectors.security_groups_for(context, all_projects=every)
+    if not (every and sees_all(context)):
+        groups = groups.filter(project_id=project)
+    rows = groups.prefetch_related(REMOTE).order_by("project_id", "name", "id")
+    return list(rows[first : first + min(most or LARGEST, LARGEST)])
+
+
+def _page(view: ProxyView) -> dict[str, Any]:
+    query = view.checked_query()
+    first, most = int(last(query, "offset") or 0), int(last(query, "limit") or LARGEST)
+    return {"every": "all_tenants" in query, "first": first, "most": most}
+
+
+def _create(context: RequestContext, asked: dict[str, str]) -> SecurityGroup:
+    with _refused():
+        return services.create_security_group(
+            context.project_id or NOBODY, asked["name"], description=asked["description"]
+        )
+
+
+def _update(context: RequestContext, identity: str, asked: dict[str, str]) -> SecurityGroup:
+    group = _group(context, identity, "update_security_group")
+    with _refused():
+        return services.update_security_group(group, {name: asked[name] for name in ("name", "description")})
+
+
+def _delete(context: RequestContext, identity: str) -> None:
+    group = _group(context, identity, "delete_security_group")
+    with _refused():
+        services.delete_security_group(group, even_default=sees_all(context))
+
+
+def _shape(view: ProxyView, group: SecurityGroup) -> dict[str, Any]:
+    """Return the current state of a group."""
+    rows = SecurityGroup.objects.prefetch_related("rules", REMOTE)
+    return security_group(rows.get(pk=group.pk))
+
+
+def _create_rule(context: RequestContext, asked: dict[str, Any]) -> SecurityGroupRule:
+    group = _group(context, asked["parent_group_id"], "create_security_group_rule")
+    source = _group(context, asked["group_id"], "get_security_group") if asked.get("group_id") else None
+    flow = _flow(asked, of_group=source is not None)
+    with _refused():
+        [row] = services.create_security_group_rules([services.WantedRule(group, flow, source)])
+    return row
+
+
+def _delete_rule(context: RequestContext, identity: str) -> None:
+    _check_uuid(identity)
+    try:
+        row = selectors.security_group_rule_for(context, identity, all_projects=True)
+    except NotFoundError as error:
+        raise NotFoundError(f"Security group rule {identity[:64]} not found.") from error
+    policy.enforce(context, "delete_security_group_rule", {"project_id": row.group.project_id})
+    services.delete_security_group_rule(row)
+
+
+def _flow(said: dict[str, Any], *, of_group: bool) -> flows.Flow:
+    """Return the traffic that the body allows; a rule with a CIDR requires protocol and ports, as in nova-network."""
+    name = (said.get("ip_protocol") or "").lower()
+    first, last = (int(said[end]) if said.get(end) not in {None, ""} else None for end in ("from_port", "to_port"))
+    if of_group and first is None and last is None:
+        first, last = _WHOLE.get(name, (None, None))
+    if name and name not in _WHOLE:
+        raise InvalidInputError(f"Invalid IP protocol {name[:64]}.", field="ip_protocol")
+    if not of_group and (not name or first is None or last is None):
+        raise InvalidInputError("Not enough parameters to build a valid rule.", field="ip_protocol")
+    prefix = None if of_group else said.get("cidr") or "0.0.0.0/0"
+    ethertype = "IPv6" if prefix and ":" in prefix else "IPv4"
+    if name == "icmp":
+        first, last = (None if number == -1 else number for number in (first, last))
+    return flows.checked("ingress", ethertype, name or None, first, last, prefix)
+
+
+_RULES = "os_compute_api:os-security-groups:"
+PARTS = parts(
+    ProxyView,
+    "",
+    {
+        "GET os-security-groups": Call(
+            _list,
+            f"{_RULES}get",
+            "List the project's groups by name; with ``all_tenants``, operators list the groups of all projects. As in"
+            " the Network API, the project's ``default`` group is created if it does not exist.",
+            also=("get_security_group",),
+            name="security_groups",
+            shape=lambda view, found: [security_group(group) for group in found],
+            query=limited,
+            more=_page,
+        ),
+        "POST os-security-groups": Call(
+            _create,
+            f"{_RULES}create",
+            "Create a group with the default rules.",
+            also=("create_security_group",),
+            name="security_group",
+            shape=_shape,
+            body=GROUP,
+        ),
+        "GET os-security-groups/{security_group_id}": Call(
+            lambda context, identity: _group(context, identity, "get_security_group"),
+            f"{_RULES}show",
+            name="security_group",
+            shape=_shape,
+        ),
+        "PUT os-security-groups/{security_group_id}": Call(
+            _update,
+            f"{_RULES}update",
+            "Update the name and description.",
+            name="security_group",
+            shape=_shape,
+            body=GROUP,
+        ),
+        "DELETE os-security-groups/{security_group_id}": Call(
+            _delete, f"{_RULES}delete", "Delete a group that is not in use by a port.", status=202
+        ),
+        "POST os-security-group-rules": Call(
+            _create_rule,
+            f"{_RULES}rule:create",
+            "Create a rule that allows traffic from a CIDR (default 0.0.0.0/0) or from another group.",
+            name="security_group_rule",
+            shape=lambda view, row: rule_shape(row),
+            body=RULE,
+        ),
+        "DELETE os-security-group-rules/{rule_id}": Call(_delete_rule, f"{_RULES}rule:delete", status=202),
+    },
+)

@@ -10,7 +10,6 @@ from portal.api.compute.proxies import (
     floating_ips,
     images,
     networks,
-    security_group_rules,
     security_groups,
     volumes,
 )
@@ -23,10 +22,6 @@ from portal.api.frame.parts import urls
 VIEWS: dict[str, type[ComputeView]] = {
     "images": images.ImagesView,
     "images/detail": images.ImagesDetailView,
-    "os-security-groups": security_groups.SecurityGroupsView,
-    "os-security-groups/<str:security_group_id>": security_groups.SecurityGroupView,
-    "os-security-group-rules": security_group_rules.SecurityGroupRulesView,
-    "os-security-group-rules/<str:rule_id>": security_group_rules.SecurityGroupRuleView,
     "os-volumes_boot": ServersView,
     "os-volumes_boot/detail": ServersDetailView,
     "os-volumes_boot/<str:server_id>": OneServerView,
@@ -35,7 +30,7 @@ VIEWS: dict[str, type[ComputeView]] = {
     "os-assisted-volume-snapshots/<str:snapshot_id>": assisted_snapshots.AssistedSnapshotView,
 }
 """Address below ``/compute/v2.1`` → view."""
-_PARTS = images.PARTS | floating_ips.PARTS | networks.PARTS
+_PARTS = images.PARTS | floating_ips.PARTS | networks.PARTS | security_groups.PARTS
 _refusing = {row.path: view_of(row.path, _PARTS.get(row.path, ProxyView)) for row in TABLE}
 """Path → the view, which also has the methods that the table does not have."""
 urlpatterns: list[URLPattern] = [

@@ -1,4 +1,4 @@
-"""Usage of projects (Compute API reference, "Usage reports")."""
+"""Usage of projects and audits of usage (Compute API reference, "Usage reports", "Server usage audit log")."""
 
 import re
 from datetime import UTC, datetime
@@ -12,10 +12,13 @@ from portal.api.common.paging import Page, next_links, read_page
 from portal.api.compute.base import ComputeView
 from portal.api.compute.schemas import PAGES, Schema, Version, query
 from portal.api.compute.timestamps import timestamp_micro
+from portal.api.frame.parts import Call, parts
+from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.ids import read_id
 from provisioning.compute.selectors import usage
 from provisioning.compute.selectors.usage import Period, ProjectUsage, ServerUsage
+from provisioning.compute.selectors.usage_audit import AuditReport, audit_for
 
 PAGED = (2, 40)
 _DETAILED = ("1", "True")
@@ -159,3 +162,68 @@ def _moment(text: str, now: datetime) -> datetime:
         return datetime.fromisoformat(f"{found[1]}T{found[3]}{(found[4] or '.0').ljust(7, '0')}").replace(tzinfo=UTC)
     except ValueError as error:
         raise InvalidInputError(_WRONG_MOMENT, field="start") from error
+
+
+_FORMS = {True: "%Y-%m-%d %H:%M:%S.%f", False: "%Y-%m-%d %H:%M:%S"}
+
+
+def _audit(view: ComputeView, report: AuditReport) -> dict[str, Any]:
+    """One period: totals and a row for each host."""
+    done, errors = report.names("DONE"), sum(row.errors for row in report.rows)
+    many = "ALL" if len(done) == len(report.hosts) else f"{len(done)} of {len(report.hosts)}"
+    return {
+        "period_beginning": _audit_time(report.period.beginning),
+        "period_ending": _audit_time(report.period.ending),
+        "num_hosts": len(report.hosts),
+        "num_hosts_done": len(done),
+        "num_hosts_running": len(report.names("RUNNING")),
+        "num_hosts_not_run": len(report.not_run),
+        "hosts_not_run": report.not_run,
+        "total_instances": sum(row.task_items for row in report.rows),
+        "total_errors": errors,
+        "overall_status": f"{many} hosts done. {errors} errors.",
+        "log": {
+            row.host: {
+                "state": row.state,
+                "instances": row.task_items,
+                "errors": row.errors,
+                "message": row.message,
+            }
+            for row in report.rows
+        },
+    }
+
+
+def _audit_time(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _before(context: RequestContext, before: str) -> AuditReport:
+    try:
+        moment = datetime.strptime(before, _FORMS["." in before]).replace(tzinfo=UTC)
+    except ValueError as error:
+        raise InvalidInputError(f"Invalid timestamp for date {before[:64]}", field="before") from error
+    return audit_for(context, moment, _SHOW)
+
+
+_LIST, _SHOW = (f"os_compute_api:os-instance-usage-audit-log:{verb}" for verb in ("list", "show"))
+PARTS = parts(
+    ComputeView,
+    "os-instance_usage_audit_log",
+    {
+        "GET": Call(
+            lambda context: audit_for(context, timezone.now(), _LIST),
+            _LIST,
+            "Show the audits of the last complete period.",
+            name="instance_usage_audit_logs",
+            shape=_audit,
+        ),
+        "GET /{before}": Call(
+            _before,
+            _SHOW,
+            "Show the audits of the last complete period before a time such as ``2026-01-31 12:00:00``.",
+            name="instance_usage_audit_log",
+            shape=_audit,
+        ),
+    },
+)

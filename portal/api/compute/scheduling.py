@@ -1,15 +1,18 @@
 """Scheduling decisions of a server, and the number of servers that would fit: Novella's own Compute operations."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.compute.base import ComputeView
-from portal.api.compute.scheduling.schemas import would_fit
+from portal.api.compute.schemas import NOT_NEGATIVE, POSITIVE, Schema, Version, body
 from portal.api.compute.servers.devices import tail
+from portal.api.compute.servers.fields import NAMED, UUID
+from portal.api.compute.servers.schemas import HINTS
 from portal.api.compute.timestamps import timestamp
+from portal.api.frame.parts import Call, parts
 from portal.common import rate_limits
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute import selectors
@@ -19,6 +22,25 @@ from provisioning.compute.selectors.explained import SEEING_HOSTS, Explained
 from provisioning.scheduler import FilterResult
 
 AMOUNTS = ("vcpus", "ram", "disk")
+
+
+def would_fit(version: Version) -> Schema:
+    """Return the schema of ``POST /novella-would-fit``, equal at every microversion; memory in MiB, disk in GiB."""
+    return body(
+        "would_fit",
+        {
+            "flavorRef": {"type": ["string", "integer"], "minLength": 1, "maxLength": 1024},
+            "vcpus": POSITIVE,
+            "ram": POSITIVE,
+            "disk": NOT_NEGATIVE,
+            "imageRef": {"type": "string", "maxLength": 1024},
+            "availability_zone": NAMED,
+            "count": POSITIVE,
+            "group": UUID,
+            "os:scheduler_hints": HINTS,
+            "host": NAMED,
+        },
+    )
 
 
 def filter_shape(result: FilterResult) -> dict[str, Any]:
@@ -34,45 +56,30 @@ def filter_shape(result: FilterResult) -> dict[str, Any]:
     }
 
 
-class SchedulingView(ComputeView):
-    """``GET /servers/{id}/novella-scheduling``."""
-
-    rules = {"GET": "novella:servers:scheduling"}
-
-    def get(self, request: Request, server_id: str) -> Response:
-        """Show for each attempt how the server's host was chosen, or why none was, newest first.
-
-        Hosts, their weights and the hosts that each filter removed are shown only to callers who may see hosts.
-        """
-        seeing = self.allows(SEEING_HOSTS)
-        found = selectors.decisions_for(self.context, server_id)
-        return Response({"decisions": [self.shape(decision, seeing=seeing) for decision in found]})
-
-    @staticmethod
-    def shape(decision: Explained, *, seeing: bool) -> dict[str, Any]:
-        shape: dict[str, Any] = {
-            "attempt": decision.attempt,
-            "action": decision.action,
-            "driver": decision.driver,
-            "created_at": timestamp(decision.created_at),
-            "seconds": round(decision.seconds, 6),
-            "asked": dict(decision.asked),
-            "hosts": decision.hosts,
-            "suitable": decision.suitable,
-            "found": decision.found,
-            "filters": [filter_shape(check.result) for check in decision.checks],
-            "sentence": decision.sentence,
-            "failure": decision.failure or None,
+def _decision(decision: Explained, *, seeing: bool) -> dict[str, Any]:
+    shape: dict[str, Any] = {
+        "attempt": decision.attempt,
+        "action": decision.action,
+        "driver": decision.driver,
+        "created_at": timestamp(decision.created_at),
+        "seconds": round(decision.seconds, 6),
+        "asked": dict(decision.asked),
+        "hosts": decision.hosts,
+        "suitable": decision.suitable,
+        "found": decision.found,
+        "filters": [filter_shape(check.result) for check in decision.checks],
+        "sentence": decision.sentence,
+        "failure": decision.failure or None,
+    }
+    if seeing:
+        shape |= {
+            "host": decision.host or None,
+            "weights": [
+                {"host": item.host, "weight": item.weight, "parts": dict(item.parts)} for item in decision.weights
+            ],
+            "losses": {check.result.name: list(check.lost) for check in decision.checks if check.lost},
         }
-        if seeing:
-            shape |= {
-                "host": decision.host or None,
-                "weights": [
-                    {"host": item.host, "weight": item.weight, "parts": dict(item.parts)} for item in decision.weights
-                ],
-                "losses": {check.result.name: list(check.lost) for check in decision.checks if check.lost},
-            }
-        return shape
+    return shape
 
 
 class WouldFitView(ComputeView):
@@ -126,3 +133,24 @@ def asked_for(body: Mapping[str, Any]) -> WouldFit:
         requested_host=body.get("host", ""),
         count=int(body.get("count", 1)),
     )
+
+
+def _decisions(view: ComputeView, found: Sequence[Explained]) -> list[dict[str, Any]]:
+    seeing = view.allows(SEEING_HOSTS)
+    return [_decision(decision, seeing=seeing) for decision in found]
+
+
+PARTS = parts(
+    ComputeView,
+    "servers/{server_id}/novella-scheduling",
+    {
+        "GET": Call(
+            selectors.decisions_for,
+            "novella:servers:scheduling",
+            "Show for each attempt how the server's host was chosen, or why none was, newest first. Hosts, their"
+            " weights and the hosts that each filter removed are shown only to callers who may see hosts.",
+            name="decisions",
+            shape=_decisions,
+        )
+    },
+)

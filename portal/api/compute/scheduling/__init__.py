@@ -1,1 +1,0 @@
-"""Novella's own operations that explain where servers are placed."""

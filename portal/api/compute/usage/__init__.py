@@ -1,1 +1,0 @@
-"""Usage reports and the log of usage audits."""
