@@ -206,7 +206,7 @@ class Dialect:
     ) -> type[ResourceView]:
         queries = {"list": self.query(resource) if self.query else None, "show": self.one}
         bodies = {"create": self.new(resource), "update": self.changes(resource)}
-        tables = ("rules", "also", "versions", "parameters", "queries", "schemas", "sentences")
+        tables = ("rules", "also", "versions", "parameters", "queries", "schemas", "successes", "sentences")
         members: dict[str, dict[str, Any]] = {table: dict(getattr(base, table)) for table in tables}
         for verb in verbs:
             method, operation = self.methods[verb], resource.operation(verb)
@@ -220,6 +220,7 @@ class Dialect:
                 "parameters": operation.parameters,
                 "queries": self.parameters(operation.parameters) if operation.parameters else queries.get(verb),
                 "schemas": operation.body or bodies.get(verb),
+                "successes": operation.status or base.statuses.get(verb, 200),
                 "sentences": operation.description,
             }
             for table, value in declared.items():
