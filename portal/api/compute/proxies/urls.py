@@ -35,7 +35,7 @@ _refusing = {row.path: view_of(row.path, _PARTS.get(row.path, ProxyView)) for ro
 """Path → the view, which also has the methods that the table does not have."""
 urlpatterns: list[URLPattern] = [
     *(path(f"/v2.1/{address}", view.as_view()) for address, view in VIEWS.items()),
-    *urls("/v2.1/", _PARTS | _refusing),
+    *urls("/v2.1/", _refusing | {where: view for where, view in _PARTS.items() if where not in _refusing}),
     *routes(extensions.EXTENSION),
     *routes(volumes.VOLUME, dialect=volumes.PROXY),
     *routes(volumes.SNAPSHOT, dialect=volumes.PROXY),
