@@ -188,7 +188,7 @@ def test_everybody_gets_what_the_table_says(world: World, part: str, everybody: 
     assert written == []
 
 
-NAMES_ITS_RULE = ("/action", "/v3/credentials")
+NAMES_ITS_RULE = ("/action", "/v3/credentials", "/OS-TRUST/trusts")
 """Ends of routes where the policy rule depends on a name in the body."""
 
 

@@ -153,7 +153,7 @@ class TrustsView(ListView):
         """Return trustor and trustee in the query or body; an invalid body is rejected after the policy check."""
         if self.request.method != "POST":
             return {TRUSTOR: self._asked.get("trustor_user_id"), TRUSTEE: self._asked.get("trustee_user_id")}
-        given = self.claimed("trust")
+        given = self.claimed("trust") if self.claimed() is not None else {}
         return {TRUSTOR: given.get("trustor_user_id", self.context.user_id) if isinstance(given, dict) else None}
 
     def wanted(self) -> Sequence[frame.Attribute]:

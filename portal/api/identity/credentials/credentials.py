@@ -106,8 +106,8 @@ class CredentialsView(ListView):
     def check_rule(self, request: Request) -> None:
         """Check the policy, also for another owner in the body."""
         super().check_rule(request)
-        if request.method == "POST":
-            _owner(self, self.claimed("credential", "user_id"))
+        if request.method == "POST" and isinstance(user_id := self.claimed("credential", "user_id"), str):
+            _owner(self, user_id)
 
     def rows(self) -> Sequence[Credential]:
         query, everybody = self.request.query_params, self.allows("novella:list_credentials:all_users")
@@ -137,8 +137,8 @@ class CredentialView(DetailView):
             super().check_rule(request)
         except ForbiddenError as error:
             raise NotFoundError(f"Could not find credential: {self.ids['credential_id'][:64]}.") from error
-        if request.method == "PATCH":
-            _owner(self, self.claimed("credential", "user_id"))
+        if request.method == "PATCH" and isinstance(user_id := self.claimed("credential", "user_id"), str):
+            _owner(self, user_id)
 
 
 ROUTES = routes(CREDENTIAL, dialect=replace(IDENTITY, lists=CredentialsView, details=CredentialView))
