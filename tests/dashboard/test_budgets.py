@@ -8,14 +8,13 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from django.contrib.staticfiles import finders
 from django.test import Client
 
-from portal.common import bundles
 from provisioning.catalogue.services import refresh as read_catalogue
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
+from tests.support.pages import static_file
 
 ASSET = re.compile(r'(?:src|href)="/static/([^"]+\.(?:js|css|svg))"')
 FONT = Path("node_modules/@fontsource-variable/inter/files/inter-latin-wght-normal.woff2")
@@ -50,6 +49,6 @@ def test_a_first_visit_of_an_operator_is_within_budget(
 @cache
 def compressed(name: str) -> int:
     """Return how many bytes of an asset are sent."""
-    made = name.removeprefix("bundles/")
-    text = bundles.MADE[made]().encode() if made in bundles.MADE else Path(str(finders.find(name))).read_bytes()
+    text = static_file(name)
+    assert text is not None
     return len(gzip.compress(text))

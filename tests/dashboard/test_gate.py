@@ -24,7 +24,7 @@ from playwright.sync_api import Error, Page
 
 from tests.dashboard import test_budgets as budgets
 from tests.dashboard.conftest import SignedIn
-from tests.dashboard.test_seen_in_chromium import MOVED, ORIGIN, of_the_dashboard, tab
+from tests.dashboard.test_seen_in_chromium import DRAWN_BY_OTHERS, LOOK, MOVED, ORIGIN, RULES, of_the_dashboard, tab
 from tests.support.cast import People
 
 pytestmark = [pytest.mark.deep, pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(3600)]
@@ -53,9 +53,10 @@ Each page of the dashboard as the gate measures it, in a cloud with one thing of
 | processor | none | milliseconds of one core for the page alone, median of three; depends on the machine |
 | shift | {SHIFT} | Cumulative Layout Shift at 1280 x 720 |
 | scripts | 0 | errors of scripts, with the other requests of the page unanswered |
+| axe | 0 | violations that axe finds: light and dark at 1280 pixels, light at 390 |
 
-| page | requests | kB | queries | processor | shift | scripts |
-|---|--:|--:|--:|--:|--:|--:|
+| page | requests | kB | queries | processor | shift | scripts | axe |
+|---|--:|--:|--:|--:|--:|--:|--:|
 """
 
 
@@ -69,6 +70,7 @@ class Measured:
     milliseconds: float
     shift: float = 0.0
     scripts: list[str] = field(default_factory=list)
+    axe: list[str] = field(default_factory=list)
 
     def wrong(self, path: str) -> Iterator[str]:
         requests, kilobytes = LARGER.get(path, (REQUESTS, KILOBYTES))
@@ -81,11 +83,12 @@ class Measured:
         if self.shift >= SHIFT:
             yield f"layout shift {self.shift:.3f}"
         yield from self.scripts
+        yield from self.axe
 
     def row(self, path: str) -> str:
         numbers = (
             *(self.requests, f"{self.kilobytes:.0f}", self.queries, f"{self.milliseconds:.0f}"),
-            *(f"{self.shift:.3f}".rstrip("0").rstrip("."), len(self.scripts)),
+            *(f"{self.shift:.3f}".rstrip("0").rstrip("."), len(self.scripts), len(self.axe)),
         )
         return f"| `{path}` | {' | '.join(map(str, numbers))} |"
 
@@ -123,18 +126,25 @@ def served(client: Client, path: str) -> Measured:
 
 
 def seen(tab: Page, path: str, measured: Measured) -> None:
-    """Measure a page in the browser: its layout shift, and the errors of its scripts."""
+    """Measure a page in the browser: its layout shift, the errors of its scripts, and the violations of axe."""
     complaints: list[str] = []
 
     def hear(error: Error) -> None:
         complaints.append(str(error))
 
     tab.on("pageerror", hear)
+    tab.emulate_media(color_scheme="light")
     tab.set_viewport_size({"width": 1280, "height": 720})
     tab.goto(f"{ORIGIN}{path}")
     measured.shift = tab.evaluate(MOVED)
     tab.remove_listener("pageerror", hear)
     measured.scripts = list(dict.fromkeys(complaints))
+    found = {f"light: {each}" for each in tab.evaluate(LOOK, [RULES, DRAWN_BY_OTHERS])}
+    for colours, width in (("dark", 1280), ("light", 390)):
+        tab.emulate_media(color_scheme=colours)
+        tab.set_viewport_size({"width": width, "height": 720})
+        found |= {f"{colours} at {width}: {each}" for each in tab.evaluate(LOOK, [RULES, DRAWN_BY_OTHERS])}
+    measured.axe = sorted(found)
 
 
 def table_of(found: Mapping[str, Measured]) -> str:

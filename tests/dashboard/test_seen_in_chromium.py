@@ -15,14 +15,13 @@ from urllib.parse import urlsplit
 import pytest
 from django.conf import settings
 from django.contrib import admin as django_admin
-from django.contrib.staticfiles import finders
 from django.test import Client, override_settings
 from django.urls import reverse
 from playwright.sync_api import Page, Route, sync_playwright
 
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import People
-from tests.support.pages import walk
+from tests.support.pages import static_file, walk
 
 pytestmark = [pytest.mark.deep, pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(1800)]
 
@@ -96,9 +95,9 @@ def tab(rendered: dict[str, bytes]) -> Iterator[Page]:
     def answer(route: Route) -> None:
         whole = route.request.url.removeprefix(ORIGIN)
         path = urlsplit(whole).path
-        if path.startswith("/static/") and (file := finders.find(path.removeprefix("/static/"))):
+        if path.startswith("/static/") and (body := static_file(path.removeprefix("/static/"))) is not None:
             kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
-            route.fulfill(body=Path(str(file)).read_bytes(), content_type=kind)
+            route.fulfill(body=body, content_type=kind)
         elif whole in rendered:
             route.fulfill(body=rendered[whole], content_type="text/html; charset=utf-8")
         else:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
+from pathlib import Path
 
+from django.contrib.staticfiles import finders
 from django.test import Client
 from django.urls import Resolver404, resolve
+
+from portal.common import bundles
 
 
 class Element:
@@ -98,6 +102,14 @@ def walk(client: Client, *begin: str, of_each: int = 3) -> Iterator[tuple[str, D
                 if link.startswith("/") and link not in known and _leads(link):
                     known.add(link)
                     waiting.append(link)
+
+
+def static_file(name: str) -> bytes | None:
+    """Return a file below ``/static/``, also a bundle, which is not on disk; None if there is none."""
+    if (made := bundles.MADE.get(name.removeprefix("bundles/"))) is not None:
+        return str(made()).encode()
+    found = finders.find(name)
+    return Path(str(found)).read_bytes() if found else None
 
 
 def _leads(link: str) -> bool:
