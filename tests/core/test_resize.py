@@ -399,7 +399,7 @@ def test_a_delete_at_any_moment_gives_everything_back(
     assert state_of(running) == ("deleted", None)
     assert agent.guests == {}
     invariants.check_empty()
-    done = moment not in {"ordered", "taken"}
+    done = moment in {"resized", "confirming"}
     assert migration_of(running).status == ("confirmed" if done else "error")
 
 
