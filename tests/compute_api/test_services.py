@@ -54,6 +54,13 @@ def test_fields_come_with_their_microversions(
     assert (service["status"], service["state"], service["disabled_reason"]) == ("enabled", "up", None)
 
 
+@each_row("name", ["alice", "operator"])
+def test_head_is_refused_where_get_is_not_a_method(people: People, cloud: Cloud, name: str) -> None:
+    api, own = Api(getattr(people, name)), f"{SERVICES}/{listed(at(people, '2.53'))[0]['id']}"
+    for answer in (api.head(own), api.get(own)):
+        assert (answer.status_code, answer.headers["Allow"]) == (405, "PUT, DELETE")
+
+
 def test_workers_are_services_of_the_internal_zone_while_they_live(people: People, cloud: Cloud) -> None:
     worker_groups.beat("m1:boot:1.2", ["scheduler"])
     worker_groups.beat("m1:boot:3.4", ["images"])

@@ -225,7 +225,8 @@ class Dialect:
             }
             for table, value in declared.items():
                 members[table] |= {method: value} if value else {}
-        names = [each for each in ServiceView.http_method_names if each.upper() in {*members["rules"], "HEAD"}]
+        ruled = {*members["rules"], *(["HEAD"] if "GET" in members["rules"] else [])}
+        names = [each for each in ServiceView.http_method_names if each.upper() in ruled]
         own = {"resource": resource, "attributes": shown, "http_method_names": names, "path": path or resource.path}
         about = {"__doc__": base.__doc__, "__module__": __name__}
         return type(f"{resource.name}_{base.__name__}", (base,), members | own | about)
