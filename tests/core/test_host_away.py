@@ -12,6 +12,7 @@ from django.utils import timezone
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, UnavailableError
 from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.guest_disks import ExtendFileSystem, MountVolume, VolumeToMount
 from provisioning.compute.actions.live_migrate import LiveMigrate, LiveMigration
 from provisioning.compute.actions.registry import host_actions
 from provisioning.compute.actions.shelve import Offload, Shelve
@@ -38,7 +39,7 @@ TOUCHED += [Volume, Attachment]
 
 WAIT_FOR_THE_HOST = {"delete", "offload", "soft_delete"}
 """Actions that need no answer of the host to begin."""
-OF_VOLUMES = {"attach_volume", "detach_volume", "swap_volume"}
+OF_VOLUMES = {"attach_volume", "detach_volume", "swap_volume", "mount_volume", "extend_file_system"}
 """Volumes have to be there first: they have a test of their own."""
 OF_TWO_HOSTS = {key for key, action in host_actions.items() if action.two_hosts}
 """Moves of running servers: the other host has to be there, and the refusal is a conflict."""
@@ -82,6 +83,7 @@ def test_it_is_refused_and_changes_nothing(cloud: Cloud, alice: RequestContext, 
 def test_volumes_are_left_as_they_are(cloud: Cloud, alice: RequestContext) -> None:
     host = cloud.add_host("kelvin")
     host.serve()
+    Image.objects.update(properties={"hw_qemu_guest_agent": "yes"})
     server = cloud.running(alice)
     first, second = (create_volume(alice, VolumeRequest(size_gb=1)).id for _ in range(2))
     cloud.run()
@@ -93,6 +95,8 @@ def test_volumes_are_left_as_they_are(cloud: Cloud, alice: RequestContext) -> No
         lambda: attach_volume(alice, server.id, VolumeToAttach(str(second))),
         lambda: detach_volume(alice, server.id, str(first)),
         lambda: swap_volume(alice, server.id, str(first), str(second)),
+        lambda: MountVolume.begin(alice, server.id, VolumeToMount(str(first), "/srv/data")),
+        lambda: ExtendFileSystem.begin(alice, server.id, str(first)),
     ):
         with pytest.raises(UnavailableError, match="does not answer"):
             ask()
