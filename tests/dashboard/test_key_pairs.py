@@ -15,7 +15,7 @@ CREATE = "/key-pairs/create/"
 
 
 def test_an_empty_list_says_what_a_key_is_for(at_alice: Client) -> None:
-    assert "lets you into your instances" in at_alice.get("/key-pairs/").content.decode()
+    assert "connect to your instances by SSH" in at_alice.get("/key-pairs/").content.decode()
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,7 @@ def test_an_interface_comes_and_goes_while_the_guest_runs(stage: Stage) -> None:
 def test_a_paused_guest_takes_interfaces_and_gives_none(stage: Stage) -> None:
     stage.host.driver.pause(stage.web.uuid)
     stage.plug(stage.with_interface([EGRESS, PING]))
-    with pytest.raises(UnsupportedError, match="paused guest cannot let go"):
+    with pytest.raises(UnsupportedError, match="paused guest cannot release"):
         stage.host.driver.detach_interface(stage.web, stage.interface)
     stage.host.driver.unpause(stage.web.uuid)
     until(lambda: "eth1" in stage.ssh("ls /sys/class/net"), "the second interface in the guest")
