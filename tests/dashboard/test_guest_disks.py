@@ -103,6 +103,11 @@ def test_a_disk_that_cannot_be_mounted_gets_no_form(
     assert 'data-testid="mount-commands"' in shown
 
 
+def test_a_wrong_directory_keeps_the_announcement_of_formatting(at_alice: Client, server: Instance, guest: Any) -> None:
+    answer = at_alice.post(mount_of(server), {"directory": "relative/../x"})
+    assert (answer.status_code, "be formatted with ext4" in answer.content.decode()) == (422, True)
+
+
 def test_a_guest_s_texts_are_bounded_and_escaped(at_alice: Client, server: Instance, guest: Any) -> None:
     guest["answer"] = InspectedDisk("<b>\n" + "x" * 9999, "filesystem", "<i>" * 99)
     shown = at_alice.get(mount_of(server)).content.decode()

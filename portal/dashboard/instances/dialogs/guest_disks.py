@@ -79,9 +79,9 @@ class MountInGuest(_InGuest, InstanceSheet):
         return f"Mount {bdi(name_of(self.volume))} in {bdi(self.instance.name)}"
 
     def about(self) -> str:
-        empty = "A volume with data is never formatted."
+        unknown = "If it is empty, it will be formatted with ext4. A volume with data is never formatted."
         always = "It is mounted now, and at every start by /etc/fstab."
-        return " ".join(filter(None, (super().about(), self.content or empty, always)))
+        return " ".join(filter(None, (super().about(), self.content or unknown, always)))
 
 
 class ExtendInGuest(_InGuest):
