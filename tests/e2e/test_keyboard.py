@@ -24,7 +24,8 @@ def test_launch_and_delete_without_a_mouse(cloud: OneMachine, signed_in: Browser
     watched = watch(signed_in, cloud.url)
     page = watched.page
     page.keyboard.press("?")
-    expect(page.locator("#shortcuts")).to_be_visible()
+    expect(page.locator("#shortcuts-title")).to_be_focused()
+    expect(page.locator("#shortcuts-title")).to_be_in_viewport()
     expect(page.locator("#shortcuts dd", has_text="Go to Instances")).to_have_count(1)
     page.keyboard.press("Escape")
     page.keyboard.press("g")
