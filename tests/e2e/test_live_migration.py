@@ -23,6 +23,7 @@ pytestmark = [
     pytest.mark.libvirt,
     pytest.mark.compat,
     pytest.mark.slow,
+    pytest.mark.timeout(1800),
     pytest.mark.filterwarnings(
         "ignore::DeprecationWarning",
         "ignore::openstack.warnings.OpenStackDeprecationWarning",
