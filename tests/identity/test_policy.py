@@ -43,6 +43,7 @@ def test_every_rule_named_anywhere_exists() -> None:
     files += (ROOT / "templates").rglob("*.html")
     named = {name for path in files for name in NAME.findall(path.read_text())}
     assert len(named) > 200
+    named = {name for name in named if not name.endswith(":")}  # the beginnings of composed names
     assert named - {"novella:algorithm", "novella:catalog"} - policy.RULES.keys() == set()
 
 
@@ -50,7 +51,8 @@ def test_every_rule_is_asked_somewhere() -> None:
     rules = ROOT / "provisioning" / "identity" / "policies"
     files = [path for folder in ("portal", "provisioning") for path in (ROOT / folder).rglob("*.py")]
     text = "\n".join(path.read_text() for path in files if rules not in path.parents)
-    asked = {*re.findall(r'"([\w:-]+)"', text), *(rule for resource in RESOURCES for rule in resource.rules)}
+    by_views = {name for name, at in OPERATIONS().items() if len(at) > len(policy.RULES[name].operations)}
+    asked = by_views | {*re.findall(r'"([\w:-]+)"', text), *(rule for resource in RESOURCES for rule in resource.rules)}
     assert GUARDING.keys() - asked == set()
 
 

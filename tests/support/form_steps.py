@@ -202,6 +202,8 @@ ELSEWHERE = {
     },
     "dashboard:host_drain_start": "tests/dashboard/test_cloud.py: it needs another host",
     "dashboard:instance_live_migrate": "tests/dashboard/test_migrations.py: it needs another host",
+    "dashboard:instance_migration_abort": "tests/dashboard/test_migrations.py: it needs a move that is running",
+    "dashboard:instance_migration_complete": "tests/dashboard/test_migrations.py: it needs a move that is running",
     "dashboard:instance_migrate": "tests/dashboard/test_migrations.py: it needs another host",
     "dashboard:host_drain_change": "tests/dashboard/test_cloud.py: it needs a drain",
     "dashboard:host_evacuation": "tests/dashboard/test_cloud.py: it needs a host that is down, and another one",
