@@ -66,7 +66,7 @@ def test_a_backup_that_the_store_has_no_room_for_leaves_nothing_and_can_be_made_
     before = held(town)
     backup = back_up(town, volume)
     assert (backup.status, town.fresh(volume).status, backup.digest) == ("error", "available", "")
-    assert "room" in backup.fail_reason
+    assert "no space left" in backup.fail_reason
     assert Message.objects.get().resource_type == "VOLUME_BACKUP"
     drain()
     assert current().folders() == []
