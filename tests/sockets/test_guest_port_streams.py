@@ -271,8 +271,12 @@ async def test_one_user_has_a_part_of_a_hosts_tunnels(guest: Guest) -> None:
 
     async with guest.runs(wait):
         guest.consoles._forwards._of_one = 1
-        async with await guest.reach(), await guest.reach() as second:
-            assert await code_of(second) == 4423
+        async with await guest.reach():
+            async with asyncio.timeout(120):
+                while not guest.consoles._forwards._taken:  # otherwise the second could be the one that is admitted
+                    await asyncio.sleep(0.01)
+            async with await guest.reach() as second:
+                assert await code_of(second) == 4423
         async with asyncio.timeout(120):
             while guest.consoles._forwards._taken:
                 await asyncio.sleep(0.01)
