@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.core.exceptions import ObjectDoesNotExist
 from django.template.loader import render_to_string
 
 from portal.dashboard import wording
@@ -58,7 +59,10 @@ def render(page: str, events: Events, context: RequestContext) -> str:
     live = PAGES.get(name)
     if live is None or not any(event.kind in live.kinds for event in events):
         return ""
-    return live.draw(rest, events, context)
+    try:
+        return live.draw(rest, events, context)
+    except (NotFoundError, ObjectDoesNotExist):  # deleted while it was drawn: now it is missing from the beginning
+        return live.draw(rest, events, context)
 
 
 def _overview(_: str, events: Events, context: RequestContext) -> str:

@@ -15,6 +15,7 @@ from portal.dashboard.instances.tabs import TABS
 from portal.dashboard.live import PAGES, LivePage, render
 from portal.dashboard.pages import Page
 from provisioning.common.context import RequestContext
+from provisioning.common.errors import NotFoundError
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.models import Instance
 from provisioning.events import selectors as events
@@ -111,6 +112,20 @@ def test_the_instances_page_is_told_of_its_end(alice: Person, cloud: Cloud) -> N
     assert 'data-status="DELETED"' in html
     assert "web was deleted" in html
     assert '<div id="instance-lease"></div>' in html, "it cannot be kept any longer"
+
+
+def test_an_end_while_the_page_is_drawn_is_an_end_too(alice: Person, cloud: Cloud) -> None:
+    instance = cloud.launch(alice.context, name="web")
+    log = log_of(alice)
+
+    def ends(*_: object) -> None:
+        delete(alice.context, instance.id)
+        error = "Instance web could not be found."
+        raise NotFoundError(error)
+
+    with mock.patch("portal.dashboard.instances.detail.compute.timeline_for", ends):
+        html = render(f"instance/{instance.id}", log, alice.context)
+    assert "web was deleted" in html
 
 
 def test_the_overview_gets_quota_and_newest(alice: Person, cloud: Cloud) -> None:
