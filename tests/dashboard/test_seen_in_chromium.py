@@ -98,7 +98,7 @@ def tab(rendered: dict[str, bytes]) -> Iterator[Page]:
         if path.startswith("/static/") and (body := static_file(path.removeprefix("/static/"))) is not None:
             kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
             route.fulfill(body=body, content_type=kind)
-        elif whole in rendered:
+        elif whole in rendered and route.request.is_navigation_request():  # a part of a page has another answer
             route.fulfill(body=rendered[whole], content_type="text/html; charset=utf-8")
         else:
             route.fulfill(status=404, body="")
