@@ -29,6 +29,7 @@ from provisioning.compute.states import VmState
 from provisioning.ec2.metadata_options import DEFAULT_HOPS, REQUIRED, options_of
 from provisioning.images.models import Image
 from provisioning.images.properties import text_of
+from provisioning.images.references import image_ref
 from provisioning.images.selectors.companions import companions
 from provisioning.network import selectors as network
 
@@ -102,22 +103,6 @@ def flavor_ref(flavor: Mapping[str, Any]) -> FlavorRef:
         ephemeral_gb=flavor["ephemeral_gb"],
         swap_mb=flavor["swap_mb"],
         extra_specs={str(key): str(value) for key, value in flavor["extra_specs"].items()},
-    )
-
-
-def image_ref(image: Image, properties: Mapping[str, str] | None = None) -> ImageRef:
-    """Return the contract's image reference; ``properties`` replace those of the image."""
-    said = image.properties if properties is None else properties
-    return ImageRef(
-        id=str(image.id),
-        name=image.name,
-        disk_format=image.disk_format or "",
-        size=image.size or 0,
-        hash_algo=image.os_hash_algo or "",
-        hash_value=image.os_hash_value or "",
-        min_disk=image.min_disk,
-        min_ram=image.min_ram,
-        properties=text_of(said),
     )
 
 

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from compute_agent.contract.build import ImageRef
 from compute_agent.contract.volume import VolumeSource
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.numbers import GIB
 from provisioning.images.models import Image
 from provisioning.images.properties import FOUND, text_of
+from provisioning.images.references import image_ref
 from provisioning.images.selectors import image_for
 from provisioning.images.selectors.access import usable
 from provisioning.volumes.errors import InvalidSnapshotError, InvalidVolumeError
@@ -58,21 +58,6 @@ def source_of(context: RequestContext, request: VolumeRequest) -> Source:
     if request.backup_id:
         return _of_backup(context, request.backup_id)
     return Source()
-
-
-def image_ref(image: Image) -> ImageRef:
-    """Return the spec of an image for hosts."""
-    return ImageRef(
-        id=str(image.id),
-        name=image.name,
-        disk_format=image.disk_format or "",
-        size=image.size or 0,
-        hash_algo=image.os_hash_algo or "",
-        hash_value=image.os_hash_value or "",
-        min_disk=image.min_disk,
-        min_ram=image.min_ram,
-        properties=text_of(image.properties),
-    )
 
 
 def image_metadata(image: Image) -> dict[str, str]:
