@@ -11,8 +11,9 @@ from datetime import datetime
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from compute_agent.contract.build import VolumeConnection
 from compute_agent.contract.messages import AgentEvent
-from compute_agent.contract.volume import ConnectVolumeRequest
+from compute_agent.contract.volume import ConnectVolumeRequest, VolumeSpec
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, UnavailableError
 from provisioning.common.ids import NOBODY
@@ -334,14 +335,7 @@ def _place_open(volume: Volume, event: AgentEvent, body: ConnectVolumeRequest, h
 
 def _place(attachment: Attachment, event: AgentEvent, body: ConnectVolumeRequest, host_id: uuid.UUID) -> bool:
     """Store the connection of an attachment; return False if the host reported no valid connection."""
-    found = connections.connection_for(
-        event,
-        body.volume,
-        client_id=attachment.id,
-        client_host=attachment.host_id,
-        daemon=host_id,
-        move=attachment.move,
-    )
+    found = reported_connection(attachment, event, body.volume, host_id)
     if found is None:
         return False
     attachment.connection = connections.as_column(found)
@@ -372,3 +366,17 @@ def _closed(volume: Volume) -> None:
     set_daemon(volume, None)
     if Attachment.objects.filter(volume_id=volume.id, status=AttachStatus.ATTACHING, connection={}).exists():
         tell_clients(volume)
+
+
+def reported_connection(
+    attachment: Attachment, event: AgentEvent, volume: VolumeSpec, daemon: uuid.UUID
+) -> VolumeConnection | None:
+    """Return the connection of an attachment in the report of the host ``daemon``; None if it has no valid one."""
+    return connections.connection_for(
+        event,
+        volume,
+        client_id=attachment.id,
+        client_host=attachment.host_id,
+        daemon=daemon,
+        move=attachment.move,
+    )

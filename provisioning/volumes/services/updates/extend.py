@@ -23,7 +23,7 @@ from provisioning.volumes.pools import placement
 from provisioning.volumes.records import quota, uses
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import check_not_leaving, check_size, check_thawed, locked_volume, pool_of
-from provisioning.volumes.services.connections.attachments import follow_refreshed
+from provisioning.volumes.services.connections.attachments import follow_refreshed, reported_connection
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import MINUTE, by_status
 from provisioning.volumes.states import AttachStatus, VolumeStatus
@@ -82,14 +82,7 @@ class Extend(VolumeTask[GrowVolumeRequest]):
             return
         state.update(volume, changes)
         for attachment in attached:
-            found = connections.connection_for(
-                event,
-                body.volume,
-                client_id=attachment.id,
-                client_host=attachment.host_id,
-                daemon=host_id,
-                move=attachment.move,
-            )
+            found = reported_connection(attachment, event, body.volume, host_id)
             attachment.connection = connections.as_column(found) if found is not None else attachment.connection
             attachment.refreshing = True
             attachment.save(update_fields=["connection", "refreshing"])
