@@ -130,7 +130,6 @@ class SheetPage(FormPage, RecordsPage):
         return super().show(form, status=status)
 
     def title(self) -> str:
-        """Return the heading."""
         return self.heading
 
     def about(self) -> str:

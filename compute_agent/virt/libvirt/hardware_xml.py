@@ -138,7 +138,6 @@ def add_chips(devices: ET.Element, hardware: Hardware, parts: Parts) -> None:
 
 
 def add_interface(devices: ET.Element, port: PortRef, hardware: Hardware = DEFAULT) -> None:
-    """Add one interface."""
     interface = ET.SubElement(devices, "interface", type="bridge")
     ET.SubElement(interface, "mac", address=port.mac_address)
     ET.SubElement(interface, "source", bridge=port.network.bridge)

@@ -96,7 +96,6 @@ class OwnDaemon:
             time.sleep(PAUSE)
 
     def stop(self) -> None:
-        """End the daemon."""
         if self._process is not None:
             self._process.terminate()
             try:

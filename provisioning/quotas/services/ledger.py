@@ -309,7 +309,6 @@ def forget(scope_ids: Collection[uuid.UUID]) -> None:
 
 
 def make_counters(scope_id: uuid.UUID, resources: Iterable[str]) -> None:
-    """Create missing counters."""
     QuotaUsage.objects.bulk_create(
         (QuotaUsage(project_id=scope_id, resource=name) for name in sorted(resources)), ignore_conflicts=True
     )

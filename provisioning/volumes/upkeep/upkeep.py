@@ -123,5 +123,4 @@ def _tell_owners() -> None:
 
 @periodic("volumes.forget_messages", every=3600.0)
 def forget_messages() -> None:
-    """Delete expired messages."""
     messages.forget_old()
