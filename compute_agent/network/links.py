@@ -63,27 +63,6 @@ def bridge_mac(bridge: str) -> str:
     return "fa:16:3f:" + ":".join(f"{byte:02x}" for byte in digest[:3])
 
 
-def ensure_bridge(bridge: str, address: str | None, prefix_length: int, mtu: int) -> bool:
-    """Create the bridge with its address and MTU (bytes), up; return whether it is new."""
-    interface_name(bridge)
-    with netlink("create the network's bridge") as route:
-        found = route.link_lookup(ifname=bridge)
-        made = not found
-        if made:
-            route.link(
-                "add", ifname=bridge, kind="bridge", br_stp_state=0, br_forward_delay=0, address=bridge_mac(bridge)
-            )
-        index = index_of(route, bridge)
-        route.link("set", index=index, mtu=mtu, state="up")
-        have = {entry.get_attr("IFA_ADDRESS"): entry["prefixlen"] for entry in route.get_addr(family=2, index=index)}
-        for other, length in have.items():
-            if (other, length) != (address, prefix_length):
-                route.addr("del", index=index, address=other, prefixlen=length)
-        if address is not None and have.get(address) != prefix_length:
-            route.addr("add", index=index, address=address, prefixlen=prefix_length)
-    return made
-
-
 def ensure_plain_bridge(bridge: str, mtu: int, *, up: bool = True) -> None:
     """Create a bridge without an address, on which the host itself neither answers, routes nor accepts packets."""
     interface_name(bridge)

@@ -13,7 +13,6 @@ from pathlib import Path
 from compute_agent.virt.progress import Amount
 
 MEMORY, DISKS = "memory", "disks"
-STREAMS = (MEMORY, DISKS)
 """The streams of a migration. Each may have several connections."""
 
 

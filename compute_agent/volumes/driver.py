@@ -351,6 +351,3 @@ class VolumeDriver(abc.ABC):
         Both snapshots exist while the volume is backed up: a backup keeps its own snapshot (``snapshot`` with a name
         that contains the backup's id) until the next backup is created from it.
         """
-
-
-DriverMaker = Callable[[PoolSettings], VolumeDriver]

@@ -106,12 +106,6 @@ def entries_of_images(image_ids: Iterable[uuid.UUID]) -> set[str]:
     return set(CatalogueImage.objects.filter(image_id__in=list(image_ids)).values_list("entry", flat=True))
 
 
-def is_empty() -> bool:
-    """Return whether the catalogue has no entries to offer."""
-    _, index = current_index()
-    return index is None or not index.images
-
-
 def added(project_id: uuid.UUID | None) -> QuerySet[CatalogueImage]:
     """Return the rows of images for all projects and for one project."""
     return CatalogueImage.objects.filter(Q(project_id=None) | Q(project_id=project_id or NOBODY))

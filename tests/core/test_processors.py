@@ -13,11 +13,13 @@ from compute_agent.contract.messages import decode_command_body
 from provisioning.common.context import RequestContext
 from provisioning.compute.launch.decisions import rank_hosts
 from provisioning.compute.models import Aggregate, AggregateHost, Instance
-from provisioning.compute.moves.cpu import cpu_of, missing_features, with_cpu
+from provisioning.compute.moves.cpu import cpu_of, with_cpu
 from provisioning.compute.selectors.request_specs import spec_of
 from provisioning.cpus.models import GuestProcessor, Processor
+from provisioning.cpus.selectors import offered_by
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.hosts.sealing import opened
+from provisioning.scheduler.cpu import lacking
 from tests.support.clouds import Cloud
 from tests.support.jobs import drain
 from tests.support.scripted_agent import ScriptedAgent
@@ -41,6 +43,10 @@ def server(cloud: Cloud, alice: RequestContext) -> Instance:
 
 def host(name: str) -> Host:
     return Host.objects.get(name=name)
+
+
+def missing_features(server: Instance, host: Host) -> list[str]:
+    return lacking(cpu_of(server), offered_by(host))
 
 
 def says(agent: ScriptedAgent, cpu: Cpu, *servers: uuid.UUID) -> None:

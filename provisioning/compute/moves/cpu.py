@@ -10,9 +10,8 @@ from dataclasses import replace
 
 from provisioning.compute.models import Instance
 from provisioning.cpus.selectors import offered_by, processors_of
-from provisioning.hosts.models import Host
 from provisioning.scheduler import RequestSpec
-from provisioning.scheduler.cpu import UNKNOWN, GuestCpu, lacking
+from provisioning.scheduler.cpu import UNKNOWN, GuestCpu
 
 
 def cpu_of(instance: Instance, known: Mapping[uuid.UUID, GuestCpu] | None = None) -> GuestCpu:
@@ -25,14 +24,6 @@ def cpu_of(instance: Instance, known: Mapping[uuid.UUID, GuestCpu] | None = None
     if instance.id in found:
         return found[instance.id]
     return offered_by(instance.host) if instance.host is not None else UNKNOWN
-
-
-def missing_features(instance: Instance, host: Host) -> list[str]:
-    """Return what the processor of ``host`` lacks for the running guest, for people: ``avx512f``, ``a CPU of Intel``.
-
-    Empty if the guest can run there, or if one of both processors is unknown: the hypervisors then compare them.
-    """
-    return lacking(cpu_of(instance), offered_by(host))
 
 
 def with_cpu(spec: RequestSpec, instance: Instance, known: Mapping[uuid.UUID, GuestCpu] | None = None) -> RequestSpec:

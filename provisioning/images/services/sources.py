@@ -24,7 +24,6 @@ CATALOGUE = "catalogue"
 """Method of an import from the image catalogue; users cannot request it."""
 CHECKSUMS = {"sha256": 64, "sha512": 128}
 """Algorithms of checksums, and their number of hexadecimal digits."""
-COMPRESSIONS = ("xz", "gz")
 LARGEST_LIST = 1 << 20
 """Maximum size of a file of checksums, in bytes."""
 LIST_TIMEOUT = 60

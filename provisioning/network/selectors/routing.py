@@ -11,7 +11,7 @@ from provisioning.common.ids import NOBODY, read_id
 from provisioning.network.errors import FloatingIPNotFoundError, PortForwardingNotFoundError, RouterNotFoundError
 from provisioning.network.models import FloatingIP, Network, Port, PortForwarding, Router
 from provisioning.network.records.owners import ROUTER_INTERFACE
-from provisioning.network.selectors.records import named_first, networks_for, one_of
+from provisioning.network.selectors.records import networks_for, one_of
 from provisioning.network.selectors.visibility import Viewer, visible
 
 
@@ -26,12 +26,6 @@ def router_for(context: RequestContext, identity: str | uuid.UUID, *, all_projec
     if found is None:
         raise RouterNotFoundError(f"Router {identity} could not be found")
     return found
-
-
-def routers_with_gateways(context: RequestContext) -> QuerySet[Router]:
-    """Return the project's routers by name, with the networks and addresses of their gateways."""
-    rows = routers_for(context).select_related("gateway_port__network").prefetch_related("gateway_port__fixed_ips")
-    return named_first(rows)
 
 
 def routers_out(context: RequestContext) -> list[Router]:

@@ -146,17 +146,3 @@ def update(version: Version) -> Schema:
     if version >= (2, 90):
         properties["hostname"] = LABEL if version < (2, 94) else FQDN
     return body("server", properties)
-
-
-METADATA_BODY = {
-    "type": "object",
-    "properties": {"metadata": METADATA},
-    "required": ["metadata"],
-    "additionalProperties": False,
-}
-META_BODY = {
-    "type": "object",
-    "properties": {"meta": METADATA | {"minProperties": 1, "maxProperties": 1}},
-    "required": ["meta"],
-    "additionalProperties": False,
-}

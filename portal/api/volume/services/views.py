@@ -22,7 +22,6 @@ from provisioning.volumes.services.catalogue.pools import set_enabled, set_froze
 
 _WORD: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[^\x00]*\Z"}
 VERBS = ("enable", "disable", "disable-log-reason", "freeze", "thaw", "failover_host", "failover", "set-log", "get-log")
-PROVISIONED = "thin"
 
 
 def _service(view: VolumeView, service: selectors.Service) -> dict[str, Any]:
