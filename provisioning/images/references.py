@@ -1,4 +1,4 @@
-"""Images as hosts are told of them."""
+"""Images as commands for hosts refer to them."""
 
 from collections.abc import Mapping
 
