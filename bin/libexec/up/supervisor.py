@@ -184,26 +184,33 @@ def how(status: int) -> str:
 
 
 def started_at(pid: int) -> str | None:
-    """Return the start time of a process in clock ticks since boot. Together with its id it identifies the process
-    uniquely.
+    """Return the start time of a process in clock ticks since boot; None when it has ended, reaped or not. Together
+    with its id it identifies the process uniquely.
     """
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return None if fields[0] == "Z" else fields[19]
     except (OSError, IndexError):
         return None
+
+
+def _still_running(recorded: Sequence[tuple[int, str]], patience: float) -> list[int]:
+    """Wait until none of these processes runs, at most ``patience`` seconds; return those that do."""
+    deadline = time.monotonic() + patience
+    while left := [pid for pid, started in recorded if started_at(pid) == started]:
+        if time.monotonic() >= deadline:
+            break
+        time.sleep(0.05)
+    return left
 
 
 def end_left_behind(data: DataFolder, patience: float = 5.0) -> None:
     """Wait for services that have outlived their supervisor, then kill them. Only processes in the folder's own record
     are killed.
     """
-    recorded = data.read_json("run/services.json") or []
-    left = [pid for pid, started in recorded if started is not None and started_at(pid) == started]
-    deadline = time.monotonic() + patience
-    while left and time.monotonic() < deadline:
-        time.sleep(0.05)
-        left = [pid for pid, started in recorded if pid in left and started_at(pid) == started]
-    for pid in left:
+    recorded = [(pid, started) for pid, started in data.read_json("run/services.json") or [] if started is not None]
+    for pid in _still_running(recorded, patience):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
+    _still_running(recorded, patience)  # a killed process runs until the kernel has ended it
     data.write_json("run/services.json", [])
