@@ -26,6 +26,7 @@ NO_DEADLINES = {
     "NOVELLA_CAST_TIMEOUT": HOUR,
     "NOVELLA_BUILD_TIMEOUT": HOUR,
     "NOVELLA_DELETE_TIMEOUT": HOUR,
+    "NOVELLA_HOST_DOWN_AFTER": HOUR,  # a host whose agent is held gets launches however long they take to come
     "NOVELLA_AUDIT_INTERVAL": "5",
 }
 FAULTS = "SELECT message, details FROM compute_instancefault"

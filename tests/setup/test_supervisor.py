@@ -270,9 +270,10 @@ def test_a_second_supervisor_on_the_same_folder_is_refused(stage: Stage) -> None
 
 
 def test_output_is_kept_and_what_matters_is_shown(stage: Stage) -> None:
-    text = "echo all is well; echo ERROR the disk is full >&2; printf 'no end of line'; exec sleep 600\n"
+    text = "echo all is well; echo ERROR the disk is full >&2; printf 'no end of line'; touch $D/said; exec sleep 600\n"
     stage.run({"name": "web", "command": stage.script("web", text)})
     log = stage.folder / "data/log/web.log"
+    until((stage.folder / "said").exists, "all of the output")
     until(lambda: log.exists() and "disk is full" in log.read_text(), "the log")
     said = stage.stop()
     assert log.read_text() == "all is well\nERROR the disk is full\nno end of line\n"

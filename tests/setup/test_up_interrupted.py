@@ -52,7 +52,7 @@ def test_a_signal_while_preparing_ends_what_was_begun(tmp_path: Path, number: in
     assert up.returncode == 130
     assert "bin/up: stopped before the services started." in said
     assert "Traceback" not in said
-    wait_for("its end, though a slow init may still keep its entry", lambda: not command_line(child), 30)
+    wait_for("its end, though a slow init may still keep its entry", lambda: not command_line(child))
 
 
 def test_a_signal_while_a_program_is_being_started_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
