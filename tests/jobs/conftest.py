@@ -20,6 +20,7 @@ from up.processes import descendants
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PATIENCE = 180.0
+"""Seconds; less than ``settings.JOB_HELD``, after which a message comes back by itself."""
 
 
 def eventually(check: Callable[[], object], what: str, within: float = PATIENCE) -> None:
@@ -33,8 +34,12 @@ def eventually(check: Callable[[], object], what: str, within: float = PATIENCE)
 
 def kill_group(master: subprocess.Popen[bytes]) -> None:
     """SIGKILL the master of a worker group, and wait until the kernel has ended every process below it."""
+    assert len(descendants(master.pid)) >= 5  # watchdog, sentinel, worker, monitor, pusher
+    _kill(master)
+
+
+def _kill(master: subprocess.Popen[bytes]) -> None:
     marks = {pid: process_mark(pid) for pid in descendants(master.pid)}
-    assert len(marks) >= 5  # watchdog, sentinel, worker, monitor, pusher
     master.kill()
     master.wait(PATIENCE)
     eventually(lambda: not any(process_mark(pid) == mark != "" for pid, mark in marks.items()), "no orphans")
@@ -98,8 +103,7 @@ def start_group(transactional_db: None, tmp_path: Path) -> Iterator[Callable[...
     yield start
     for group in groups:
         if group.process.poll() is None:
-            group.process.kill()
-            group.process.wait(PATIENCE)
+            _kill(group.process)  # none of it writes into the database of the next test
 
 
 @pytest.fixture

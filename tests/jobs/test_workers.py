@@ -14,7 +14,7 @@ from django_q.models import OrmQ
 from provisioning.jobs.cast import cast
 from provisioning.jobs.models import JobRun, WorkerBeat
 from provisioning.jobs.selectors import live_workers
-from provisioning.jobs.worker_groups import SILENT_AFTER, STUCK, process_mark
+from provisioning.jobs.worker_groups import STUCK, process_mark
 from tests.jobs.conftest import PATIENCE, Group, eventually, is_idle, pids, words
 from tests.jobs.worker import TOPICS
 
@@ -23,10 +23,6 @@ StartGroup = Callable[..., Group]
 
 def queue_is_empty() -> bool:
     return not OrmQ.objects.filter(key__in=TOPICS).exists() and not JobRun.objects.exists()
-
-
-BEFORE_SILENCE = SILENT_AFTER / 2
-"""Seconds in which nothing comes back because a group has not been heard of."""
 
 
 @pytest.mark.both_databases
@@ -51,7 +47,7 @@ def test_a_killed_workers_job_is_run_once_more_at_once(start_group: StartGroup, 
     cast(TOPICS[0], "tests.worker.wait_for_file", log=str(log), release=str(release))
     eventually(lambda: words(log) == ["begun"], "the job began")
     os.kill(pids(log)[0], signal.SIGKILL)
-    eventually(lambda: words(log) == ["begun", "begun"], "the job began again", within=BEFORE_SILENCE)
+    eventually(lambda: words(log) == ["begun", "begun"], "the job began again")
     release.touch()
     eventually(queue_is_empty, "the job is done")
     assert words(log) == ["begun", "begun", "ended"]
@@ -63,7 +59,7 @@ def test_a_message_comes_back_at_once_that_a_dead_worker_had_not_begun(start_gro
     cast(TOPICS[0], "tests.worker.die_at_the_next", log=str(log))
     eventually(lambda: words(log) == ["begun"], "the worker is about to die")
     cast(TOPICS[0], "tests.worker.note", log=str(log))
-    eventually(lambda: words(log) == ["begun", "ran"], "the message came back", BEFORE_SILENCE)
+    eventually(lambda: words(log) == ["begun", "ran"], "the message came back")
     eventually(queue_is_empty, "all is done")
 
 
@@ -77,7 +73,7 @@ def test_a_killed_groups_jobs_return_with_the_next_group(start_group: StartGroup
     group.kill()
     release.touch()
     start_group(workers=1)
-    eventually(queue_is_empty, "all jobs are done", within=BEFORE_SILENCE)
+    eventually(queue_is_empty, "all jobs are done")
     assert words(log) == ["begun"] + ["begun", "ended"] * 3
 
 

@@ -104,11 +104,11 @@ if __name__ == "__main__":
     settings.DATABASES["default"]["NAME"] = sys.argv[1]
     django.setup()
     sys.modules["tests.jobs.worker"] = sys.modules["__main__"]  # the jobs are registered once
-    from provisioning.jobs import dispatch, watchdog
+    from provisioning.jobs import dispatch, watchdog, worker_groups
     from provisioning.jobs.master import run_group
 
     logging.getLogger("django-q").setLevel(logging.INFO)
     dispatch.PAUSES = (0.1, 0.1)
     watchdog.BEAT = 1.0
-    watchdog.STUCK_AFTER = 3600.0  # no test may pass by this last resort
+    watchdog.STUCK_AFTER = worker_groups.SILENT_AFTER = 3600.0  # no test may pass by these last resorts
     sys.exit(run_group(TOPICS, int(sys.argv[2]), periodic="periodic" in sys.argv))
