@@ -224,7 +224,7 @@ backend = "provisioning.common.machine_cache.MachineCache"
 settings.configure(CACHES={"default": {"BACKEND": backend, "LOCATION": "/dev/null"},
                            "rates": {"BACKEND": backend, "LOCATION": sys.argv[1]}})
 from portal.common.rate_limits import _take
-sys.stdout.write(str(sum(not _take({"a": (60.0, 3000.0), "b": (1.0, 3000.0)}) for _ in range(60))))
+sys.stdout.write(str(sum(not _take({"a": (3600.0, 180_000.0), "b": (1.0, 180_000.0)}) for _ in range(60))))
 """
 
 
@@ -233,7 +233,7 @@ def test_all_web_processes_count_together(tmp_path: Path) -> None:
         subprocess.Popen([sys.executable, "-c", TAKING, str(tmp_path / "rates")], stdout=subprocess.PIPE, cwd=ROOT)
         for _ in range(3)
     ]
-    taken = [int(process.communicate(timeout=60)[0]) for process in processes]
+    taken = [int(process.communicate(timeout=300)[0]) for process in processes]
     assert sum(taken) == 50
 
 
