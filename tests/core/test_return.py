@@ -58,7 +58,7 @@ def come_back(folder: Path, ownership: Ownership, commands: list[Command]) -> tu
                 stage.host.accept(command)
             await stage.host.idle()
             await stage.until(lambda: any(event.kind in {"finished", "failed"} for event in stage.said))
-            await asyncio.sleep(0.05)
+            await stage.until(lambda: stage.host.outbox._pending.keys() <= {event.seq for event in stage.said})
             return stage.said, {(guest.uuid, int(guest.power_state)) for guest in stage.driver.guests()}
 
     return asyncio.run(live())
