@@ -176,13 +176,13 @@ class TestOneHungHostSlowingTheOthers:
 
         def ask(index: int) -> object:
             if index == calls.MOST_OF_HOST:
-                waiting.wait(10)
+                waiting.wait(120)
                 return self._work_elsewhere(shared_cloud, hung.host.id, done)
             return calls.call(hung.host.id, ConsoleOutputCall(instance_id=str(stuck[0].id)), timeout=30.0)
 
         def wait_until_the_others_are_done(*_: object) -> None:
-            waiting.wait(10)
-            assert done.wait(50)
+            waiting.wait(120)
+            assert done.wait(400)
             raise UnavailableError(calls.NO_ANSWER)
 
         monkeypatch.setattr(calls, "_call", wait_until_the_others_are_done)

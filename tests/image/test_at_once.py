@@ -50,7 +50,7 @@ def at_once(*works: Callable[[], object]) -> Counter[str]:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(300)
         assert not thread.is_alive()
     assert len(results) == len(works)
     return Counter(results)

@@ -24,6 +24,8 @@ from up.health import free_port
 OCTETS = {"Content-Type": "application/octet-stream"}
 MIB = 1 << 20
 LARGE = 300 * MIB
+WITHIN = 240.0
+"""Seconds that a busy machine may take for a start, an answer or an end."""
 ROOM = 24 * 1024
 """KiB that the server may grow by, whatever goes through it."""
 
@@ -34,7 +36,7 @@ class Server:
     log: Path
 
     def ask(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> tuple[int, bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=WITHIN)
         try:
             connection.request(method, path, body, headers or {})
             answer = connection.getresponse()
@@ -47,7 +49,7 @@ class Server:
 
 
 def wait_for(check: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + WITHIN
     while not check():
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -69,7 +71,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield Server(port, log)
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(WITHIN)
 
 
 def pieces(total: int) -> Iterator[bytes]:
@@ -94,7 +96,7 @@ def test_a_large_upload_takes_constant_memory(server: Server, announced: bool) -
 @pytest.mark.slow
 def test_a_large_download_to_a_slow_client_takes_constant_memory(server: Server) -> None:
     before = server.state()
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=WITHIN)
     connection.request("GET", f"/send?size={LARGE}")
     answer = connection.getresponse()
     answer.read(MIB)
@@ -109,7 +111,7 @@ def test_a_large_download_to_a_slow_client_takes_constant_memory(server: Server)
 
 def test_a_client_that_goes_away_while_sending(server: Server) -> None:
     before = server.log.read_text().count("counting") if server.log.exists() else 0
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=WITHIN)
     connection.putrequest("PUT", "/count")
     for name, value in (OCTETS | {"Content-Length": str(10 * MIB)}).items():
         connection.putheader(name, value)
@@ -124,7 +126,7 @@ def test_a_client_that_goes_away_while_sending(server: Server) -> None:
 
 def test_a_client_that_goes_away_while_receiving(server: Server) -> None:
     before = server.state()
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=WITHIN)
     connection.request("GET", f"/send?size={LARGE}")
     connection.getresponse().read(MIB)
     assert server.state()["files"] > before["files"]
@@ -133,7 +135,7 @@ def test_a_client_that_goes_away_while_receiving(server: Server) -> None:
 
 
 def test_an_answer_without_reading_reaches_the_client_and_the_connection_lives_on(server: Server) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=WITHIN)
     for _ in range(2):
         connection.request("PUT", "/refuse", bytes(20 * MIB), OCTETS)
         answer = connection.getresponse()
@@ -144,7 +146,7 @@ def test_an_answer_without_reading_reaches_the_client_and_the_connection_lives_o
 def test_any_other_body_is_bounded(server: Server) -> None:
     before = server.state()
     for headers in ({"Content-Length": str(LARGE)}, {"Transfer-Encoding": "chunked"}):
-        with socket.create_connection(("127.0.0.1", server.port), 30) as client:
+        with socket.create_connection(("127.0.0.1", server.port), WITHIN) as client:
             lines = [f"{name}: {value}" for name, value in {"Host": "127.0.0.1", **headers}.items()]
             client.sendall("\r\n".join(["POST /count HTTP/1.1", *lines, "", ""]).encode())
             if "Transfer-Encoding" in headers:
@@ -168,7 +170,7 @@ def test_any_other_body_is_bounded(server: Server) -> None:
 def test_bodies_are_refused_before_they_are_read(
     server: Server, headers: dict[str, str], size: int, status: int
 ) -> None:
-    with socket.create_connection(("127.0.0.1", server.port), 30) as client:
+    with socket.create_connection(("127.0.0.1", server.port), WITHIN) as client:
         lines = [f"{name}: {value}" for name, value in {"Host": "127.0.0.1", **headers}.items()]
         client.sendall("\r\n".join(["POST /count HTTP/1.1", *lines, f"Content-Length: {size}", "", ""]).encode())
         client.sendall(bytes(size))  # who is refused reads the answer when it has sent all
@@ -180,7 +182,7 @@ def test_answers_that_nobody_reads_take_no_memory(server: Server) -> None:
     before = server.state()
     with ExitStack() as clients:
         for _ in range(8):
-            client = clients.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=10))
+            client = clients.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=WITHIN))
             client.sendall(b"GET /make HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
             assert client.recv(8) == b"HTTP/1.1"
         during = server.state()
@@ -188,7 +190,7 @@ def test_answers_that_nobody_reads_take_no_memory(server: Server) -> None:
 
 
 def test_an_answer_arrives_whole_at_a_client_that_pauses(server: Server) -> None:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=WITHIN) as client:
         client.sendall(b"GET /make HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 2)
         time.sleep(0.2)
         left = 32 * MIB

@@ -24,7 +24,7 @@ def test_two_people_add_the_same_at_once(people: Any, folder: Publisher) -> None
     start = threading.Barrier(4)
 
     def work(person: Person) -> None:
-        start.wait(60)
+        start.wait(300)
         try:
             add(person.context, "tiny", for_all=True)
             results.append("added")
@@ -37,6 +37,6 @@ def test_two_people_add_the_same_at_once(people: Any, folder: Publisher) -> None
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(300)
     assert sorted(results) == ["added", "refused", "refused", "refused"]
     assert Image.objects.count() == 1

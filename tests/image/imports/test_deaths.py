@@ -70,7 +70,7 @@ def test_an_import_goes_on_after_the_death_of_its_worker(
     worker = subprocess.run(
         [sys.executable, "-c", WORKER, name, str(store), str(web.port), task_id],
         env={**os.environ, "NOVELLA_ROLE": "worker", "DJANGO_SETTINGS_MODULE": "portal.settings"},
-        timeout=60,
+        timeout=300,
     )
     assert worker.returncode == -signal.SIGKILL
     left = image_store.staged_of(image.id) if staged else image_store.part_of(image.id)
