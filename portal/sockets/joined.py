@@ -53,12 +53,12 @@ class JoinedSocket(Follower):
     _admitted = False
     _end: HostEnd | None = None
     _left = False
+    _moved = 0.0
 
     async def connect(self) -> None:
         """Authorize the caller, or close the socket with the code of the error."""
         self._joined = asyncio.Event()
         self._over = asyncio.Event()
-        self._moved = time.monotonic()
         self.own_pages_only = any(key.lower() == b"origin" for key, _ in self.scope["headers"])
         await super().connect()
 
@@ -150,6 +150,7 @@ class JoinedSocket(Follower):
             except TimeoutError:
                 raise JoinEndedError(NO_HOST, "The server's host did not call back. Try again.") from None
             await self.opened()
+            self._moved = time.monotonic()
             self._joined.set()
             await self._until_over()
 
