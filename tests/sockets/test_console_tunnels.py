@@ -42,6 +42,8 @@ pytestmark = pytest.mark.slow
 
 __all__ = ["port", "serve", "usual_server"]
 FLOOD = 64 << 20
+CLIENT: dict[str, Any] = {"compression": None, "proxy": None, "open_timeout": 120, "ping_timeout": None}
+"""A web server that has just started may take its time."""
 
 
 class FloodDriver(FakeDriver):
@@ -108,14 +110,14 @@ class Place:
     async def look(self, protocol: str, **options: Any) -> ClientConnection:
         token = await in_db(ask)(self.people.alice, self.server, protocol)
         url = f"ws://127.0.0.1:{self.port}/ws/console?token={token}"
-        return await connect(url, subprotocols=["binary"], compression=None, proxy=None, **options)  # type: ignore[list-item]
+        return await connect(url, subprotocols=["binary"], **CLIENT, **options)  # type: ignore[list-item]
 
     async def follow(self, query: str = "") -> ClientConnection:
         cookie = cookie_of(await in_db(lambda: self.people.alice.token)())
         url = f"ws://127.0.0.1:{self.port}/ws/dashboard/servers/{self.server.id}/console-log{query}"
         headers = {"Cookie": cookie}
         origin = Origin(f"http://127.0.0.1:{self.port}")
-        return await connect(url, origin=origin, additional_headers=headers, compression=None, proxy=None)
+        return await connect(url, origin=origin, additional_headers=headers, **CLIENT)
 
 
 @pytest.fixture

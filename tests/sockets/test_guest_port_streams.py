@@ -24,7 +24,7 @@ from provisioning.network.selectors import port_refs
 from provisioning.network.services import allocate, create_network, create_subnet
 from tests.agent.cast import make_spec
 from tests.agent_link.test_link import eventually
-from tests.sockets.test_console_tunnels import Place, code_of, read
+from tests.sockets.test_console_tunnels import CLIENT, Place, code_of, read
 from tests.support.cast import People
 from tests.support.sockets import in_db
 from tests.web.conftest import Serve, port, serve, usual_server
@@ -77,7 +77,7 @@ class Guest(Place):
     async def reach(self, **options: Any) -> ClientConnection:
         token = await in_db(lambda: self.people.alice.token)()
         url = f"ws://127.0.0.1:{self.port}/ws/servers/{self.server.id}/tunnel?port=22"
-        return await connect(url, additional_headers={"X-Auth-Token": token}, compression=None, proxy=None, **options)
+        return await connect(url, additional_headers={"X-Auth-Token": token}, **CLIENT, **options)
 
 
 @pytest.fixture
@@ -270,6 +270,9 @@ async def test_one_user_has_a_part_of_a_hosts_tunnels(guest: Guest) -> None:
         await reader.read()
 
     async with guest.runs(wait):
+        folder = Path(settings.RUN_DIR, "tunnels")
+        folder.mkdir(parents=True, exist_ok=True)
+        others = set(folder.iterdir())  # of a web process that was killed
         guest.consoles._forwards._of_one = 1
         async with await guest.reach():
             async with asyncio.timeout(120):
@@ -283,5 +286,5 @@ async def test_one_user_has_a_part_of_a_hosts_tunnels(guest: Guest) -> None:
         async with await guest.reach() as third:
             await third.send(b"x")
     async with asyncio.timeout(120):  # nothing is left of any of them
-        while list(Path(settings.RUN_DIR, "tunnels").iterdir()):
+        while set(folder.iterdir()) - others:
             await asyncio.sleep(0.01)

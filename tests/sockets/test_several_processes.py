@@ -12,14 +12,13 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
-from django.conf import settings
 from websockets.asyncio.client import connect
 
 from compute_agent.link import console_dial
 from portal.common import tunnel_relay
 from portal.common.tunnel_relay import Pipe
 from tests.jobs.conftest import eventually
-from tests.sockets.test_console_tunnels import FLOOD, FloodDriver, Place, read
+from tests.sockets.test_console_tunnels import CLIENT, FLOOD, FloodDriver, Place, read
 from tests.sockets.test_guest_port_streams import Guest
 from tests.support.cast import People
 from tests.support.sockets import in_db
@@ -98,7 +97,7 @@ async def test_orders_and_questions_reach_the_link_from_every_process(place: Pla
     token = await in_db(lambda: place.people.alice.token)()
     url = f"ws://127.0.0.1:{place.port}/ws/v1/events"
     header = {"X-Auth-Token": token}
-    sockets = [await connect(url, additional_headers=header, compression=None, proxy=None) for _ in range(4)]
+    sockets = [await connect(url, additional_headers=header, **CLIENT) for _ in range(4)]
     for socket in sockets:
         assert "hello" in json.loads(await socket.recv())
 
@@ -167,4 +166,4 @@ async def test_a_tunnel_is_joined_once_by_its_host() -> None:
         await pipe.close()
     assert came[-1] == host
     assert await tunnel_relay.join(name, host) is None
-    assert list(Path(settings.RUN_DIR, "tunnels").iterdir()) == []
+    assert not tunnel_relay._path(name).exists()
