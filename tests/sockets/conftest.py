@@ -10,7 +10,8 @@ __all__ = ["open_socket"]
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hosts may take their time on a busy machine."""
+    """Hosts and windows may take their time on a busy machine."""
+    monkeypatch.setattr(joined, "LEAVE_WITHIN", WITHIN)
     for module in (joined, guest_logs):
         monkeypatch.setattr(module, "ANSWER_WITHIN", WITHIN)
         monkeypatch.setattr(module, "DIAL_WITHIN", WITHIN)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.db import transaction
+from django.utils import timezone
 from pytest_django import Settings
 
 from portal.sockets import follower
@@ -22,7 +24,7 @@ from tests.agent_link.test_link import eventually
 from tests.support.cast import People, Person
 from tests.support.clouds import Cloud
 from tests.support.roles import remove_role
-from tests.support.sockets import ORIGIN, Open, Socket, cookie_of, in_db
+from tests.support.sockets import ORIGIN, WITHIN, Open, Socket, cookie_of, in_db, render
 
 PAGE = "/ws/dashboard?page=instances"
 
@@ -127,10 +129,14 @@ async def test_a_lost_role_closes_the_socket(open_socket: Open, people: People) 
     assert await socket.closed() in {follower.ENDED, follower.FORBIDDEN}
 
 
-async def test_the_socket_ends_with_its_token(open_socket: Open, people: People, settings: Any) -> None:
-    settings.TOKEN_LIFETIME = 1
+async def test_the_socket_ends_with_its_token(
+    open_socket: Open, people: People, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follower, "LOOK_EVERY", 0.05)
     socket = await browser(open_socket, people.alice)
     assert (await socket.json())["hello"] >= 0
+    now, lifetime = timezone.now, timedelta(seconds=settings.TOKEN_LIFETIME)
+    monkeypatch.setattr(timezone, "now", lambda: now() + lifetime)
     assert await socket.closed() == follower.ENDED
 
 
@@ -171,10 +177,20 @@ async def test_a_senseless_number_is_no_number(open_socket: Open, people: People
 
 @pytest.mark.slow
 async def test_a_burst_makes_few_frames_and_loses_nothing(open_socket: Open, people: People) -> None:
-    socket = await browser(open_socket, people.alice)
+    go_on, begun = threading.Event(), threading.Event()
+
+    def slow(*given: Any) -> str:
+        begun.set()
+        go_on.wait(WITHIN)
+        return render(*given)
+
+    socket = await browser(open_socket, people.alice, page=slow)
     await socket.json()
-    for number in range(60):
+    await in_db(happen)(people.alice, 0)
+    assert await in_db(begun.wait, thread_sensitive=False)(WITHIN)
+    for number in range(1, 60):
         await in_db(happen)(people.alice, number)
+    go_on.set()
     numbers: list[int] = []
     frames = 0
     while len(numbers) < 60:
@@ -191,13 +207,13 @@ async def test_a_reader_that_falls_far_behind_starts_anew(open_socket: Open, peo
 
     def slow(*_: Any) -> str:
         begun.set()
-        go_on.wait(60)
+        go_on.wait(WITHIN)
         return "slow"
 
     socket = await browser(open_socket, people.alice, page=slow)
     await socket.json()
     await in_db(happen)(people.alice, 0)
-    await in_db(begun.wait, thread_sensitive=False)(10)
+    assert await in_db(begun.wait, thread_sensitive=False)(WITHIN)
     many = follower.MOST_PENDING + 50
     await in_db(happen)(people.alice, *range(many))
     await in_db(happen)(people.alice, -1)
