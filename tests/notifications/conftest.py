@@ -76,7 +76,7 @@ def webhook(receiver: Receiver, settings: Any) -> Receiver:
     """The receiver as the cloud's webhook."""
     settings.NOTIFICATION_WEBHOOK = receiver.url
     settings.NOTIFICATION_WEBHOOK_SECRET = "between us"
-    settings.NOTIFICATION_WEBHOOK_TIMEOUT = 2
+    settings.NOTIFICATION_WEBHOOK_TIMEOUT = 60
     return receiver
 
 

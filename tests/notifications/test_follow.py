@@ -10,6 +10,7 @@ import pytest
 from provisioning.events.models import Event
 from provisioning.notifications import services
 from provisioning.notifications.messages import Notification, versioned
+from tests.sockets.test_browser import happen
 from tests.support.cast import People
 from tests.support.sockets import Open, in_db, open_socket
 
@@ -84,4 +85,5 @@ async def test_the_projects_events_are_without_notifications(open_socket: Open, 
     socket = await open_socket("/ws/v1/events", x_auth_token=token)
     assert "hello" in await socket.json()
     await in_db(tell)(people.alice.project_id, "ours")
-    assert await socket.receive_nothing(0.1)
+    await in_db(happen)(people.alice, 1)
+    assert (await socket.json())["payload"] == {"n": 1}
