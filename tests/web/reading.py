@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
+
+WITHIN = 120
+"""Seconds for what a server does."""
+
+
+def hung_up(client: socket.socket, within: float = WITHIN) -> bool:
+    """Whether the server hangs up in time, while nothing is read."""
+    ended = select.poll()
+    ended.register(client, select.POLLRDHUP)
+    return bool(ended.poll(1000 * within))
 
 
 def read_on(client: socket.socket, enough: int) -> int:

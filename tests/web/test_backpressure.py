@@ -15,7 +15,7 @@ from portal.web import websockets
 from provisioning.events.services import record
 from tests.support.cast import People
 from tests.web.conftest import Serve
-from tests.web.reading import read_on
+from tests.web.reading import WITHIN, hung_up, read_on
 
 pytestmark = pytest.mark.slow
 
@@ -28,7 +28,7 @@ def open_raw(port: int, token: str = "", path: str = "/ws/v1/events") -> socket.
     """A WebSocket of which nothing is read but the handshake, and the hello that follows events' handshakes."""
     client = socket.socket()
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    client.settimeout(10)
+    client.settimeout(WITHIN)
     client.connect(("127.0.0.1", port))
     key = base64.b64encode(os.urandom(16)).decode()
     client.sendall(
@@ -37,7 +37,8 @@ def open_raw(port: int, token: str = "", path: str = "/ws/v1/events") -> socket.
     )
     answer, wanted = b"", b'"hello"' if token else b"\r\n\r\n"
     while wanted not in answer:
-        answer += client.recv(4096)
+        answer += (piece := client.recv(4096))
+        assert piece, answer
     assert answer.startswith(b"HTTP/1.1 101")
     return client
 
@@ -69,7 +70,7 @@ def happen(people: People) -> int:
 def test_a_client_that_reads_nothing_is_dropped(serve: Serve, people: People) -> None:
     client = open_raw(serve(TESTS_STALLED="0.3"), people.alice.token)
     whole = happen(people)
-    time.sleep(1.5)
+    assert hung_up(client)
     assert read_on(client, whole) < whole
     client.close()
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from provisioning.identity import throttle
-from tests.jobs.conftest import ROOT, eventually
+from tests.jobs.conftest import PATIENCE, ROOT, eventually
 from tests.web.conftest import Several, one_alone
 
 pytestmark = pytest.mark.slow
@@ -122,7 +122,7 @@ def test_all_stop_when_asked(several: Start, connections: ExitStack) -> None:
     web = several()
     all_answer(web, connections)
     web.master.send_signal(signal.SIGTERM)
-    assert web.master.wait(60) == 0
+    assert web.master.wait(PATIENCE) == 0
     with socket.socket() as probe:
         assert probe.connect_ex(("127.0.0.1", web.port)) != 0
 
@@ -137,7 +137,7 @@ def test_a_process_stops_though_requests_wait_for_ever(transactional_db: None, t
         connection.sendall(REQUEST.replace(b"/healthz", b"/stuck"))
         eventually(stuck.exists, "the request")
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(PATIENCE) == 0
 
 
 def wrong_password(several: Several, name: str) -> int:
