@@ -29,9 +29,13 @@ HTMX = {"HX-Request": "true"}
 
 @pytest.fixture
 @standing
-def web(cloud: Cloud, alice: Person) -> Instance:
-    """A server that has used half a processor for twenty minutes."""
-    server = cloud.running(alice.context, name="web")
+def server(cloud: Cloud, alice: Person) -> Instance:
+    return cloud.running(alice.context, name="web")
+
+
+@pytest.fixture
+def web(server: Instance) -> Instance:
+    """A server that has used half a processor for twenty minutes, until now."""
     host, now = Host.objects.get(), time.time()
     values = [0.5, 300.0, *(2e6,) * (len(GUEST_SERIES) - 2)]
     frame = Samples(
