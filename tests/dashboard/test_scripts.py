@@ -52,7 +52,7 @@ def run(place: Path, script: str, steps: str) -> Any:
     shutil.copy(SCRIPTS / script, place)
     start = f'const start = () => import("./{script}");\nconst tell = (it) => console.log(JSON.stringify(it));\n'
     (place / "run.js").write_text(PAGE + start + steps)
-    done = subprocess.run([NODE, "run.js"], cwd=place, capture_output=True, text=True, timeout=20, check=False)
+    done = subprocess.run([NODE, "run.js"], cwd=place, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

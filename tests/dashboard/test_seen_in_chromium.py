@@ -110,6 +110,7 @@ def tab(rendered: dict[str, bytes]) -> Iterator[Page]:
         context = chromium.new_context(
             viewport={"width": 1280, "height": 720}, bypass_csp=True, reduced_motion="reduce"
         )
+        context.set_default_timeout(300_000)
         context.route("**/*", answer)
         context.add_init_script(path=AXE)
         yield context.new_page()
