@@ -113,6 +113,7 @@ function connect() {
     url.searchParams.set("since", String(since));
     const opened = (socket = new WebSocket(url));
     socket.addEventListener("open", () => {
+        if (socket !== opened) return;
         wait = 500;
         show("live", "Live");
     });
@@ -146,7 +147,9 @@ function follow() {
     since = Number(part.dataset.liveSince);
     const before = socket;
     connect();
-    before?.close();
+    // The browser reports an error if a socket is closed before it is open.
+    if (before?.readyState === WebSocket.CONNECTING) before.addEventListener("open", () => before.close());
+    else before?.close();
 }
 
 function hurry() {

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from tests.e2e.conftest import watch
+from tests.e2e.conftest import press, watch
 from tests.support.one_machine import CHECKOUT, OneMachine
 
 pytestmark = [pytest.mark.e2e]
@@ -90,8 +90,7 @@ def test_the_wizard_makes_a_network_and_keeps_what_was_typed(cloud: OneMachine, 
 
 def test_networking_by_keyboard_alone(cloud: OneMachine, signed_in: BrowserContext) -> None:
     page = watch(signed_in, f"{cloud.url}/").page
-    page.keyboard.press("g")
-    page.keyboard.press("y")
+    press(page, "g", "y")
     page.wait_for_url(f"{cloud.url}/security-groups/")
     page.get_by_role("link", name="New security group").focus()
     page.keyboard.press("Enter")

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
-from tests.e2e.conftest import watch
+from tests.e2e.conftest import press, watch
 from tests.support.one_machine import OneMachine
 
 pytestmark = [pytest.mark.e2e]
@@ -28,8 +28,7 @@ def test_launch_and_delete_without_a_mouse(cloud: OneMachine, signed_in: Browser
     expect(page.locator("#shortcuts-title")).to_be_in_viewport()
     expect(page.locator("#shortcuts dd", has_text="Go to Instances")).to_have_count(1)
     page.keyboard.press("Escape")
-    page.keyboard.press("g")
-    page.keyboard.press("i")
+    press(page, "g", "i")
     page.wait_for_url("**/instances/")
     page.keyboard.press("c")
     page.wait_for_url("**/instances/launch/")

@@ -21,6 +21,9 @@ EDITOR = (
     "\x1b[1;1H\x1b[L\x1b[1;1Hinserted\x1b[38;2;255;0;128m pink\x1b[0m"
 )
 """What an editor writes: it clears, jumps, paints over, erases to the end of a line, and inserts a line above."""
+EDITED = ["inserted pink", "first line", "second column", "~"]
+"""The first rows in the end: the last row is written before the line above is inserted."""
+WIDTH = "() => document.querySelector('.xterm-screen').getBoundingClientRect().width"
 PASTE = """(target, text) => {
     const data = new DataTransfer();
     data.setData("text/plain", text);
@@ -87,7 +90,7 @@ def test_full_screen_programs_work_on_the_serial_line(cloud: OneMachine, signed_
 
     play(line, EDITOR)
     expect(shown).to_contain_text("-- INSERT --")
-    assert rows(line)[:4] == ["inserted pink", "first line", "second column", "~"]
+    wait_for("all that the editor has written", lambda: rows(line)[:4] == EDITED)
     assert rows(line)[24] == "-- INSERT --"
     assert "login" not in shown.inner_text()
     pink = shown.get_by_text("pink")
@@ -103,7 +106,7 @@ def test_full_screen_programs_work_on_the_serial_line(cloud: OneMachine, signed_
         "80 columns of smaller letters",
         lambda: (size := size_asked_for(line, sent))[0] >= 24 and 80 <= size[1] < 90,
     )
-    assert line.locator(".xterm-screen").evaluate("screen => screen.getBoundingClientRect().width") <= 400
+    wait_for("it is drawn", lambda: line.evaluate(WIDTH) <= 400)
 
     play(line, NORMAL_SCREEN)
     expect(shown).to_contain_text("terminal login:")
