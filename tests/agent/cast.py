@@ -198,6 +198,16 @@ async def on_stage(
         stage.threads.close()
 
 
+async def stopped(stage: Stage, gate: Gate) -> None:
+    """Stop the host while the gate holds a step: the step ends after its command was told to stop."""
+    stop = asyncio.ensure_future(stage.host.stop(PATIENCE))
+    async with asyncio.timeout(PATIENCE):
+        while not stage.host._runner._stopping:  # it ends other tasks first
+            await asyncio.sleep(0)
+    gate.open.set()
+    await stop
+
+
 class Gate:
     """Holds a build right after the work of one step, until it is opened."""
 

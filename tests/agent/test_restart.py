@@ -15,7 +15,19 @@ import pytest
 from compute_agent.contract.steps import BUILD_STEPS, START_GUEST
 from compute_agent.network.fake import FakeNetwork
 from compute_agent.virt.errors import HypervisorUnavailableError
-from tests.agent.cast import PATIENCE, FlakyDriver, Gate, Stage, build, destroy, make_spec, make_stage, on_stage, power
+from tests.agent.cast import (
+    PATIENCE,
+    FlakyDriver,
+    Gate,
+    Stage,
+    build,
+    destroy,
+    make_spec,
+    make_stage,
+    on_stage,
+    power,
+    stopped,
+)
 from tests.agent.small_portal import SmallPortal, small_portal
 from tests.agent.watched_driver import WatchedDriver
 
@@ -29,10 +41,7 @@ async def killed_at(state_dir: Path, step: str) -> AsyncIterator[Stage]:
     async with on_stage(make_stage(state_dir, after_step=gate)) as stage:
         yield stage
         await gate.until_reached()
-        stop = asyncio.ensure_future(stage.host.stop(5.0))
-        await asyncio.sleep(0)  # the tasks are cancelled now; only then may the step's thread end
-        gate.open.set()
-        await stop
+        await stopped(stage, gate)
 
 
 @pytest.mark.parametrize("step", BUILD_STEPS)
@@ -100,10 +109,7 @@ async def test_a_destroy_that_came_during_a_build_wins_after_the_restart(tmp_pat
         stage.host.accept(command)
         await gate.until_reached()
         stage.host.accept(end_it)
-        stop = asyncio.ensure_future(stage.host.stop(5.0))
-        await asyncio.sleep(0)
-        gate.open.set()
-        await stop
+        await stopped(stage, gate)
     async with on_stage(make_stage(tmp_path)) as stage:
         assert (await stage.end_of(end_it)).kind == "finished"
         assert (await stage.end_of(command)).error_code == "superseded"

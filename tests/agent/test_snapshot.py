@@ -29,7 +29,7 @@ from compute_agent.settings import AgentSettings
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import RetryableHostError
 from compute_agent.virt.fake_images import FakeImageCache
-from tests.agent.cast import Gate, Stage, build, make_command, make_spec, make_stage, on_stage
+from tests.agent.cast import Gate, Stage, build, make_command, make_spec, make_stage, on_stage, stopped
 from tests.agent.watched_driver import WatchedDriver
 
 IMAGE = "9c000000-0000-4000-8000-0000000000aa"
@@ -262,10 +262,7 @@ async def test_a_snapshot_broken_off_after_any_step_is_made_by_the_next_process(
         command = snapshot(uuid, stop=True)
         stage.host.accept(command)
         await gate.until_reached()
-        stop = asyncio.ensure_future(stage.host.stop(5.0))
-        await asyncio.sleep(0)
-        gate.open.set()
-        await stop
+        await stopped(stage, gate)
     assert not stage.ends(command)
     (tmp_path / FOLDER / "of-a-process-that-was-killed").write_bytes(b"half")
     after = stage_of(tmp_path, portal)
