@@ -10,12 +10,13 @@ import pytest
 from msgspec.structs import replace
 
 from compute_agent.contract.build import InstanceSpec
+from compute_agent.contract.messages import Command
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS
-from compute_agent.engine.context import WATCHABLE
+from compute_agent.engine import context
 from compute_agent.network.fake import FakeNetwork
 from compute_agent.virt.errors import HostError, HypervisorUnavailableError, RetryableHostError
-from tests.agent.cast import FlakyDriver, build, destroy, make_spec, make_stage, on_stage
+from tests.agent.cast import PATIENCE, FlakyDriver, Gate, Stage, build, destroy, make_spec, make_stage, on_stage
 from tests.agent.watched_driver import WatchedDriver
 
 
@@ -46,17 +47,21 @@ async def test_the_image_step_says_whether_the_bits_were_here(tmp_path: Path) ->
         assert {detail["bytes"] for detail in details} == {"29000000"}
 
 
-async def test_a_step_that_lasts_is_announced_while_it_goes_on(tmp_path: Path) -> None:
-    def slow(step: str, cancelled: threading.Event) -> None:
-        if step == "create_disk":
-            time.sleep(3 * WATCHABLE)
+def told(stage: Stage, command: Command) -> list[tuple[str, str]]:
+    return [(event.kind, event.step) for event in stage.of(command)]
 
-    async with on_stage(make_stage(tmp_path, after_step=slow)) as stage:
+
+async def test_a_step_that_lasts_is_announced_while_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(context, "WATCHABLE", 0.001)
+    gate = Gate("create_disk")
+    async with on_stage(make_stage(tmp_path, after_step=gate)) as stage:
         command = build(make_spec())
-        await stage.do(command)
-        kinds = [
-            (event.kind, event.step) for event in stage.of(command) if event.step in {"create_disk", "create_seed"}
-        ]
+        stage.host.accept(command)
+        await stage.until(lambda: ("step_started", "create_disk") in told(stage, command))
+        monkeypatch.setattr(context, "WATCHABLE", 600.0)  # the next step is quick
+        gate.open.set()
+        await stage.end_of(command)
+        kinds = [each for each in told(stage, command) if each[1] in {"create_disk", "create_seed"}]
         assert kinds == [("step_started", "create_disk"), ("step", "create_disk"), ("step", "create_seed")]
 
 
@@ -89,13 +94,16 @@ async def test_a_bug_in_a_step_is_undone_and_told_without_its_insides(
     assert "secret /var/lib/path" in caplog.text  # the operator's log has the traceback
 
 
-async def test_a_hung_step_reports_nothing_until_the_instance_is_destroyed(tmp_path: Path) -> None:
+async def test_a_hung_step_reports_nothing_until_the_instance_is_destroyed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(context, "WATCHABLE", 0.001)
     driver = WatchedDriver(tmp_path, fail_at="define_domain", kind="hang")
     async with on_stage(make_stage(tmp_path, driver=driver)) as stage:
         hung, free = make_spec(), make_spec(number=2)
         command = build(hung)
         stage.host.accept(command)
-        await stage.until(lambda: "step_started" in {event.kind for event in stage.of(command)})
+        await stage.until(lambda: ("step_started", "define_domain") in told(stage, command))
         stage.host.accept(other := build(free))
         gone = await stage.do(destroy(hung.uuid))
         assert gone.kind == "finished"
@@ -186,13 +194,16 @@ async def test_the_undo_of_an_old_attempt_spares_a_newer_guest(tmp_path: Path) -
 
 
 async def test_builds_use_no_more_workers_than_allowed(tmp_path: Path) -> None:
-    lock, inside, most = threading.Lock(), 0, 0
+    lock, both, inside, most = threading.Lock(), threading.Event(), 0, 0
 
     def count(step: str, cancelled: threading.Event) -> None:
         nonlocal inside, most
         with lock:
             inside += 1
             most = max(most, inside)
+            if inside == 2:
+                both.set()
+        assert both.wait(PATIENCE), "one build waits for the other"
         time.sleep(0.002)
         with lock:
             inside -= 1

@@ -35,7 +35,7 @@ from compute_agent.link.dial import here
 from compute_agent.link.errors import StartError
 from compute_agent.link.portal_link import PortalLink
 from compute_agent.settings import AgentSettings
-from tests.agent.cast import Gate, Stage, build, destroy, make_spec, make_stage
+from tests.agent.cast import PATIENCE, Gate, Stage, build, destroy, make_spec, make_stage
 from tests.agent.small_portal import SmallPortal, small_portal
 from tests.agent.watched_driver import WatchedDriver
 
@@ -199,8 +199,7 @@ def test_a_credential_of_another_host_is_refused(tmp_path: Path) -> None:
 
 
 async def test_a_command_is_acknowledged_and_carried_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("compute_agent.engine.context.WATCHABLE", "compute_agent.engine.outbox.STEP_LINGER"):
-        monkeypatch.setattr(name, 600.0)  # no step is announced, and each waits for the end of the command
+    monkeypatch.setattr("compute_agent.engine.outbox.STEP_LINGER", 600.0)  # steps wait for the end of the command
     async with small_portal() as portal, linked(make_stage(tmp_path), enrolled(tmp_path, portal)):
         await portal.connected()
         command = build(make_spec())
@@ -346,5 +345,5 @@ async def test_trouble_is_logged_once_while_it_lasts(
     monkeypatch.setattr(PortalLink, "_connect_once", connect)
     with caplog.at_level(logging.WARNING):
         async with linked(make_stage(tmp_path), settings):
-            await enough.wait()
+            await asyncio.wait_for(enough.wait(), PATIENCE)
     assert caplog.text.count("not connected to http://127.0.0.1:9") == 1

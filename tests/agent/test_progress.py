@@ -6,7 +6,9 @@ import asyncio
 import hashlib
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -17,8 +19,8 @@ from compute_agent.engine.outbox import Outbox
 from compute_agent.engine.store import StateStore
 from compute_agent.images.cache import ImageCache
 from compute_agent.virt import progress
-from compute_agent.virt.programs import Limits, run_long
-from tests.agent.cast import Gate, build, make_spec, make_stage, on_stage, power
+from compute_agent.virt.programs import Limits, ProgramError, run_long
+from tests.agent.cast import PATIENCE, Gate, build, make_spec, make_stage, on_stage, power
 from tests.agent.watched_driver import WatchedDriver
 
 
@@ -116,9 +118,11 @@ class Copies(WatchedDriver):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.piece, self.taken = threading.Semaphore(0), threading.Semaphore(0)
+        self.begun = threading.Event()
         self.pieces = self.total = 0
 
     def create_seed(self, spec: object) -> None:
+        self.begun.set()
         for number in range(self.pieces):
             self.piece.acquire()
             progress.moved(number + 1, self.total)
@@ -150,6 +154,7 @@ async def test_how_far_a_copy_is_goes_with_the_reports(tmp_path: Path, clock: Cl
     command = build(make_spec(), timeout=600, total=2400)
     async with on_stage(make_stage(tmp_path, driver=driver)) as stage:
         stage.host.accept(command)
+        assert await asyncio.to_thread(driver.begun.wait, PATIENCE)  # its reports are counted from its beginning
         for number in range(4):
             clock.now += timing.COUNTED_EVERY
             await driver.move()
@@ -165,7 +170,7 @@ def test_a_program_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "disk").write_bytes(b"x" * size)
     words = ("-f", "raw", "-O", "raw", str(tmp_path / "disk"), str(tmp_path / "copy"))
     with progress.heard_by(lambda: None, heard.append):
-        run_long("qemu-img", "convert", "-p", "-r", "64M", "-m", "1", *words, limits=Limits(), stopped=bool, total=size)
+        run_long("qemu-img", "convert", "-p", "-r", "16M", "-m", "1", *words, limits=Limits(), stopped=bool, total=size)
     assert heard == sorted(heard)
     assert len({amount for amount in heard if 0 < amount.done < size}) > 1
     assert {amount.total for amount in heard} == {size}
@@ -225,18 +230,32 @@ class Counted:
         self.moved += 1
 
 
+@dataclass
+class Rests:
+    """Says whether nothing has moved while it was asked a number of times."""
+
+    ENOUGH: ClassVar[int] = 15
+    counted: Counted
+    seen: int = 0
+    looks: int = 0
+
+    def __call__(self) -> bool:
+        self.looks = self.looks + 1 if self.counted.moved == self.seen else 0
+        self.seen = self.counted.moved
+        return self.looks == self.ENOUGH
+
+
 @pytest.mark.slow
-def test_a_program_that_copies_moves_and_one_that_waits_does_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_that_copies_moves_and_one_that_waits_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("compute_agent.virt.programs.POLL", 0.02)
     copies, waits = Counted(), Counted()
-    with progress.heard_by(copies):
-        run_long("dd", "if=/dev/zero", f"of={tmp_path / 'disk'}", "bs=64k", "count=8000", limits=Limits(), stopped=bool)
-    with progress.heard_by(waits):
-        run_long("sleep", "0.3", limits=Limits(), stopped=bool)
-    assert copies.moved > 0
-    assert waits.moved <= 1, "starting it reads its libraries"
+    with progress.heard_by(copies), pytest.raises(ProgramError):
+        run_long("dd", "if=/dev/zero", "of=/dev/null", limits=Limits(), stopped=lambda: copies.moved > 5)
+    assert copies.moved > 5
+    rests = Rests(waits)
+    with progress.heard_by(waits), pytest.raises(ProgramError):
+        run_long("sleep", "600", limits=Limits(), stopped=rests)
+    assert rests.looks == Rests.ENOUGH, "it moves only while it starts: that reads its libraries"
 
 
 def test_fetching_an_image_moves(tmp_path: Path) -> None:
