@@ -19,7 +19,7 @@ from compute_agent.servers.calls import CallHandler
 from compute_agent.servers.services import HostServices
 from compute_agent.virt.errors import InstanceNotFoundError, UnsupportedError
 from compute_agent.virt.fake_images import FakeImageCache
-from tests.agent.cast import make_spec
+from tests.agent.cast import PATIENCE, make_spec
 from tests.agent.watched_driver import WatchedDriver
 
 
@@ -42,7 +42,7 @@ def spec(driver: WatchedDriver) -> InstanceSpec:
 
 def look(path: Path) -> socket.socket:
     client = socket.socket(socket.AF_UNIX)
-    client.settimeout(5)
+    client.settimeout(PATIENCE)
     client.connect(str(path))
     return client
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,7 +15,7 @@ from compute_agent.link.dial import here
 from compute_agent.link.image_fetch import ImageFetcher
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.errors import ImageFetchError
-from tests.agent.cast import make_spec
+from tests.agent.cast import PATIENCE, make_spec
 from tests.agent.small_portal import SmallPortal, small_portal
 
 IMAGE = "9c000000-0000-4000-8000-000000000009"
@@ -51,14 +53,20 @@ async def test_bits_that_break_off_are_an_error(tmp_path: Path) -> None:
 
 
 async def test_a_portal_that_is_starting_again_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(image_fetch, "PAUSE", 0.05)
+    refused, listening = threading.Event(), threading.Event()
+
+    def pause(_: float) -> None:
+        refused.set()
+        assert listening.wait(PATIENCE)
+
+    monkeypatch.setattr(image_fetch, "time", SimpleNamespace(sleep=pause))
     async with small_portal(image=b"bits") as portal:
         await portal.go_down()
         fetching = asyncio.create_task(asyncio.to_thread(fetch, tmp_path, portal))
-        await asyncio.sleep(0.1)
+        assert await asyncio.to_thread(refused.wait, PATIENCE)
         await portal.listen()
+        listening.set()
         assert await fetching == b"bits"
         await portal.go_down()
-        monkeypatch.setattr(image_fetch, "PAUSE", 0.001)
         with pytest.raises(ImageFetchError):
             await asyncio.to_thread(fetch, tmp_path, portal)

@@ -199,10 +199,10 @@ async def test_a_target_that_cannot_receive_says_so(tmp_path: Path) -> None:
 
 async def test_nobody_listens(tmp_path: Path) -> None:
     async with pair(tmp_path) as two:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
-        body = SendLiveRequest(address="127.0.0.1", tcp_port=port)
-        end = await two.source.do(make_command(body, two.spec.uuid, 2))
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))  # and does not listen
+            body = SendLiveRequest(address="127.0.0.1", tcp_port=taken.getsockname()[1])
+            end = await two.source.do(make_command(body, two.spec.uuid, 2))
         assert (end.kind, end.error_code, end.power_state) == ("failed", "migration_failed", RUNNING)
 
 

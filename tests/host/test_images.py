@@ -35,7 +35,7 @@ class Portal:
     def __call__(self, image: ImageRef, instance: str) -> Iterator[bytes]:
         self.asked.append((image.id, instance))
         if self.gate is not None:
-            assert self.gate.wait(10)
+            assert self.gate.wait(120)
         data = self.files[image.id].read_bytes()
         for at in range(0, len(data), 65536):
             yield data[at : at + 65536]
@@ -129,7 +129,7 @@ def test_builds_that_ask_at_once_share_one_fetch(
     with ThreadPoolExecutor(6) as pool:
         waiting = [pool.submit(which.get, image, INSTANCE) for which in (cache, other) * 3]
         portal.gate.set()
-        found = [one.result(timeout=30) for one in waiting]
+        found = [one.result(timeout=120) for one in waiting]
     assert len(portal.asked) == 1
     assert sorted(one.cached for one in found) == [False] + [True] * 5
 

@@ -194,8 +194,11 @@ def test_a_network_that_is_gone_is_not_listened_on(service: MetadataService, gue
         ask(port, "/")
 
 
-def test_one_guest_has_one_share_by_all_its_addresses(service: MetadataService, guests: Guests) -> None:
+def test_one_guest_has_one_share_by_all_its_addresses(
+    service: MetadataService, guests: Guests, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Others are answered meanwhile, and the guest itself once it has let go."""
+    monkeypatch.setattr(module, "SECONDS", 600.0)
     ports = listen(service, "a"), listen(service, "b")
     sources = [(ports[0], "127.0.0.1"), (ports[0], "127.0.0.2"), (ports[1], "127.0.0.3"), (ports[1], "127.0.0.4")]
     spec = make_spec()
@@ -210,7 +213,7 @@ def test_one_guest_has_one_share_by_all_its_addresses(service: MetadataService, 
         over = len(slow) - module.SHARE
         refused: set[socket.socket] = set()
         while len(refused) < over:
-            readable = select.select([each for each in slow if each not in refused], [], [], 5)[0]
+            readable = select.select([each for each in slow if each not in refused], [], [], 60)[0]
             assert readable, f"{len(refused)} of {over} are refused"
             refused.update(each for each in readable if each.recv(1) == b"")
         assert ask(ports[0], "/latest/meta-data/", source="127.0.0.9")[0] == 200

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from base64 import b64encode
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,9 +21,10 @@ from compute_agent.virt.errors import ImageUnacceptableError
 from compute_agent.virt.rights import Rights
 from compute_agent.volumes import daemon_process, drivers
 from compute_agent.volumes.errors import NotExportedError, VolumeInUseError, VolumeNotFoundError
+from compute_agent.volumes.qmp import Qmp
 from compute_agent.volumes.services import Outside, Volumes
 from compute_agent.volumes.unmanaged import UnmanageableError
-from tests.agent.volumes.conftest import MIB, Pool, qemu_io
+from tests.agent.volumes.conftest import MIB, PATIENT, Pool, qemu_io
 
 pytestmark = pytest.mark.slow
 
@@ -243,17 +243,16 @@ def test_a_daemon_that_is_killed_loses_no_write_it_has_answered_and_comes_back_a
     reach = uri(pool, volume)
     snapshot(pool, volume, "s1")
     writes = [word for number in range(64) for word in ("-c", f"write -P 90 {number * 300 * 1024} 4096")]
-    command = ["qemu-io", "-t", "writeback", "-f", "raw", *writes, "-c", "sleep 600000", reach]
-    writer = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    pid = processes.read_pid(pool.daemons.runtime / volume.id / "pid")
-    before, after = -1, 0
-    while before != after or after < 64 * 4096:
-        time.sleep(0.3)
-        text = Path(f"/proc/{pid}/io").read_text()
-        before, after = after, int(dict(line.split(": ") for line in text.splitlines())["wchar"])
-    kill(pool, volume)
-    writer.kill()
-    writer.wait()
+    command = ["stdbuf", "-oL", "qemu-io", "-t", "writeback", "-f", "raw", *writes, "-c", "sleep 600000", reach]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        answered = 0
+        while answered < 64:
+            line = writer.stdout.readline()
+            assert line, "it has ended"
+            answered += "wrote 4096/4096" in line
+        kill(pool, volume)
+        writer.kill()
     (description,) = pool.daemons.descriptions()
     assert not pool.daemons.runs(volume.id)
     assert pool.daemons.repair(pool.driver, description)
@@ -291,7 +290,8 @@ def test_a_daemon_that_does_not_answer_is_ended_and_started_again(
     program.write_text(f'#!/bin/sh\n{mutely}\nexec {daemon_process.PROGRAM} "$@"\n')
     program.chmod(0o755)
     monkeypatch.setattr(daemon_process, "PROGRAM", str(program))
-    monkeypatch.setattr(daemon_process, "ANSWER_SECONDS", 0.5)
+    patience = itertools.chain([0.5], itertools.repeat(PATIENT))
+    monkeypatch.setattr(daemon_process, "Qmp", lambda path, _: Qmp(path, next(patience)))
     monkeypatch.setattr(pool.daemons, "_rights", Rights(allowed=["execve"]))  # for the script
     volume = pool.make()
     assert "failed" not in qemu_io(uri(pool, volume), f"write -P 1 0 {MIB}")

@@ -48,7 +48,7 @@ def test_a_subject_that_two_workers_begin_with(alice: RequestContext, monkeypatc
 
     monkeypatch.setattr(documents, "of", meanwhile)
     sending.bring(NETWORK, cloud.network.id)
-    threads[0].join(30)
+    threads[0].join(300)
     assert not failed
     told = Delivery.objects.get(kind=NETWORK, subject_id=cloud.network.id)
     assert [command.id for command in HostCommand.objects.all()] == [told.command_id]
@@ -77,7 +77,7 @@ def test_no_job_takes_a_mark_away_before_a_change_can_be_seen(database: str, ali
         mark(NETWORK, [key])
         worker = threading.Thread(target=job)
         worker.start()
-        worker.join(30)
+        worker.join(300)
         assert len(refused) == 1
     job()
     assert len(refused) == 1

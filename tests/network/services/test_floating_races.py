@@ -115,7 +115,7 @@ def meanwhile(
         return found
 
     def ended() -> NovellaError | None:
-        threads[0].join(30)
+        threads[0].join(300)
         assert not threads[0].is_alive()
         return raised[0] if raised else None
 
