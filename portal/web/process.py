@@ -26,9 +26,13 @@ from portal.web.slow_readers import SlowReaders
 
 logger = logging.getLogger(__name__)
 
-OPTIONS = ("--verbosity", "0", "--no-server-name", "--websocket_timeout", "-1", "--application-close-timeout", "5")
-"""Options of Daphne: no access log, no maximum lifetime of WebSockets, and five seconds for a handler to end after its
-client has disconnected.
+OPTIONS = (
+    *("--verbosity", "0", "--no-server-name"),
+    *("--websocket_timeout", "-1", "--websocket_connect_timeout", "60"),
+    *("--application-close-timeout", "5"),
+)
+"""Options of Daphne: no access log, no maximum lifetime of WebSockets, a minute to accept one (a busy database makes a
+transaction wait for 20 seconds), and five seconds for a handler to end after its client has disconnected.
 """
 
 

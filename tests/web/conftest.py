@@ -80,7 +80,8 @@ def several(transactional_db: None, tmp_path: Path) -> Iterator[Callable[..., Se
 
 
 def _one(port: str) -> list[str]:
-    return ["-m", "daphne", "-b", "127.0.0.1", "-p", port, "--verbosity", "0", "tests.web.server:application"]
+    listens = ["-b", "127.0.0.1", "-p", port, "--verbosity", "0", "--websocket_connect_timeout", "60"]
+    return ["-m", "daphne", *listens, "tests.web.server:application"]
 
 
 def one_alone(output: Path, **settings: str) -> AbstractContextManager[tuple[int, subprocess.Popen[bytes]]]:
