@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from autobahn.twisted.websocket import WebSocketServerFactory
 from daphne import access, http_protocol, server, ws_protocol
+from daphne.cli import CommandLineInterface
 from daphne.server import Server
 from django.core.handlers.asgi import ASGIHandler
 from twisted.internet import tcp
@@ -18,7 +19,7 @@ from twisted.internet.testing import StringTransport
 from twisted.web import http
 
 from portal.api.common import faults
-from portal.web import access_log, daphne_internals, http_requests, websockets
+from portal.web import access_log, daphne_internals, http_requests, process, websockets
 from portal.web.handler import PooledHandler
 
 REQUEST = http_requests.StreamingRequest.__mro__[1]
@@ -140,3 +141,10 @@ def test_what_is_used_of_djangos_handler() -> None:
     assert parameters(ASGIHandler.send_response) == ["self", "response", "send"]
     assert parameters(ASGIHandler.load_middleware) == ["self", "is_async"]
     assert not inspect.iscoroutinefunction(PooledHandler().get_response)
+
+
+def test_a_socket_that_waits_for_the_database_is_accepted() -> None:
+    """SQLite waits for 20 seconds while another process writes."""
+    options = CommandLineInterface().parser.parse_args([*process.OPTIONS, "portal.asgi:application"])
+    assert options.websocket_connect_timeout > 20
+    assert options.websocket_timeout == -1, "and stays open"
