@@ -110,13 +110,16 @@ def test_the_command_line_makes_and_removes(switch: Switch) -> None:
 
 
 def test_what_a_killed_test_run_has_left_is_swept_and_no_other(switch: Switch) -> None:
-    ended = subprocess.Popen(["true"])
-    ended.wait()
-    left = Switch(f"nvl{ended.pid}")
-    for each in (switch, left):
-        each.make(1)
-    process = inside(left.machine(1))
-    mine = namespace.listed(switch.name)
+    run = subprocess.Popen(["sleep", "infinity"])  # until all is made: other workers sweep, too
+    try:
+        left = Switch(f"nvl{run.pid}")
+        for each in (switch, left):
+            each.make(1)
+        process = inside(left.machine(1))
+        mine = namespace.listed(switch.name)
+    finally:
+        run.kill()
+        run.wait()
     assert {left.machine(1), left.middle, left.world} <= set(sweep())
     assert process.wait() == -9
     assert namespace.listed(left.name) == []
