@@ -112,7 +112,8 @@ def test_clean_does_not_follow_links_out_of_the_folder(up: Up, tmp_path: Path) -
 
 def test_mounts_inside_a_folder_are_seen() -> None:
     points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-    inner = max(points, key=lambda point: point.count("/"))
+    lasting = [point for point in points if point.startswith(("/dev/", "/proc/", "/sys/"))]  # other tests mount, too
+    inner = max(lasting, key=lambda point: point.count("/"))
     assert inner in clean.mounts_below(Path(inner).parent)
     assert clean.mounts_below(Path("/no/such/folder")) == []
 
