@@ -9,6 +9,7 @@ import uuid
 import weakref
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import pytest
@@ -339,7 +340,9 @@ async def test_orders_carry_seconds_and_hosts_tell_their_time(open_socket: Open)
     await eventually(lambda: abs((Host.objects.get().clock_difference or 0) - 7200) < 60)
 
 
-async def test_samples_are_stored_once_for_each_slot(open_socket: Open) -> None:
+async def test_samples_are_stored_once_for_each_slot(open_socket: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.time()
+    monkeypatch.setattr(link, "time", SimpleNamespace(time=lambda: now))  # all come within one slot
     host = await enrol(open_socket)
     socket = await connect(open_socket, host)
     frame = Samples(host=[1.5] * len(HOST_SERIES))
