@@ -29,7 +29,7 @@ from compute_agent.virt.errors import (
 )
 from tests.agent.cast import make_spec
 
-BOOT_TIMEOUT = 30.0
+BOOT_TIMEOUT = 240.0
 STOP_TIMEOUT = 1.0
 NOBODY = "00000000-0000-4000-8000-00000000dead"
 INTERFACE = make_spec(number=77).ports[0]
@@ -53,7 +53,7 @@ VOLUME, OTHER_VOLUME = (
 """Volumes that no daemon exports: enough for guests that are off."""
 
 
-def until(question: Callable[[], Any], what: str, patience: float = 20.0) -> Any:
+def until(question: Callable[[], Any], what: str, patience: float = 240.0) -> Any:
     """Ask until the answer is true; fail after ``patience`` seconds."""
     deadline = time.monotonic() + patience
     while not (answer := question()):
@@ -81,7 +81,7 @@ class Listener:
 
     def wait_for(self, uuid: str, state: PowerState) -> bool:
         with self._changed:
-            return self._changed.wait_for(lambda: (uuid, state) in self._heard, 20.0)
+            return self._changed.wait_for(lambda: (uuid, state) in self._heard, 240.0)
 
 
 class DriverContract:

@@ -137,20 +137,22 @@ def sniffed(machine: Machine) -> Iterator[list[bytes]]:
     done = threading.Event()
 
     def hear() -> None:
-        while not done.is_set():
+        while True:
             try:
                 heard.append(raw.recv(1 << 17))
-            except TimeoutError:
                 continue
+            except TimeoutError:
+                pass
             except OSError:  # the cable is out
                 time.sleep(0.05)
+            if done.is_set():  # and what was on its way is heard, too
+                return
 
     thread = threading.Thread(target=hear)
     thread.start()
     try:
         yield heard
     finally:
-        time.sleep(0.3)  # what is on its way is heard, too
         done.set()
         thread.join()
         raw.close()

@@ -290,7 +290,7 @@ def _in_threads(count: int, work: object) -> list[object]:
 
     def run(index: int) -> object:
         try:
-            gate.wait(60)
+            gate.wait(300)
             return work(index)  # type: ignore[operator]
         except Exception as error:  # noqa: BLE001 - the test looks at it
             return error

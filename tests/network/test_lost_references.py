@@ -187,7 +187,7 @@ def test_what_is_being_deleted_is_not_begun_to_be_used(
         delete(alice, net)
     except ConflictError as in_use:
         refused.append(in_use)
-    threads[0].join(30)
+    threads[0].join(300)
     [error] = refused
     assert isinstance(error, NovellaError | ObjectDoesNotExist) or lost_race(error, "POST")
 

@@ -403,7 +403,7 @@ def test_guests_ask_for_their_metadata_where_their_network_is_served(rack: Rack)
     own = link_local(here.port.mac_address)
     assert here.space.connects("169.254.169.254", 80)
     until(lambda: "tentative" not in here.space.run("ip", "-6", "addr", "show", "dev", "eth0"), "the guest's address")
-    assert here.space.do(lambda: socket.create_connection((six, 80), 2).close()) is None
+    assert here.space.do(lambda: socket.create_connection((six, 80), PATIENCE).close()) is None
     one.restart()
     assert here.space.connects("169.254.169.254", 80)
     assert not here.space.connects("10.53.0.2", 80, 0.5)

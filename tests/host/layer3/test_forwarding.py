@@ -205,6 +205,6 @@ def test_a_floating_ip_follows_a_virtual_address(town: Town, first: int) -> None
         assert asked(town.outside, floating.address, 53, holder, 53, virtual) == "172.24.4.1"
         assert pings(town.outside, floating.address)
         with town.outside.listens(WORLD, 8080) as listener:
-            assert holder.space.connects(WORLD, 8080, 3, source=virtual)
+            assert holder.space.connects(WORLD, 8080, source=virtual)
             assert caller(listener) == floating.address
         holder.space.run("ip", "addr", "del", f"{virtual}/24", "dev", "eth0")
