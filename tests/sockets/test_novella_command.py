@@ -20,7 +20,7 @@ from provisioning.compute.models import Instance, InstanceActionEvent
 from provisioning.identity.services.application_credentials import create_application_credential
 from provisioning.identity.services.users import revoke_all
 from provisioning.images.models import Image
-from tests.sockets.test_guest_port_streams import Guest, guest
+from tests.sockets.test_guest_port_streams import NOBODY, Guest, guest
 from tests.support.cast import Person
 from tests.support.roles import remove_role
 from tests.support.sockets import in_db
@@ -133,8 +133,7 @@ async def test_a_local_port_takes_many_connections(guest: Guest) -> None:
 
 @pytest.mark.deep
 async def test_a_local_port_outlives_a_connection_that_fails(guest: Guest) -> None:
-    async with guest.runs(echo):
-        pass
+    guest.network.listener = NOBODY
     async with listening(guest) as (address, port, process):
         reader, writer = await asyncio.open_connection(address, port)
         with contextlib.suppress(ConnectionResetError):
