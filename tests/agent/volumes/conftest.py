@@ -28,6 +28,12 @@ PATIENT = 120.0
 """Seconds within which a pool of a busy machine answers; tests of silent pools keep the five of the product."""
 
 
+def own_ports(first: int, many: int) -> tuple[int, int]:
+    """Return the first and last of ports that no other worker uses: one is chosen before a daemon listens at it."""
+    first += 200 * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    return first, first + many - 1
+
+
 @contextmanager
 def long_answers() -> Iterator[None]:
     """Accept answers of pools that take up to ``PATIENT`` seconds."""

@@ -25,7 +25,7 @@ from compute_agent.volumes import daemon_process, drivers
 from compute_agent.volumes.daemon import Address, Daemons
 from compute_agent.volumes.daemon_process import MOST_CONNECTIONS
 from compute_agent.volumes.driver import PoolSettings
-from tests.agent.volumes.conftest import MIB, Pool, qemu_io
+from tests.agent.volumes.conftest import MIB, Pool, own_ports, qemu_io
 from tests.agent.volumes.test_drivers import CLIENT, delete_snapshot, kill, snapshot, uri
 
 pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another account"), pytest.mark.slow]
@@ -230,7 +230,7 @@ def test_a_daemon_listens_at_the_address_of_its_host_alone(
     pool: Pool, certificates: HostCertificates, reached: str, address: str
 ) -> None:
     daemons = pool.daemons
-    daemons._address = Address(lambda: reached, certificates, (21809, 21900))
+    daemons._address = Address(lambda: reached, certificates, own_ports(21_809, 90))
     volume = pool.make()
     connection = daemons.connect(pool.driver, volume, [REMOTE])
     pid = pid_of(pool, volume.id)

@@ -23,6 +23,7 @@ from compute_agent.virt.storage_account import StorageAccount
 from compute_agent.volumes import daemon_process, drivers
 from compute_agent.volumes.daemon import Address, Daemons
 from compute_agent.volumes.driver import PoolSettings, VolumeDriver
+from tests.agent.volumes.conftest import own_ports
 from tests.host.machines import sign
 
 pytestmark = pytest.mark.slow
@@ -106,7 +107,7 @@ def storage(request: pytest.FixtureRequest, short: Path, tmp_path: Path) -> Iter
     account = NOBODY if request.param == "account" else None
     place = short / "pool"
     driver = drivers.make(PoolSettings("local", "nbd", str(place), "host-1", account=account))
-    address = Address(lambda: "127.0.0.1", certificates[HOST], (12_141, 12_180))
+    address = Address(lambda: "127.0.0.1", certificates[HOST], own_ports(12_141, 40))
     rights = Rights(account, [place]) if account is not None else None
     short.chmod(0o711)
     daemons = Daemons(short / "run", short / "sockets", address, short / "kept", rights)

@@ -26,6 +26,7 @@ from compute_agent.volumes.daemon import Address, Daemons
 from compute_agent.volumes.disk_transfer import DiskTransfer
 from compute_agent.volumes.errors import CopyFailedError
 from tests.agent.cast import make_spec
+from tests.agent.volumes.conftest import own_ports
 from tests.host.machines import sign
 
 moving = pytest.importorskip("compute_agent.virt.libvirt.moving")
@@ -48,7 +49,7 @@ class Machine:
     def __post_init__(self) -> None:
         self.certificates = HostCertificates(self.folder)
         sign(self.certificates, self.id)
-        address = Address(lambda: "127.0.0.1", self.certificates, (12_100, 12_140))
+        address = Address(lambda: "127.0.0.1", self.certificates, own_ports(12_100, 40))
         self.daemons = Daemons(self.folder / "v", self.folder / "e", address, self.folder / "kept")
         self.transfer = DiskTransfer(self.daemons)
         self.paths = paths.HostPaths(self.folder)
