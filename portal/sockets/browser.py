@@ -91,15 +91,17 @@ class BrowserConsumer(Follower):
         await self.send_json({"resync": True, "id": number})
 
     async def _html(self, events: list[LoggedEvent], *, caught_up: bool) -> str:
-        """Render what the events change on the page, and in the user's tray."""
+        """Render what the events change on the page, and in the user's tray.
+
+        The rows of a list come first: a browser parses rows of tables only at the beginning of a frame.
+        """
         own = [event for event in events if event.topic == self._own_topic]
-        pages = dict.fromkeys((TRAY, self._page)) if own else ()
-        parts = [
-            await self._renders.html(page, own, self.context, caught_up=caught_up, personal=True) for page in pages
-        ]
         rest = [event for event in events if event.topic != self._own_topic]
+        parts = []
         if rest:
             parts.append(await self._renders.html(self._page, rest, self.context, caught_up=caught_up))
+        for page in dict.fromkeys((self._page, TRAY)) if own else ():
+            parts.append(await self._renders.html(page, own, self.context, caught_up=caught_up, personal=True))
         return "".join(parts)
 
     @property

@@ -97,6 +97,7 @@ def test_many_are_stopped_in_the_background_and_the_outcome_is_told(
     dialog.get_by_test_id("confirm").click()
     expect(tray).to_contain_text("Start: 11 of 12")
     assert page.url.endswith("/instances/?q=habit")
+    expect(page.locator('[data-status="ACTIVE"]')).to_have_count(12)  # the next tests open their consoles
 
 
 def test_the_focus_returns_to_the_menu_from_which_was_asked(

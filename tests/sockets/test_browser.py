@@ -14,7 +14,7 @@ from pytest_django import Settings
 
 from portal.sockets import follower
 from provisioning.events.models import Event
-from provisioning.events.selectors import EVERYBODY, latest_id
+from provisioning.events.selectors import EVERYBODY, latest_id, of_user
 from provisioning.events.services import record
 from provisioning.events.tailer import tailer
 from provisioning.identity import policy
@@ -48,6 +48,23 @@ async def test_a_change_of_the_project_arrives_rendered_for_the_page(open_socket
     await in_db(happen)(people.alice, 2)
     frame = await socket.json()
     assert frame == {"id": await in_db(latest_id)(), "html": "instances|wonderland|2"}
+
+
+async def test_rows_of_a_list_come_before_the_tray(open_socket: Open, people: People) -> None:
+    """A browser drops rows of tables that come after other elements."""
+
+    @transaction.atomic
+    def both() -> None:
+        record(of_user(people.alice.user_id), "batch", {"n": 1, "project_id": str(people.alice.project_id)})
+        happen(people.alice, 2)
+
+    await in_db(happen)(people.alice, 0)
+    before = await in_db(latest_id)()
+    await in_db(both)()
+    socket = await browser(open_socket, people.alice, f"{PAGE}&since={before}")
+    await socket.json()
+    frame = await socket.json()
+    assert frame["html"] == "instances|wonderland|2instances|wonderland|1tray|wonderland|1"
 
 
 async def test_every_page_of_the_project_is_told(open_socket: Open, people: People) -> None:
