@@ -6,6 +6,7 @@ Each host's daemons and guests are in a namespace of its own beside its machine'
 from __future__ import annotations
 
 import json
+import math
 import os
 import socket
 import subprocess
@@ -137,16 +138,17 @@ def sniffed(machine: Machine) -> Iterator[list[bytes]]:
     done = threading.Event()
 
     def hear() -> None:
-        while True:
+        end = math.inf
+        while time.monotonic() < end:
             try:
                 heard.append(raw.recv(1 << 17))
-                continue
             except TimeoutError:
-                pass
+                if done.is_set():
+                    return
             except OSError:  # the cable is out
                 time.sleep(0.05)
-            if done.is_set():  # and what was on its way is heard, too
-                return
+            if done.is_set():  # what is on its way is heard, too, though a guest may send for ever
+                end = min(end, time.monotonic() + 1)
 
     thread = threading.Thread(target=hear)
     thread.start()
