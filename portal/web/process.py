@@ -31,8 +31,8 @@ OPTIONS = (
     *("--websocket_timeout", "-1", "--websocket_connect_timeout", "60"),
     *("--application-close-timeout", "5"),
 )
-"""Options of Daphne: no access log, no maximum lifetime of WebSockets, a minute to accept one (a transaction can wait 20
-seconds for a busy database), and five seconds for a handler to end after its client has disconnected.
+"""Options of Daphne: no access log, no maximum lifetime of WebSockets, a minute to accept one (a transaction can wait
+20 seconds for a busy database), and five seconds for a handler to end after its client has disconnected.
 """
 
 
