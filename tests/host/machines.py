@@ -173,7 +173,9 @@ class Client:
     """A program that has the volume open, as a guest's QEMU has."""
 
     def __init__(self, here: Machine, at: Machine) -> None:
-        words = f"driver=nbd,host={at.address},port={PORT},export=v,tls-creds=t,tls-hostname={tls_hostname(at.id)}"
+        words = (
+            f"driver=nbd,host={at.address},port={PORT},export={EXPORT},tls-creds=t,tls-hostname={tls_hostname(at.id)}"
+        )
         creds = f"tls-creds-x509,id=t,endpoint=client,dir={here.certificates.folder}"
         self.process = subprocess.Popen(
             ["nsenter", f"--net={here.host.path}", "qemu-io", "--object", creds, "--image-opts", words],
