@@ -199,7 +199,7 @@ async def on_stage(
 
 
 async def stopped(stage: Stage, gate: Gate) -> None:
-    """Stop the host while the gate holds a step: the step ends after its command was told to stop."""
+    """Stop the host while the gate holds a step: the step ends after its command was cancelled."""
     stop = asyncio.ensure_future(stage.host.stop(PATIENCE))
     async with asyncio.timeout(PATIENCE):
         while not stage.host._runner._stopping:  # it ends other tasks first
