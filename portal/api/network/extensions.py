@@ -1,7 +1,7 @@
 """Extensions of Neutron's core API by alias; clients query them before using them."""
 
 from portal.api.frame.parts import Call, parts
-from portal.api.network.base import NetworkView
+from portal.api.network.dialect.views import NetworkView
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 

@@ -4,7 +4,7 @@ import uuid
 from typing import Any
 
 from portal.api.frame.parts import Call, parts
-from portal.api.network.base import NetworkView
+from portal.api.network.dialect.views import NetworkView
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.ids import read_id

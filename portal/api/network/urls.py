@@ -6,13 +6,13 @@ from django.urls import re_path
 
 from portal.api.common.views import NoSuchResource
 from portal.api.network import extensions, quotas, versions
-from portal.api.network.address_groups import views as address_groups
 from portal.api.network.dialect.views import views_of
-from portal.api.network.floating_ips import forwardings
-from portal.api.network.resources import RESOURCES
-from portal.api.network.routers import views as routers
-from portal.api.network.subnetpools import views as subnetpools
-from portal.api.network.topology import views as topology
+from portal.api.network.registry import RESOURCES
+from portal.api.network.resources import address_groups
+from portal.api.network.resources import forwardings
+from portal.api.network.resources import routers
+from portal.api.network.resources import subnetpools
+from portal.api.network.resources import topology
 from portal.common.routing import by_prefix
 
 ROUTER = r"routers/(?P<identity>[^/]+?)"

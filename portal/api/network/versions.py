@@ -5,8 +5,8 @@ from rest_framework.response import Response
 
 from portal.api.common import conditional
 from portal.api.common.links import endpoint
-from portal.api.network.base import NetworkView
-from portal.api.network.resources import RESOURCES
+from portal.api.network.dialect.views import NetworkView
+from portal.api.network.registry import RESOURCES
 
 
 class Versions(NetworkView):

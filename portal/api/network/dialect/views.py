@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.links import endpoint
+from portal.api.common.views import ServiceView
 from portal.api.frame import attributes as frame
 from portal.api.frame import views
 from portal.api.frame.resource import Operation, Values
@@ -35,6 +36,13 @@ from provisioning.network import services
 from provisioning.network.errors import TagNotFoundError
 from provisioning.network.selectors.records import LISTING
 from provisioning.network.selectors.tags import tags_of
+
+
+class NetworkView(ServiceView):
+    """A resource of the Networking API."""
+
+    service = "network"
+
 
 ALL_PROJECTS = "novella:get_networks:all_projects"
 

@@ -8,7 +8,7 @@ from portal.api.frame.resource import Operation, Values
 from portal.api.network.dialect.attributes import Attribute
 from portal.api.network.dialect.kinds import BOOLEAN, ID, TEXT, Kind, OrNone, quoted
 from portal.api.network.dialect.resource import Resource
-from portal.api.network.security_groups.resource import FLOW_ATTRIBUTES
+from portal.api.network.resources.security_groups import FLOW_ATTRIBUTES
 from provisioning.common.context import RequestContext
 from provisioning.common.ids import read_id
 from provisioning.network import services

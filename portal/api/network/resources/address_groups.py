@@ -1,4 +1,4 @@
-"""Addition and removal of ranges in address groups."""
+"""Address groups (Networking API v2.0 reference, "Address groups")."""
 
 from typing import ClassVar
 
@@ -6,11 +6,47 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.views import Schemas
-from portal.api.network.address_groups.resource import ADDRESS_GROUP, ADDRESSES
-from portal.api.network.dialect.bodies import HTTPBadRequestError
+from portal.api.frame.resource import Operation, Values
+from portal.api.network.dialect.attributes import Attribute, shared, standard
+from portal.api.network.dialect.bodies import HTTPBadRequestError, columns
+from portal.api.network.dialect.kinds import Many, Text
+from portal.api.network.dialect.resource import Resource
 from portal.api.network.dialect.views import ResourceView
-from provisioning.network import services
+from provisioning.common.context import RequestContext
+from provisioning.network import selectors, services
 from provisioning.network.models import AddressGroup
+
+ADDRESSES = Many(Text(64))
+
+
+def _create(context: RequestContext, values: Values) -> AddressGroup:
+    return services.create_address_group(**{"name": "", "addresses": [], **columns(ADDRESS_GROUP, values)})
+
+
+def _update(context: RequestContext, row: AddressGroup, values: Values, revision: int | None) -> AddressGroup:
+    return services.update_address_group(row, columns(ADDRESS_GROUP, values), revision)
+
+
+def _delete(context: RequestContext, row: AddressGroup, revision: int | None) -> None:
+    services.delete_address_group(row, revision)
+
+
+ADDRESS_GROUP = Resource(
+    name="address_group",
+    quota="address_groups",
+    list=Operation(selectors.address_groups_for),
+    show=Operation(selectors.address_group_for),
+    create=Operation(_create),
+    update=Operation(_update),
+    delete=Operation(_delete),
+    tagged=False,
+    attributes=(
+        *standard(),
+        Attribute(name="addresses", kind=ADDRESSES, post=True, default=(), filter=False),
+        shared(sort=False),
+    ),
+)
+
 
 _NAMED = {"type": "object", "properties": {"addresses": ADDRESSES.schema}}
 BODY = {

@@ -21,7 +21,7 @@ from portal.api.network.dialect.query import FIELDS, Made, fields_of, number, pa
 from portal.api.network.dialect.resource import Resource
 from portal.api.network.dialect.schemas import changes_body, new_body
 from portal.api.network.dialect.views import ResourceView, page_of
-from portal.api.network.floating_ips.resource import FLOATING_IP, port_of, range_of
+from portal.api.network.resources.floating_ips import FLOATING_IP, port_of, range_of
 from provisioning.network import selectors, services
 from provisioning.network.models import FloatingIP, PortForwarding
 from provisioning.network.selectors import routing

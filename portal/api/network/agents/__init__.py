@@ -1,1 +1,0 @@
-"""Agents, availability zones and service providers, derived from hosts."""

@@ -1,1 +1,0 @@
-"""Numbers of addresses in networks."""

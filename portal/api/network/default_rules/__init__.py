@@ -1,1 +1,0 @@
-"""Default rules of new security groups."""

@@ -1,1 +1,0 @@
-"""Floating IPs and port forwardings."""

@@ -1,1 +1,0 @@
-"""Policies that share records with other projects."""

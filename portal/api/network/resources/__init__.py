@@ -1,0 +1,1 @@
+"""The resources of the Networking API, each declared in one module."""

@@ -1,1 +1,0 @@
-"""Security groups and their rules."""

@@ -1,1 +1,0 @@
-"""Auto-allocated topology: a network and a router for a project."""
