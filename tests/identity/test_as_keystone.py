@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from portal.api.identity.auth.schemas import AUTH
-from portal.api.identity.credentials.schemas import EC2_TOKEN
+from portal.api.identity.auth.requests import AUTH
+from portal.api.identity.credentials.ec2 import EC2_TOKEN
 from provisioning.identity.models import RegisteredLimit, RoleAssignment
 from provisioning.identity.services.unified_limits import create_registered_limits
 from tests.support.cast import PASSWORD, Api, People

@@ -10,8 +10,7 @@ from rest_framework.response import Response
 from portal.api.common.validation import Schema
 from portal.api.common.views import ServiceView
 from portal.api.identity.dialect import IDENTITY, Attribute, Checked, ListView, Operation, Paged, Resource, routes
-from portal.api.identity.dialect.kinds import KEY, KEY_OR_NULL, reference
-from portal.api.identity.dialect.schemas import new_body
+from portal.api.identity.dialect.resource import KEY, KEY_OR_NULL, new_body, reference
 from provisioning.common.listing import Part
 from provisioning.identity.directory.listing import RowPage
 from provisioning.identity.directory.unified_limits import (

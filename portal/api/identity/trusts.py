@@ -23,10 +23,8 @@ from portal.api.identity.dialect import (
     Values,
     routes,
 )
-from portal.api.identity.dialect.kinds import KEY, reference
-from portal.api.identity.fields import moment
-from portal.api.identity.fragments import list_links, self_link, time_of
-from portal.api.identity.queries import parameters
+from portal.api.identity.dialect.bodies import list_links, moment, parameters, self_link, time_of
+from portal.api.identity.dialect.resource import KEY, reference
 from portal.api.identity.roles.roles import ROLE
 from provisioning.common.errors import ForbiddenError, NotFoundError
 from provisioning.common.ids import read_id

@@ -4,7 +4,7 @@ from django.urls import re_path
 
 from portal.api.common.views import NoSuchResource, ServiceView
 from portal.api.identity import limits, trusts, v2, versions
-from portal.api.identity.auth import self_service, tokens
+from portal.api.identity.auth import tokens
 from portal.api.identity.catalog import endpoint_filters, endpoint_groups, endpoints, policies, regions, services
 from portal.api.identity.credentials import application_credentials, credentials, ec2
 from portal.api.identity.directory import domains, groups, members, project_tags, projects, users
@@ -14,7 +14,7 @@ from portal.common.routing import by_prefix
 _V3: dict[str, type[ServiceView]] = {
     "": versions.VersionView,
     "/auth/tokens": tokens.TokensView,
-    **self_service.ROUTES,
+    **tokens.ROUTES,
     **users.ROUTES,
     **members.ROUTES,
     **application_credentials.ROUTES,

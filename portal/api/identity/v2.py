@@ -8,7 +8,7 @@ from rest_framework.response import Response
 
 from portal.api.common.views import Schemas, ServiceView
 from portal.api.identity import versions
-from portal.api.identity.auth import requests, schemas, shapes
+from portal.api.identity.auth import requests, shapes
 from portal.api.identity.auth.tokens import subject_of
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
@@ -52,7 +52,7 @@ class TokensView(V2View):
     """``POST /v2.0/tokens``."""
 
     limited = frozenset({"POST"})
-    schemas: ClassVar[Schemas] = {"POST": schemas.AUTH_V2}
+    requests: ClassVar[Schemas] = {"POST": requests.AUTH_V2}
 
     def post(self, request: Request) -> Response:
         """Issue a token (200)."""

@@ -8,11 +8,7 @@ from portal.api.common.views import NoSuchResource
 from portal.api.network import extensions, quotas, versions
 from portal.api.network.dialect.views import views_of
 from portal.api.network.registry import RESOURCES
-from portal.api.network.resources import address_groups
-from portal.api.network.resources import forwardings
-from portal.api.network.resources import routers
-from portal.api.network.resources import subnetpools
-from portal.api.network.resources import topology
+from portal.api.network.resources import address_groups, forwardings, routers, subnetpools, topology
 from portal.common.routing import by_prefix
 
 ROUTER = r"routers/(?P<identity>[^/]+?)"

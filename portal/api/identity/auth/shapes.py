@@ -7,7 +7,7 @@ from typing import Any
 from rest_framework.request import Request
 
 from portal.api.common import links
-from portal.api.identity import fragments
+from portal.api.identity.dialect import bodies
 from provisioning.common.context import RequestContext
 from provisioning.identity.models import Domain, Project, User
 from provisioning.identity.receipts import MoreMethodsError
@@ -29,14 +29,14 @@ def token(request: Request, data: TokenData, context: RequestContext, *, catalog
     user = existing(User, (context.user_id or data.user_id).hex)
     body: Shape = {
         "methods": list(data.methods),
-        "user": fragments.named_in_domain(user) | {"password_expires_at": fragments.expiry(user)},
+        "user": bodies.named_in_domain(user) | {"password_expires_at": bodies.expiry(user)},
         "audit_ids": data.audit_ids,
-        "expires_at": fragments.time_of(data.expires_at),
-        "issued_at": fragments.time_of(data.issued_at),
+        "expires_at": bodies.time_of(data.expires_at),
+        "issued_at": bodies.time_of(data.issued_at),
         **_scope(data),
     }
     if is_scoped(data):
-        body["roles"] = [fragments.named(role) for role in role_records(context.roles)]
+        body["roles"] = [bodies.named(role) for role in role_records(context.roles)]
         if catalog:
             body["catalog"] = catalog_of(request, data)
     if data.trust is not None:
@@ -51,9 +51,9 @@ def receipt(error: MoreMethodsError) -> Shape:
     found = error.receipt
     described = {
         "methods": list(found.methods),
-        "user": fragments.named_in_domain(error.user),
-        "expires_at": fragments.time_of(found.expires_at),
-        "issued_at": fragments.time_of(found.issued_at),
+        "user": bodies.named_in_domain(error.user),
+        "expires_at": bodies.time_of(found.expires_at),
+        "issued_at": bodies.time_of(found.issued_at),
     }
     return {"receipt": described, "required_auth_methods": error.required}
 
@@ -73,7 +73,7 @@ def access(request: Request, value: str, data: TokenData, context: RequestContex
     roles = role_records(context.roles)
     described: Shape = {
         "id": value,
-        "issued_at": fragments.time_of(data.issued_at),
+        "issued_at": bodies.time_of(data.issued_at),
         "expires": data.expires_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "audit_ids": data.audit_ids,
     }
@@ -126,12 +126,12 @@ def services_v2(request: Request, data: TokenData) -> list[Shape]:
 def _scope(data: TokenData) -> Shape:
     if data.project_id is not None:
         return {
-            "project": fragments.named_in_domain(existing(Project, data.project_id.hex)),
+            "project": bodies.named_in_domain(existing(Project, data.project_id.hex)),
             "is_domain": False,
         }
     if data.domain_id is not None:
         domain = by_id(Domain, data.domain_id)
-        return {"domain": fragments.named(domain)} if domain is not None else {}
+        return {"domain": bodies.named(domain)} if domain is not None else {}
     return {"system": {"all": True}} if data.system else {}
 
 

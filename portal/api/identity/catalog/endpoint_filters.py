@@ -6,10 +6,9 @@ from typing import Any
 
 from portal.api.common.views import ServiceView
 from portal.api.frame.parts import Call, parts
-from portal.api.identity import fragments
 from portal.api.identity.catalog.endpoint_groups import ENDPOINT_GROUP
 from portal.api.identity.catalog.endpoints import ENDPOINT
-from portal.api.identity.dialect import listed, patterns
+from portal.api.identity.dialect import bodies, listed, patterns
 from portal.api.identity.directory.projects import PROJECT
 from provisioning.common.errors import NotFoundError
 from provisioning.identity.models import Endpoint, EndpointGroup, Project
@@ -67,7 +66,7 @@ ROUTES = patterns(
                 "Show the group if it was added to the project.",
                 name="project_endpoint_group",
                 shape=lambda view, found: (
-                    found | {"links": fragments.self_link(view.request, fragments.own_path(view.request))}
+                    found | {"links": bodies.self_link(view.request, bodies.own_path(view.request))}
                 ),
             ),
             f"PUT {_GROUP_IN_PROJECT}": Call(services.add_group_to_project, "identity:add_endpoint_group_to_project"),

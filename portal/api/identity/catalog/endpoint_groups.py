@@ -4,8 +4,8 @@ from typing import Any
 
 from portal.api.common.validation import Schema
 from portal.api.identity.catalog.endpoints import ENDPOINT
-from portal.api.identity.dialect import Attribute, Checked, InMemory, Operation, Resource, Values, routes, schemas
-from portal.api.identity.dialect.kinds import FLAG, KEY, LONG_NAME, TEXT
+from portal.api.identity.dialect import Attribute, Checked, InMemory, Operation, Resource, Values, resource, routes
+from portal.api.identity.dialect.resource import FLAG, KEY, LONG_NAME, TEXT
 from provisioning.identity.models import EndpointGroup
 from provisioning.identity.selectors.endpoint_filters import endpoint_groups, existing_endpoint_group
 from provisioning.identity.services.endpoint_filters import (
@@ -51,7 +51,7 @@ ENDPOINT_GROUP = Resource(
         _update,
         "identity:update_endpoint_group",
         "Update a group. The standard client always sends every field; null leaves a field unchanged.",
-        body=schemas.body(
+        body=resource.body(
             "endpoint_group",
             {"name": _or_null(LONG_NAME.schema), "description": _DESCRIPTION, "filters": _or_null(_FILTERS)},
             least=1,

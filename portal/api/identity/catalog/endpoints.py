@@ -3,7 +3,7 @@
 from typing import Any
 
 from portal.api.identity.dialect import Attribute, Checked, InMemory, Operation, Resource, Values, routes
-from portal.api.identity.dialect.kinds import FLAG, KEY, reference
+from portal.api.identity.dialect.resource import FLAG, KEY, reference
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.identity.catalog import INTERFACES, LONGEST_URL
 from provisioning.identity.models import LONG, Endpoint

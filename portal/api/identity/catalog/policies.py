@@ -3,7 +3,7 @@
 from typing import Any
 
 from portal.api.identity.dialect import Attribute, Checked, InMemory, Operation, Resource, Values, routes
-from portal.api.identity.dialect.kinds import KEY
+from portal.api.identity.dialect.resource import KEY
 from provisioning.identity.models import LONG, Policy
 from provisioning.identity.selectors.catalog import existing_policy, policies
 from provisioning.identity.services.policies import create_policy, delete_policy, update_policy

@@ -17,7 +17,7 @@ from portal.api.identity.dialect import (
     Values,
     routes,
 )
-from portal.api.identity.dialect.kinds import TEXT, reference
+from portal.api.identity.dialect.resource import TEXT, reference
 from provisioning.common.errors import InvalidInputError
 from provisioning.identity.models import LONG, Region
 from provisioning.identity.selectors.catalog import existing_region, regions

@@ -3,7 +3,7 @@
 from typing import Any
 
 from portal.api.identity.dialect import Attribute, InMemory, Operation, Resource, Values, routes
-from portal.api.identity.dialect.kinds import FLAG, KEY, SHORT_TEXT, TEXT, reference
+from portal.api.identity.dialect.resource import FLAG, KEY, SHORT_TEXT, TEXT, reference
 from provisioning.identity.models import LONG, Service
 from provisioning.identity.selectors.catalog import catalog_services, existing_service
 from provisioning.identity.services.catalog import create_service, delete_service, update_service

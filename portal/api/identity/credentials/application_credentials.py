@@ -11,10 +11,9 @@ from rest_framework.response import Response
 from portal.api.common.validation import Schema
 from portal.api.identity.credentials.of_user import NOT_BY_TRUST, NotByTrustListView
 from portal.api.identity.dialect import Attribute, Checked, Operation, Resource, Values, routes
-from portal.api.identity.dialect.kinds import KEY, TEXT, reference
+from portal.api.identity.dialect.bodies import moment, time_without_zone
+from portal.api.identity.dialect.resource import KEY, TEXT, reference
 from portal.api.identity.directory.users import USER
-from portal.api.identity.fields import moment
-from portal.api.identity.fragments import time_without_zone
 from provisioning.common.errors import ForbiddenError, InvalidInputError
 from provisioning.common.ids import read_id
 from provisioning.identity.models import LONG, AccessRule, ApplicationCredential, Project, Role, User

@@ -20,7 +20,7 @@ from portal.api.identity.dialect import (
     Values,
     routes,
 )
-from portal.api.identity.dialect.kinds import KEY, KEY_OR_NULL, reference
+from portal.api.identity.dialect.resource import KEY, KEY_OR_NULL, reference
 from provisioning.common.errors import ForbiddenError, NotFoundError
 from provisioning.identity import policy
 from provisioning.identity.models import LONG, Credential, Project, User

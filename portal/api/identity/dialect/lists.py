@@ -12,9 +12,7 @@ from portal.api.common.links import endpoint
 from portal.api.common.paging import next_query, read_page
 from portal.api.common.sorting import SortErrors, read_sort
 from portal.api.common.validation import Schema
-from portal.api.identity.dialect.kinds import hexadecimal
-from portal.api.identity.fragments import list_links, self_link
-from portal.api.identity.queries import boolean, parameters
+from portal.api.identity.dialect.bodies import boolean, hexadecimal, list_links, parameters, self_link
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.listing import Part, Sort

@@ -5,13 +5,46 @@ from dataclasses import dataclass
 from typing import Any
 
 from portal.api.common.links import endpoint
+from portal.api.common.validation import Schema
 from portal.api.common.views import ServiceView
 from portal.api.frame import attributes as frame_attributes
 from portal.api.frame import resource as frame
-from portal.api.identity.dialect.kinds import hexadecimal
+from portal.api.frame.kinds import Checked
+from portal.api.identity.dialect.bodies import hexadecimal
 from portal.api.identity.dialect.lists import WHOLE, Lists
 from provisioning.common.errors import NovellaError
 from provisioning.common.unset import UNSET
+from provisioning.identity.models import LONG
+
+_TEXT: Schema = {"type": "string", "minLength": 1}
+
+
+def _or_empty(text: str | None) -> str:
+    return text or ""
+
+
+def reference(longest: int = 64, *, null: bool = False) -> Checked:
+    """Return a kind for the id of a record, which a body may have in any form."""
+    schema = _TEXT | {"maxLength": longest}
+    return Checked(schema | ({"type": ["string", "null"]} if null else {}), writer=hexadecimal)
+
+
+KEY = reference()
+KEY_OR_NULL = reference(null=True)
+NAME = Checked(_TEXT | {"maxLength": 64, "pattern": r"\S"})
+LONG_NAME = Checked(_TEXT | {"maxLength": LONG, "pattern": r"\S"})
+TEXT = Checked({"type": ["string", "null"], "maxLength": 65_535}, _or_empty)
+"""A description; null in a body is an empty one."""
+SHORT_TEXT = Checked({"type": ["string", "null"], "maxLength": LONG}, _or_empty)
+FLAG = Checked({"type": "boolean"})
+IMMUTABLE = Checked(
+    {
+        "type": "object",
+        "properties": {"immutable": {"type": ["boolean", "null"]}},
+        "additionalProperties": False,
+    }
+)
+"""The options of domains, projects and roles."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,3 +99,30 @@ class Resource(frame.Resource):
 
     def shape(self, view: ServiceView, row: Any) -> dict[str, Any]:
         return self.shapes(view, [row])[0]
+
+
+def body(
+    name: str, properties: Mapping[str, Schema], required: Sequence[str] = (), *, extra: int = 0, least: int = 0
+) -> Schema:
+    """Return the schema of ``{name: {…}}`` with at least ``least`` attributes.
+
+    ``extra``: maximum characters of the names of additional attributes; 0: there are none.
+    """
+    inner: Schema = {"type": "object", "properties": dict(properties), "required": [*required]}
+    inner |= {"propertyNames": {"maxLength": extra}} if extra else {"additionalProperties": False}
+    inner |= {"minProperties": least} if least else {}
+    return {"type": "object", "properties": {name: inner}, "required": [name], "additionalProperties": False}
+
+
+def new_body(resource: Resource) -> Schema:
+    """Return the schema of a new object."""
+    settable = [each for each in resource.attributes if each.post]
+    required = [each.name for each in settable if each.required]
+    return body(resource.name, {each.name: each.kind.schema for each in settable}, required, extra=resource.extra)
+
+
+def changes_body(resource: Resource) -> Schema:
+    """Return the schema of an update."""
+    known = [each for each in resource.attributes if each.put or each.fixed]
+    properties = {each.name: each.kind.schema for each in known}
+    return body(resource.name, properties, extra=resource.extra, least=resource.least)

@@ -13,9 +13,8 @@ from portal.api.frame import attributes as frame
 from portal.api.frame import views
 from portal.api.frame.resource import Values
 from portal.api.frame.views import METHODS, Dialect
-from portal.api.identity import fields, fragments
-from portal.api.identity.dialect.resource import Attribute, Resource
-from portal.api.identity.dialect.schemas import changes_body, new_body
+from portal.api.identity.dialect import bodies
+from portal.api.identity.dialect.resource import Attribute, Resource, changes_body, new_body
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.identity.directory.listing import RowPage
 
@@ -77,7 +76,7 @@ class ResourceView(views.ResourceView):
                 self._check(each, given[each.name], new=new)
         own = {each.name for each in known if not each.additional}
         found = {each.source: each.kind.read(given[each.name]) for each in settable if each.name in own}
-        more = fields.additional(given, own)
+        more = bodies.additional(given, own)
         return found | ({"extra": more} if more else {})
 
     def _check(self, attribute: Attribute, value: object, *, new: bool) -> None:
@@ -159,6 +158,6 @@ def patterns(views: Mapping[str, type[ServiceView]]) -> dict[str, type[ServiceVi
 
 def listed(resource: Resource) -> Callable[[Any, Iterable[Any]], dict[str, Any]]:
     """Return the shape of a list of another resource's records, at the path of the request."""
-    return lambda view, rows: fragments.listing(
-        view.request, resource.plural, resource.shapes(view, [*rows]), fragments.own_path(view.request)
+    return lambda view, rows: bodies.listing(
+        view.request, resource.plural, resource.shapes(view, [*rows]), bodies.own_path(view.request)
     )

@@ -4,9 +4,8 @@ from dataclasses import replace
 from functools import partial
 
 from portal.api.identity.dialect import Attribute, Checked, Operation, Paged, Values, routes
-from portal.api.identity.dialect.kinds import FLAG, IMMUTABLE, KEY, NAME, TEXT
-from portal.api.identity.directory.base import DIRECTORY, CollectionView, RecordDetailView, Resource
-from portal.api.identity.directory.kinds import TAGS
+from portal.api.identity.dialect.resource import FLAG, IMMUTABLE, KEY, NAME, TEXT
+from portal.api.identity.directory.base import DIRECTORY, TAGS, CollectionView, RecordDetailView, Resource
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.listing import Part
 from provisioning.identity.directory.listing import RowPage

@@ -3,7 +3,7 @@
 from functools import partial
 
 from portal.api.identity.dialect import Attribute, Operation, Paged, Values, routes
-from portal.api.identity.dialect.kinds import KEY, NAME, TEXT
+from portal.api.identity.dialect.resource import KEY, NAME, TEXT
 from portal.api.identity.directory.base import DIRECTORY, CollectionView, RecordDetailView, Resource
 from provisioning.common.errors import InvalidInputError
 from provisioning.identity.directory.lists import groups

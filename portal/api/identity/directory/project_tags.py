@@ -6,25 +6,23 @@ from rest_framework.response import Response
 
 from portal.api.frame.parts import Call, Entries, parts
 from portal.api.frame.schemas import inner
-from portal.api.identity import fragments
-from portal.api.identity.dialect import patterns
-from portal.api.identity.directory.base import RecordView
-from portal.api.identity.directory.kinds import TAGS
+from portal.api.identity.dialect import bodies, patterns
+from portal.api.identity.directory.base import TAGS, RecordView
 from portal.api.identity.directory.projects import PROJECT
 from provisioning.identity.models import Project
 from provisioning.identity.services.projects import add_tag, remove_tag, set_tags
 
 
-def _shown(view: Any, made: object) -> fragments.Shape:
+def _shown(view: Any, made: object) -> bodies.Shape:
     """Return the tags of the project in the path."""
-    links = {"next": None, "previous": None, **fragments.self_link(view.request, fragments.own_path(view.request))}
+    links = {"next": None, "previous": None, **bodies.self_link(view.request, bodies.own_path(view.request))}
     return {"tags": sorted(each.name for each in view.record.tags.all()), "links": links}
 
 
 def _added(view: Any, made: None) -> Response:
     """Answer with the address of the tag."""
     path = f"{PROJECT.address(view.record)}/tags/{view.kwargs['tag']}"
-    return Response(status=201, headers={"Location": fragments.self_link(view.request, path)["self"]})
+    return Response(status=201, headers={"Location": bodies.self_link(view.request, path)["self"]})
 
 
 def _project(project: Project, *tag: str) -> Project:

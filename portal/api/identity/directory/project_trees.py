@@ -4,9 +4,8 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from portal.api.identity.dialect.bodies import Shape, flag, parameters
 from portal.api.identity.directory.base import RecordDetailView
-from portal.api.identity.fragments import Shape
-from portal.api.identity.queries import flag, parameters
 from provisioning.common.errors import InvalidInputError
 from provisioning.identity.models import Project
 from provisioning.identity.selectors.trees import parents_of, subtree_of

@@ -9,11 +9,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.identity.dialect import Attribute, Operation, Paged, Values, routes
-from portal.api.identity.dialect.kinds import FLAG, IMMUTABLE, KEY, KEY_OR_NULL, NAME, TEXT
+from portal.api.identity.dialect.bodies import flag
+from portal.api.identity.dialect.resource import FLAG, IMMUTABLE, KEY, KEY_OR_NULL, NAME, TEXT
 from portal.api.identity.directory import domains, project_trees
-from portal.api.identity.directory.base import DIRECTORY, CollectionView, DomainView, RecordDetailView, Resource
-from portal.api.identity.directory.kinds import TAGS
-from portal.api.identity.queries import flag
+from portal.api.identity.directory.base import DIRECTORY, TAGS, CollectionView, DomainView, RecordDetailView, Resource
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.common.listing import Part
 from provisioning.identity import policy

@@ -3,12 +3,17 @@
 from functools import partial
 
 from portal.api.identity.dialect import Attribute, Checked, Operation, Paged, Values, routes
-from portal.api.identity.dialect.kinds import FLAG, KEY, KEY_OR_NULL, LONG_NAME, TEXT
+from portal.api.identity.dialect.bodies import expiry, text
 from portal.api.identity.dialect.lists import EXPIRY
-from portal.api.identity.directory.base import DIRECTORY, CollectionView, DomainView, RecordDetailView, Resource
-from portal.api.identity.directory.kinds import USER_OPTIONS
-from portal.api.identity.fields import text
-from portal.api.identity.fragments import expiry
+from portal.api.identity.dialect.resource import FLAG, KEY, KEY_OR_NULL, LONG_NAME, TEXT
+from portal.api.identity.directory.base import (
+    DIRECTORY,
+    USER_OPTIONS,
+    CollectionView,
+    DomainView,
+    RecordDetailView,
+    Resource,
+)
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.listing import Part
 from provisioning.common.unset import UNSET

@@ -9,9 +9,8 @@ from rest_framework.response import Response
 from portal.api.common.links import endpoint
 from portal.api.common.paging import read_page
 from portal.api.common.views import Schemas, ServiceView
-from portal.api.identity import fragments
-from portal.api.identity.fragments import list_links
-from portal.api.identity.queries import flag, parameters
+from portal.api.identity.dialect import bodies
+from portal.api.identity.dialect.bodies import flag, list_links, parameters
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.identity.models import Domain, Project
@@ -133,40 +132,40 @@ def _check(request: Request, filters: AssignmentFilters, *, effective: bool) -> 
         )
 
 
-def _shape(request: Request, found: Assignment, names: Names | None) -> fragments.Shape:
+def _shape(request: Request, found: Assignment, names: Names | None) -> bodies.Shape:
     """Return a role assignment with links to its origin; ``names`` adds the names of its records."""
-    shape: fragments.Shape = {"role": _role(found, names), "scope": _scope(found, names)}
+    shape: bodies.Shape = {"role": _role(found, names), "scope": _scope(found, names)}
     if found.user_id is not None:
-        shape["user"] = fragments.named_in_domain(names.users[found.user_id]) if names else {"id": found.user_id.hex}
+        shape["user"] = bodies.named_in_domain(names.users[found.user_id]) if names else {"id": found.user_id.hex}
     elif found.group_id is not None:
         shape["group"] = _group(found, names)
     return shape | {"links": _links(request, found)}
 
 
-def _role(found: Assignment, names: Names | None) -> fragments.Shape:
+def _role(found: Assignment, names: Names | None) -> bodies.Shape:
     if names is None:
         return {"id": found.role_id.hex}
     record = names.roles[found.role_id]
-    domain = {"domain": fragments.named(record.domain)} if record.domain else {}
-    return fragments.named(record) | domain
+    domain = {"domain": bodies.named(record.domain)} if record.domain else {}
+    return bodies.named(record) | domain
 
 
-def _group(found: Assignment, names: Names | None) -> fragments.Shape:
+def _group(found: Assignment, names: Names | None) -> bodies.Shape:
     assert found.group_id is not None  # noqa: S101 - an assignment without a user has a group
     if names is None:
         return {"id": found.group_id.hex}
     record = names.groups[found.group_id]
-    return {"id": record.id.hex, "name": record.name, "domain": fragments.named(record.domain)}
+    return {"id": record.id.hex, "name": record.name, "domain": bodies.named(record.domain)}
 
 
-def _scope(found: Assignment, names: Names | None) -> fragments.Shape:
-    scope: fragments.Shape
+def _scope(found: Assignment, names: Names | None) -> bodies.Shape:
+    scope: bodies.Shape
     if found.project_id is not None:
         project = names.projects[found.project_id] if names else None
-        scope = {"project": fragments.named_in_domain(project) if project else {"id": found.project_id.hex}}
+        scope = {"project": bodies.named_in_domain(project) if project else {"id": found.project_id.hex}}
     elif found.domain_id is not None:
         domain = names.domains[found.domain_id] if names else None
-        scope = {"domain": fragments.named(domain) if domain else {"id": found.domain_id}}
+        scope = {"domain": bodies.named(domain) if domain else {"id": found.domain_id}}
     else:
         scope = {"system": {"all": True}}
     if found.inherited:
@@ -174,7 +173,7 @@ def _scope(found: Assignment, names: Names | None) -> fragments.Shape:
     return scope
 
 
-def _links(request: Request, found: Assignment) -> fragments.Shape:
+def _links(request: Request, found: Assignment) -> bodies.Shape:
     """Return the links to the original grant, and to the membership and the implied role from which the assignment is
     derived.
     """

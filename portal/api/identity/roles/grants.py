@@ -7,9 +7,8 @@ from typing import Any, ClassVar, Unpack, cast
 from portal.api.common.views import ServiceView
 from portal.api.frame.parts import Call, parts
 from portal.api.identity.dialect import patterns
-from portal.api.identity.fragments import list_links
-from portal.api.identity.roles.domain_scoped import DomainScopedView
-from portal.api.identity.roles.roles import ROLE
+from portal.api.identity.dialect.bodies import list_links
+from portal.api.identity.roles.roles import ROLE, DomainScopedView
 from provisioning.common.errors import NotFoundError
 from provisioning.identity.grant_target import Target
 from provisioning.identity.models import Role

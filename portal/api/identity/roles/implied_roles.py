@@ -7,10 +7,8 @@ from rest_framework.request import Request
 
 from portal.api.common.views import ServiceView
 from portal.api.frame.parts import Call, parts
-from portal.api.identity import fragments
-from portal.api.identity.dialect import patterns
-from portal.api.identity.roles.domain_scoped import DomainScopedView
-from portal.api.identity.roles.roles import ROLE
+from portal.api.identity.dialect import bodies, patterns
+from portal.api.identity.roles.roles import ROLE, DomainScopedView
 from provisioning.common.errors import NotFoundError
 from provisioning.identity.models import Role
 from provisioning.identity.selectors.role_lookups import counts_beyond_domains, implied_roles, implies, inferences
@@ -40,23 +38,23 @@ def _check(prior: Role, implied: Role) -> None:
         raise NotFoundError(f"{prior.id.hex} does not imply {implied.id.hex}.")
 
 
-def _shown(view: Any, made: Any) -> fragments.Shape:
+def _shown(view: Any, made: Any) -> bodies.Shape:
     """Return the implication of the path, or all of the prior role if ``made`` are the implied roles."""
     prior, *implied = view.arguments(**view.kwargs)
-    links = fragments.self_link(view.request, fragments.own_path(view.request))
+    links = bodies.self_link(view.request, bodies.own_path(view.request))
     return {"role_inference": _inference(view.request, prior, implied[0] if implied else made), "links": links}
 
 
-def _inferences(view: Any, found: Iterable[tuple[Role, list[Role]]]) -> fragments.Shape:
+def _inferences(view: Any, found: Iterable[tuple[Role, list[Role]]]) -> bodies.Shape:
     shapes = [_inference(view.request, prior, implied) for prior, implied in found]
-    return {"role_inferences": shapes, "links": fragments.list_links(view.request, "/role_inferences")}
+    return {"role_inferences": shapes, "links": bodies.list_links(view.request, "/role_inferences")}
 
 
-def _linked(request: Request, record: Role) -> fragments.Shape:
-    return fragments.named(record) | {"links": fragments.self_link(request, ROLE.address(record))}
+def _linked(request: Request, record: Role) -> bodies.Shape:
+    return bodies.named(record) | {"links": bodies.self_link(request, ROLE.address(record))}
 
 
-def _inference(request: Request, prior: Role, implied: Role | Iterable[Role]) -> fragments.Shape:
+def _inference(request: Request, prior: Role, implied: Role | Iterable[Role]) -> bodies.Shape:
     """Return the implied role, or the list of all roles implied directly."""
     one = isinstance(implied, Role)
     return {
