@@ -109,6 +109,7 @@ class Daemons:
         self._locks: dict[str, threading.RLock] = {}
         self._waiting: Counter[str] = Counter()
         self._guard = threading.Lock()
+        self._last_port = address.ports[0] - 1
 
     @property
     def certificates(self) -> Certificates | None:
@@ -542,14 +543,17 @@ class Daemons:
         exports.serve(qmp, place, tls_creds=CREDENTIALS, tls_authz=AUTHORIZED)
 
     def _free_port(self) -> int:
+        """Return the next free port after the previous one, so that threads get different ones before they listen."""
         known = (*self.descriptions(), *self._kept.all())
         taken = {port for each in known for port in (each.port, each.gate)}
         first, last = self._address.ports
-        for port in range(first, last + 1):
-            if port not in taken:
-                with contextlib.suppress(NotExportedError):
-                    self._address.bind(port)
-                    return port
+        with self._guard:
+            for port in (*range(self._last_port + 1, last + 1), *range(first, self._last_port + 1)):
+                if port not in taken:
+                    with contextlib.suppress(NotExportedError):
+                        self._address.bind(port)
+                        self._last_port = port
+                        return port
         raise NotExportedError("The host has no port left to export volumes to other hosts.")
 
     def _connection(self, description: Description) -> VolumeConnection:

@@ -171,3 +171,11 @@ def test_a_disk_that_names_another_file_is_refused(hosts: tuple[Machine, Machine
     with pytest.raises(ImageUnacceptableError):
         two.receive(spec, origin, two.base)
     assert not two.disk(spec).root_disk.exists()
+
+
+def test_daemons_that_start_at_once_get_different_ports(hosts: tuple[Machine, Machine]) -> None:
+    """The port of a daemon is free until the daemon listens."""
+    (first, _), daemons = hosts[0].daemons._address.ports, hosts[0].daemons
+    given = [daemons._free_port() for _ in range(40)]
+    assert sorted(given) == [first + number for number in range(40)]
+    assert daemons._free_port() == given[0]
