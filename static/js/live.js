@@ -72,11 +72,14 @@ function arrange(sent) {
     if (missing) refetch();
 }
 
+let frames = 0; // that have changed the page
 let refetching = 0;
 function refetch() {
     refetching ||= setTimeout(async () => {
+        const before = frames;
         await htmx.ajax("GET", location.href, { target: "#list", select: "#list", swap: "morph:outerHTML" });
         refetching = 0;
+        if (frames !== before) refetch(); // the answer may be older than what came in the meantime
     }, 1000);
 }
 
@@ -87,6 +90,7 @@ function receive(message) {
         return;
     }
     if (!message.html) return;
+    frames += 1;
     const template = document.createElement("template");
     template.innerHTML = message.html;
     for (const element of [...template.content.children]) {
