@@ -52,7 +52,7 @@ class TokensView(V2View):
     """``POST /v2.0/tokens``."""
 
     limited = frozenset({"POST"})
-    requests: ClassVar[Schemas] = {"POST": requests.AUTH_V2}
+    schemas: ClassVar[Schemas] = {"POST": requests.AUTH_V2}
 
     def post(self, request: Request) -> Response:
         """Issue a token (200)."""

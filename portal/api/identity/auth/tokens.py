@@ -40,7 +40,7 @@ class TokensView(ServiceView):
     }
     public_methods = frozenset({"POST"})
     limited = frozenset({"POST"})
-    requests: ClassVar[Schemas] = {"POST": requests.AUTH}
+    schemas: ClassVar[Schemas] = {"POST": requests.AUTH}
     _subject: TokenData
     _worth: RequestContext
 
@@ -117,7 +117,7 @@ class PasswordView(ServiceView):
 
     public = True
     limited = frozenset({"POST"})
-    requests: ClassVar[Schemas] = {"POST": requests.PASSWORD_CHANGE}
+    schemas: ClassVar[Schemas] = {"POST": requests.PASSWORD_CHANGE}
 
     def post(self, request: Request, user_id: str) -> Response:
         """Change a user's password, which revokes all tokens of the user."""
