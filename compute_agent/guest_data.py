@@ -58,10 +58,10 @@ def meta_data(spec: InstanceSpec) -> dict[str, Any]:
 
 def _disk(disk: GuestDisk) -> dict[str, Any]:
     """Return a tagged volume in the format of Nova's device metadata."""
-    told = {"type": "disk", "bus": _BUSES.get(disk.bus, disk.bus), "serial": disk.serial or disk.id}
+    entry = {"type": "disk", "bus": _BUSES.get(disk.bus, disk.bus), "serial": disk.serial or disk.id}
     if disk.device:
-        told["path"] = device_path(disk.device)
-    return told | {"tags": [disk.tag]}
+        entry["path"] = device_path(disk.device)
+    return entry | {"tags": [disk.tag]}
 
 
 _BUSES = {"virtio": "pci"}

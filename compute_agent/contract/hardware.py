@@ -163,18 +163,18 @@ DEFAULT = Hardware()
 
 def lenient(properties: Mapping[str, object], extra_specs: Mapping[str, object], vcpus: int) -> Hardware:
     """Like ``read``, but ignores invalid values. Launches reject them, but older guests may have some."""
-    said: dict[Source, dict[str, object]] = {"image": dict(properties), "flavor": dict(extra_specs)}
+    values: dict[Source, dict[str, object]] = {"image": dict(properties), "flavor": dict(extra_specs)}
     while True:
         try:
-            return read(said["image"], said["flavor"], vcpus)
+            return read(values["image"], values["flavor"], vcpus)
         except HardwareError as error:
             log.warning("A guest is defined without %s", error)
             names = OLD_NAMES[error.source]
-            wrong = [name for name in said[error.source] if names.get(name, name) == error.name]
+            wrong = [name for name in values[error.source] if names.get(name, name) == error.name]
             if not wrong:
                 raise
             for name in wrong:
-                del said[error.source][name]
+                del values[error.source][name]
 
 
 def read(properties: Mapping[str, object], extra_specs: Mapping[str, object], vcpus: int) -> Hardware:
@@ -210,8 +210,8 @@ class _Asked:
         return self.image.get(wanted.image) or self.flavor.get(wanted.flavor, "")
 
     def switch(self, wanted: Property) -> bool | None:
-        said = self.one(wanted)
-        return said == "true" if said else None
+        text = self.one(wanted)
+        return text == "true" if text else None
 
     def number(self, wanted: Property, source: Source) -> int:
         return int((self.image if source == "image" else self.flavor).get(wanted.name_in(source), "0"))
@@ -222,8 +222,8 @@ class _Asked:
         return HardwareError(name, (self.image if source == "image" else self.flavor).get(name, ""), reason, source)
 
 
-def _values(source: Source, said: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    for name, value in said.items():
+def _values(source: Source, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    for name, value in values.items():
         text = "" if value is None else str(value)
         if not text.strip():
             continue

@@ -45,5 +45,5 @@ def _of_processors(flavor: Mapping[str, str]) -> dict[str, int]:
 
 
 def _numbers(flavor: Mapping[str, str], beginning: str) -> dict[str, int]:
-    said = {name.removeprefix(beginning): int(value) for name, value in flavor.items() if name.startswith(beginning)}
-    return {name: value for name, value in said.items() if value}
+    limits = {name.removeprefix(beginning): int(value) for name, value in flavor.items() if name.startswith(beginning)}
+    return {name: value for name, value in limits.items() if value}

@@ -69,23 +69,23 @@ class Property:
 
     def read(self, value: str, source: Source) -> str:
         """Return the value in normalized spelling: a switch as ``true`` or ``false``.  Raises HardwareError."""
-        said, name = value.strip(), self.name_in(source)
+        text, name = value.strip(), self.name_in(source)
         if self.kind == "switch":
-            found = next((word for word, spelt in _SWITCHED.items() if said.lower() in spelt), None)
+            found = next((word for word, spelt in _SWITCHED.items() if text.lower() in spelt), None)
             if found is None:
                 raise HardwareError(name, value, f"must be {self.legal}", source)
             return found
         if self.kind == "number":
-            if not re.fullmatch(self.pattern or r"\d{1,9}", said):
+            if not re.fullmatch(self.pattern or r"\d{1,9}", text):
                 raise HardwareError(name, value, f"must be {self.legal}", source)
-            return said
+            return text
         if self.kind == "text":
-            return said
+            return text
         if not self.cased:
-            said = self.aliases.get(said.lower(), said.lower())
-        if said in self.values or (self.pattern and re.fullmatch(self.pattern, said)):
-            return said
-        reason = self.refused.get(said)
+            text = self.aliases.get(text.lower(), text.lower())
+        if text in self.values or (self.pattern and re.fullmatch(self.pattern, text)):
+            return text
+        reason = self.refused.get(text)
         raise HardwareError(name, value, f"{reason + '; ' if reason else ''}must be one of {self.legal}", source)
 
     def trait_of(self, value: str) -> str:

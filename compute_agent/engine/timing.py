@@ -23,7 +23,7 @@ class Timing:
     def __init__(self, command: Command) -> None:
         """Start measuring: the command has just been accepted."""
         self._command = command
-        self._taken = self._alive = self._told = now()
+        self._taken = self._alive = self._reported = now()
         self._begun: float | None = None
         self.withdrawn = False
         """Whether the portal no longer waits for the command's end."""
@@ -48,14 +48,14 @@ class Timing:
 
     def begin(self) -> None:
         """Record that the command's work begins; its waiting time no longer counts."""
-        self._begun = self._alive = self._told = now()
+        self._begun = self._alive = self._reported = now()
 
     def moved(self, every: float = REPORT_EVERY) -> bool:
         """Record progress; return whether it is time to report it to the portal."""
         self._alive = now()
         if self._command.timeout is not None:
             every = min(every, self._command.timeout / REPORTS)
-        if self._alive - self._told < every:
+        if self._alive - self._reported < every:
             return False
-        self._told = self._alive
+        self._reported = self._alive
         return True

@@ -72,8 +72,8 @@ class PortalRequests:
             reason = answer[: 4 * LONGEST_REASON].decode(errors="replace").strip()[:LONGEST_REASON]
             useless = (400 <= status < 500 and status not in {401, 409}) or status == FINAL
             if useless or time.monotonic() > until:
-                said = reason if status else "The portal could not be reached."
-                raise self.failure(said, detail=f"{method} {path}: HTTP {status} {reason}")
+                sentence = reason if status else "The portal could not be reached."
+                raise self.failure(sentence, detail=f"{method} {path}: HTTP {status} {reason}")
             log.warning("%s failed, retrying: %s %s", self.what, status or "", reason)
             _wait(pause, stopped)
             pause = min(2 * pause, PAUSE_MAX)

@@ -202,8 +202,8 @@ class _Connections:
 async def _read(reader: asyncio.StreamReader) -> bytes:
     """Return a request. Its body is read only if it is short enough to be a password."""
     head = await reader.readuntil(b"\r\n\r\n")
-    said = LENGTH.search(head)
-    length = int(said[1]) if said is not None else 0
+    match = LENGTH.search(head)
+    length = int(match[1]) if match is not None else 0
     return head + (await reader.readexactly(length) if length <= MOST_PASSWORD else b"")
 
 

@@ -32,10 +32,10 @@ class Tokens:
     def is_good(self, uuid: str, token: str) -> bool:
         """Return whether a token was issued to this guest, and has not expired."""
         try:
-            said = base64.b64decode(token, altchars=b"-_", validate=True)
+            decoded = base64.b64decode(token, altchars=b"-_", validate=True)
         except ValueError:
             return False
-        end, signature = said[: _END.size], said[_END.size :]
+        end, signature = decoded[: _END.size], decoded[_END.size :]
         if not hmac.compare_digest(signature, self._signature(uuid, end)):
             return False
         return self._clock() < float(_END.unpack(end)[0])
@@ -44,8 +44,8 @@ class Tokens:
         return hmac.new(self._key, uuid.encode() + end, hashlib.sha256).digest()
 
 
-def read_ttl(said: str | None) -> int | None:
+def read_ttl(text: str | None) -> int | None:
     """Return the requested lifetime in seconds; None if it is invalid."""
-    if said is None or not said.isascii() or not said.isdigit() or len(said) > 5:
+    if text is None or not text.isascii() or not text.isdigit() or len(text) > 5:
         return None
-    return int(said) if 1 <= int(said) <= MOST_SECONDS else None
+    return int(text) if 1 <= int(text) <= MOST_SECONDS else None

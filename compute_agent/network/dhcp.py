@@ -103,13 +103,13 @@ class DhcpServer:
         if process is None:
             return
         try:
-            _, said = process.communicate(timeout=START_SECONDS)
+            _, output = process.communicate(timeout=START_SECONDS)
         except subprocess.TimeoutExpired as error:
             process.kill()
             process.communicate()
             raise RetryableHostError(FAILED, detail=str(error)) from error
         if process.returncode != 0:
-            raise RetryableHostError(FAILED, detail=said.decode(errors="replace").strip())
+            raise RetryableHostError(FAILED, detail=output.decode(errors="replace").strip())
 
     def running(self) -> int | None:
         """Return the server's process id, None if it does not run."""
@@ -203,9 +203,9 @@ class DhcpServer:
         if not program.exists() or program.read_text() != text:
             self._write_shown(dhcp_config.SCRIPT, text)
         self._show(program, 0o750)
-        said = self._shown / dhcp_config.SAID
-        said.touch()
-        self._show(said, 0o660)
+        events = self._shown / dhcp_config.SAID
+        events.touch()
+        self._show(events, 0o660)
 
     def _write_shown(self, name: str, text: str) -> bool:
         """Write a file that dnsmasq reads as its user, if the content differs. Return whether it was written."""

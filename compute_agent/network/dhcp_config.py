@@ -219,7 +219,7 @@ def _ranges(served: Served) -> Iterator[str]:
     """Yield the ranges, for fixed addresses only. For an IPv6 range without a router, this server sends the
     advertisements.
     """
-    told = False
+    advertises = False
     for subnet in served.serves():
         network = ipaddress.ip_network(subnet.cidr)
         start, tag = network.network_address, _tag(subnet)
@@ -227,7 +227,7 @@ def _ranges(served: Served) -> Iterator[str]:
             yield f"dhcp-range=set:{tag},{start},static,{network.netmask},{LEASE}"
             continue
         announced = bool(subnet.ipv6_ra_mode) and not subnet.routed
-        told |= announced
+        advertises |= announced
         if subnet.ipv6_address_mode == "slaac":
             if announced:
                 yield f"dhcp-range=set:{tag},{start},ra-only,{network.prefixlen},{LEASE}"
@@ -235,7 +235,7 @@ def _ranges(served: Served) -> Iterator[str]:
             yield f"dhcp-range=set:{tag},{start},ra-stateless,{network.prefixlen},{LEASE}"
         else:
             yield f"dhcp-range=set:{tag},{start},static,{network.prefixlen},{LEASE}"
-    if told:  # never as a default router: routers advertise themselves
+    if advertises:  # never as a default router: routers advertise themselves
         yield "enable-ra"
         yield f"ra-param={served.interface},mtu:{served.mtu},60,0"
 
@@ -245,14 +245,14 @@ def _subnet_options(served: Served, subnet: SubnetRef) -> Iterator[str]:
     given = [ipaddress.ip_address(server) for server in subnet.dns_nameservers]
     network = ipaddress.ip_network(subnet.cidr)
     servers = [each for each in given if each.version == network.version] or [ipaddress.ip_address(str(own))]
-    told = [str(each) for each in servers if not each.is_unspecified]  # without values, the option is left out
+    addresses = [str(each) for each in servers if not each.is_unspecified]  # without values, the option is left out
     if network.version == 6:
-        yield ",".join([tag, "option6:dns-server", *(f"[{server}]" for server in told)])
+        yield ",".join([tag, "option6:dns-server", *(f"[{server}]" for server in addresses)])
         yield f"{tag},option6:domain-search,{served.domain}"
         return
     gateway = str(ipaddress.IPv4Address(subnet.gateway)) if subnet.gateway else ""
     yield f"{tag},option:router,{gateway}".rstrip(",")
-    yield ",".join([tag, "option:dns-server", *told])
+    yield ",".join([tag, "option:dns-server", *addresses])
     routes = [(route.destination, route.next_hop) for route in subnet.host_routes]
     if served.metadata:
         routes.append((f"{METADATA}/32", str(own)))

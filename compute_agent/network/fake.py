@@ -20,7 +20,7 @@ class FakeNetwork(HostNetwork):
         self.filtered: set[str] = set()
         self.interfaces: dict[str, list[str]] = {}
         """Ids of the ports of each plugged instance, in order."""
-        self.told: dict[tuple[str, str], tuple[Document, int]] = {}
+        self.received: dict[tuple[str, str], tuple[Document, int]] = {}
         """The documents with their generations, by kind and id."""
         self._digests: dict[tuple[str, str], str] = {}
         self._ports: dict[str, list[PortRef]] = {}
@@ -30,7 +30,7 @@ class FakeNetwork(HostNetwork):
             self._digests = {key: each.digest for key, each in listed.items()}
             for kind, made_of in TYPES.items():
                 for key, document in self._kept.of(made_of).items():
-                    self.told[kind, key] = document, listed[kind, key].generation
+                    self.received[kind, key] = document, listed[kind, key].generation
         self.listener: tuple[str, int] | None = None
         """The address that connections to guests are redirected to. None: connections are refused, because simulated
         guests run no programs.
@@ -79,13 +79,13 @@ class FakeNetwork(HostNetwork):
         return [Leftover(kind="plug", name=uuid, subject_id=uuid) for uuid in sorted(set(self.plugged) - guests)]
 
     def apply(self, document: Document, generation: int, digest: str = "") -> None:
-        self.told[kind_of(document), document.id] = (document, generation)
+        self.received[kind_of(document), document.id] = (document, generation)
         self._digests[kind_of(document), document.id] = digest
         if self._kept is not None:
             self._kept.put(document, generation, digest)
 
     def forget(self, kind: str, subject_id: str) -> None:
-        self.told.pop((kind, subject_id), None)
+        self.received.pop((kind, subject_id), None)
         self._digests.pop((kind, subject_id), None)
         if self._kept is not None:
             self._kept.remove(kind, subject_id)
@@ -101,12 +101,12 @@ class FakeNetwork(HostNetwork):
                 in_use=(kind, subject_id) in used,
                 vni=vni_of(document),
             )
-            for (kind, subject_id), (document, generation) in self.told.items()
+            for (kind, subject_id), (document, generation) in self.received.items()
         ]
 
     def forget_outdated(self, outdated: Collection[Owned]) -> None:
         for each in outdated:
-            _, generation = self.told.get((each.subject_kind, each.subject_id), (None, None))
+            _, generation = self.received.get((each.subject_kind, each.subject_id), (None, None))
             if generation == each.generation:
                 self.forget(each.subject_kind, each.subject_id)
 

@@ -229,16 +229,16 @@ class LinuxNetwork(HostNetwork):
     # --- inside -----------------------------------------------------------------------------------------------------
 
     def _wanted(self) -> DesiredState:
-        told = self._documents.of(NetworkDocument)
+        networks = self._documents.of(NetworkDocument)
         ports = self._records.local_ports()
         untold = {each.port.network.id: _document(each.port.network) for each in ports}
         return DesiredState(
             ports=tuple(ports),
-            networks={**untold, **told},
+            networks={**untold, **networks},
             routers=self._documents.of(RouterDocument),
             floating_ips=self._documents.of(FloatingIpDocument),
             security_groups=self._documents.of(SecurityGroupDocument),
-            untold=frozenset(untold.keys() - told.keys()),
+            untold=frozenset(untold.keys() - networks.keys()),
         )
 
     def _bring(self, touched: Touched, *, servers_begun: bool = False) -> None:

@@ -68,10 +68,10 @@ def generation() -> int:
 def contents(family: str, table: str) -> list[dict[str, Any]]:
     """Return the contents of a table in nft's JSON (libnftables-json(5)); raises NftError."""
     try:
-        said = run_program("nft", "-j", "list", "table", family, table)
+        output = run_program("nft", "-j", "list", "table", family, table)
     except ProgramError as error:
         raise NftError(str(error)) from error
-    return list(msgspec.json.decode(said)["nftables"])
+    return list(msgspec.json.decode(output)["nftables"])
 
 
 def apply(ruleset: str, *, alone: bool = False) -> None:
@@ -128,8 +128,8 @@ def _run(text: str, *, check: bool = False) -> str:
             library.nft_ctx_buffer_output(context)
             library.nft_ctx_set_dry_run(context, check)
             failed = library.nft_run_cmd_from_buffer(context, given)
-            said = library.nft_ctx_get_error_buffer if failed else library.nft_ctx_get_output_buffer
-            words: bytes = said(context) or b""
+            buffer = library.nft_ctx_get_error_buffer if failed else library.nft_ctx_get_output_buffer
+            words: bytes = buffer(context) or b""
         finally:
             library.nft_ctx_free(context)
     if failed:

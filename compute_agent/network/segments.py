@@ -186,11 +186,11 @@ def _bring_forwarding(route: Any, index: int, network: NetworkDocument, local: s
 
     Peers that cannot be reached from ``local`` are omitted. Returns the reasons.
     """
-    told = {(EVERYONE, peer) for peer in network.peers}
-    told |= {(port.mac_address, port.underlay) for port in network.remote_ports if port.underlay}
-    told |= set(shared_macs.aliases(network))
-    wanted = {(mac, peer) for mac, peer in told if _is_reached(peer, local) and MAC.fullmatch(mac)}
-    wrong = {f"{mac} at {peer}": "it is not reached from here" for mac, peer in told - wanted}
+    entries = {(EVERYONE, peer) for peer in network.peers}
+    entries |= {(port.mac_address, port.underlay) for port in network.remote_ports if port.underlay}
+    entries |= set(shared_macs.aliases(network))
+    wanted = {(mac, peer) for mac, peer in entries if _is_reached(peer, local) and MAC.fullmatch(mac)}
+    wrong = {f"{mac} at {peer}": "it is not reached from here" for mac, peer in entries - wanted}
     here = {mac for mac, _ in wanted} - {EVERYONE}
     have, known = set(), set()
     for row in route.fdb("dump", ifindex=index):

@@ -112,9 +112,9 @@ class Services(Part):
         for network in wanted.networks.values():
             if network.service is None or not _is_served(network, wanted):
                 continue
-            said, self._heard[network.id] = self._dhcp(network.id).events(self._heard.get(network.id, 0))
-            ports = wanted.ports_on(network.id) if said else []
-            for each in said:
+            events, self._heard[network.id] = self._dhcp(network.id).events(self._heard.get(network.id, 0))
+            ports = wanted.ports_on(network.id) if events else []
+            for each in events:
                 for local in ports:
                     if each.address in local.addresses:
                         leased = Leased(local.instance_id, local.port.id, each.address, each.held)

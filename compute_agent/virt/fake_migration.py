@@ -132,7 +132,7 @@ class FakeDeparture(Departure):
         self._driver, self._uuid, self._power = driver, guest.uuid, PowerState(guest.power)
         self._total = max(1, guest.memory_mb) * MIB
         self._done = 0
-        self._told = ""
+        self._action = ""
         self._control = threading.Event()
         self.performing = False
 
@@ -159,7 +159,7 @@ class FakeDeparture(Departure):
                 self._done = self._total * number // ROUNDS
                 self._control.wait(self._driver.migration_pause)
                 self._check()
-            while not (self._driver.hold_migrations.wait(0.02) or self._told == "complete"):
+            while not (self._driver.hold_migrations.wait(0.02) or self._action == "complete"):
                 self._check()
         finally:
             self.performing = False
@@ -167,12 +167,12 @@ class FakeDeparture(Departure):
         return b""
 
     def _check(self) -> None:
-        if self._told == "abort":
+        if self._action == "abort":
             raise StoppedError("The migration was aborted.")
 
     def control(self, action: str) -> None:
         """Abort or complete the transfer."""
-        self._told = action
+        self._action = action
         self._control.set()
 
     def amount(self) -> Amount:

@@ -157,9 +157,9 @@ def inspected(output: str) -> InspectedDisk:
 
 def failure(status: int, error: str) -> GuestDiskError:
     """Return the error of a program that has failed, with the last line of its output, which is the guest's text."""
-    said = next((line for line in reversed(error.splitlines()) if line.strip()), "")
+    last_line = next((line for line in reversed(error.splitlines()) if line.strip()), "")
     sentence = FAILURES.get(status, "The guest could not do it.")
-    return GuestDiskError(f"{sentence} {clean(said)}".strip())
+    return GuestDiskError(f"{sentence} {clean(last_line)}".strip())
 
 
 def clean(text: str) -> str:

@@ -83,11 +83,11 @@ def run_long(
     deadline, watched = time.monotonic() + limits.seconds, progress.Watched()
     done = progress.Watched()
     with (
-        tempfile.TemporaryFile() as said,
+        tempfile.TemporaryFile() as output_file,
         subprocess.Popen(  # noqa: S603
             [*prefix, *command],
             stdin=subprocess.DEVNULL,
-            stdout=said if total else subprocess.DEVNULL,
+            stdout=output_file if total else subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             env={"PATH": SYSTEM_PATH, "LC_ALL": "C"},
         ) as process,
@@ -100,7 +100,7 @@ def run_long(
                 # The I/O counters of another account's program require CAP_SYS_PTRACE.
                 watched.look((progress.moved_by_program(process.pid), progress.size_on_disk(*written)))
                 if total:
-                    done.look(_done(said.fileno(), total), total)
+                    done.look(_done(output_file.fileno(), total), total)
                 if stopped() or time.monotonic() > deadline:
                     process.kill()
             else:

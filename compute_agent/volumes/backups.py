@@ -50,8 +50,8 @@ class Backup(CommandHandler[BackupVolumeRequest]):
             digests = send_all(outlet, body.backup_id, source, stopped)
             outlet.seal(body.backup_id, SentBackup(digests, source.disk_bytes, source.full), stopped)
         self._copies.backed_up(body.volume, wanted)
-        told = {"full": "true" if source.full else "false", "chunks": str(len(digests))}
-        return told | ({"reason": source.reason} if source.reason else {})
+        parameters = {"full": "true" if source.full else "false", "chunks": str(len(digests))}
+        return parameters | ({"reason": source.reason} if source.reason else {})
 
 
 def send_all(outlet: BackupOutlet, backup_id: str, source: BackupSource, stopped: Stopped) -> list[str]:

@@ -109,7 +109,7 @@ class Daemons:
         self._locks: dict[str, threading.RLock] = {}
         self._waiting: Counter[str] = Counter()
         self._guard = threading.Lock()
-        self._last_port = address.ports[0] - 1
+        self._last_port: int = address.ports[0] - 1
 
     @property
     def certificates(self) -> Certificates | None:

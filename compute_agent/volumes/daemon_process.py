@@ -88,8 +88,8 @@ def _spawn(folder: Path, held: Sequence[int], rights: Rights, listen: socket.soc
         except (OSError, subprocess.TimeoutExpired) as error:
             raise DaemonError(f"{PROGRAM}: {error}") from error
     if done.returncode != 0:
-        said = (folder / LOG).read_text(errors="replace")[-500:]
-        raise DaemonError(f"it does not start: {said or done.returncode}")
+        log_end = (folder / LOG).read_text(errors="replace")[-500:]
+        raise DaemonError(f"it does not start: {log_end or done.returncode}")
 
 
 def listening(path: Path) -> socket.socket:

@@ -61,8 +61,8 @@ def make_header(make: Callable[[], object]) -> None:
         try:
             make()
         except (ProgramError, PoolUnavailableError) as error:
-            said = error.detail if isinstance(error, PoolUnavailableError) else str(error)
-            if _UNMEASURED not in said or time.monotonic() >= until:
+            text = error.detail if isinstance(error, PoolUnavailableError) else str(error)
+            if _UNMEASURED not in text or time.monotonic() >= until:
                 raise
         else:
             return

@@ -56,11 +56,11 @@ class NbdReader:
         self._socket.sendall(_OPTION.pack(b"IHAVEOPT", _GO, len(asked)) + asked)
         while True:
             magic, _, kind, length = _OPTION_REPLY.unpack(self._take(_OPTION_REPLY.size))
-            said = self._take(length)
+            reply = self._take(length)
             if magic != _OPTION_REPLY_MAGIC or kind & _IS_ERROR:
-                raise NbdReadError(f"the export was refused: {kind:#x} {said[:200]!r}")
-            if kind == _INFO and said[:2] == b"\0\0":
-                self.size = int.from_bytes(said[2:10], "big")
+                raise NbdReadError(f"the export was refused: {kind:#x} {reply[:200]!r}")
+            if kind == _INFO and reply[:2] == b"\0\0":
+                self.size = int.from_bytes(reply[2:10], "big")
             if kind == _ACK:
                 return
 

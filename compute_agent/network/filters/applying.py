@@ -219,11 +219,11 @@ def _counts(table: Table) -> Counter[tuple[str, str]]:
     """
     found: Counter[tuple[str, str]] = Counter()
     for entry in nft.contents(table.family, table.name):
-        ((kind, said),) = entry.items()
+        ((kind, item),) = entry.items()
         if kind == "rule":
-            found["chain", said["chain"]] += 1
+            found["chain", item["chain"]] += 1
         elif kind in {"set", "map"}:
-            found["set", said["name"]] += len(said.get("elem", ()))
+            found["set", item["name"]] += len(item.get("elem", ()))
     return +found
 
 

@@ -57,9 +57,9 @@ def table(plan: Plan) -> Table:
 
 def unsayable(plan: Plan, key: str) -> list[str]:
     """Return the errors of those rules of a group that cannot be expressed in nft's syntax."""
-    said: list[str] = []
-    _rules(plan, key, said)
-    return said
+    errors: list[str] = []
+    _rules(plan, key, errors)
+    return errors
 
 
 def covers(rule: SecurityRule, flow: Flow) -> bool:
@@ -151,9 +151,9 @@ def _rules(plan: Plan, key: str, wrong: list[str] | None = None) -> Mapping[str,
     rules = tuple(document.rules) if document is not None else ()
     remotes = {rule.remote_group_id for rule in rules if rule.remote_group_id is not None}
     known = frozenset(each for each in remotes if _is_known(each, plan))
-    found, said = _rendered(rules, known, tuple(ranges.of(document).items()) if document is not None else ())
+    found, errors = _rendered(rules, known, tuple(ranges.of(document).items()) if document is not None else ())
     if wrong is not None:
-        wrong += said
+        wrong += errors
     return found
 
 

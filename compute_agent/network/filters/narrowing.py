@@ -172,14 +172,14 @@ class _Rights:
             yield from self._by(document, rule, bridge)
 
     def _by(self, document: SecurityGroupDocument, rule: SecurityRule, bridge: str) -> Iterator[object]:
-        said = (rule.direction, rule.ethertype, rule.protocol, rule.port_range_min, rule.port_range_max)
+        key = (rule.direction, rule.ethertype, rule.protocol, rule.port_range_min, rule.port_range_max)
         if rule.remote_address_group_id:
             among = ranges.of(document).get(rule.remote_address_group_id)
-            yield from ((*said, each) for each in (among.of(4 if rule.ethertype == "IPv4" else 6) if among else ()))
+            yield from ((*key, each) for each in (among.of(4 if rule.ethertype == "IPv4" else 6) if among else ()))
             return
         if not rule.remote_group_id:
-            yield (*said, rule.remote_ip_prefix)
+            yield (*key, rule.remote_ip_prefix)
             return
         for pair in self._plan.members.get(_key(rule.remote_group_id), ()):
             if pair[0] == bridge:
-                yield (*said, pair)
+                yield (*key, pair)

@@ -126,8 +126,8 @@ def _lines(leg: Leg, network: NetworkDocument) -> Iterator[str]:
         tag = f"s{prefix.network_address.packed.hex()}"
         yield f"dhcp-range=set:{tag},{prefix.network_address},{MODES[subnet.ipv6_ra_mode]},{prefix.prefixlen}"
         servers = subnet.dns_nameservers or (network.service.addresses if network.service else [])
-        told = [address for address in map(ipaddress.ip_address, servers) if not address.is_unspecified]
-        six = [f"[{address}]" for address in told if address.version == 6]
+        addresses = [address for address in map(ipaddress.ip_address, servers) if not address.is_unspecified]
+        six = [f"[{address}]" for address in addresses if address.version == 6]
         if six:
             yield f"dhcp-option=tag:{tag},option6:dns-server,{','.join(six)}"
 

@@ -183,7 +183,7 @@ def router_plan(wanted: DesiredState, router: RouterDocument, number: int, under
     by_network = [(leg, interface.network_id) for leg, interface in zip(legs, _known(wanted, router), strict=True)]
     external = router.external
     network = wanted.networks.get(external.network_id) if external is not None else None
-    told = [each for each in wanted.floating_ips.values() if each.router_id == router.id]
+    associated = [each for each in wanted.floating_ips.values() if each.router_id == router.id]
     neighbours = frozenset(_neighbours(wanted, by_network))
     if external is None or network is None:
         return RouterPlan(
@@ -191,7 +191,7 @@ def router_plan(wanted: DesiredState, router: RouterDocument, number: int, under
             routes=tuple(_extra_routes(router, legs)),
         )  # fmt: skip
     link = link_of(router.id, number, network)
-    away = [each for each in told if each.bearer not in ("", underlay)]
+    away = [each for each in associated if each.bearer not in ("", underlay)]
     gateway = _own_leg(external, network) if external.here else None
     return RouterPlan(
         id=router.id,
@@ -204,7 +204,7 @@ def router_plan(wanted: DesiredState, router: RouterDocument, number: int, under
         source=_source(gateway, network),
         routes=(*_extra_routes(router, (*legs, *([gateway] if gateway else []))), *_ways_out(external, gateway, link)),
         neighbours=neighbours,
-        floating=tuple(sorted((each for each in told if each not in away), key=lambda each: each.id)),
+        floating=tuple(sorted((each for each in associated if each not in away), key=lambda each: each.id)),
         detours=tuple(_detours(legs, away)),
         elsewhere=frozenset(each.id for each in away),
         network_id=network.id,

@@ -238,10 +238,10 @@ class Routing(Part):
         networks = [each.network_id for each in router.interfaces]
         networks += [each for network in networks for each in beyond(wanted, router, network)]
         networks += [router.external.network_id] if router.external is not None else []
-        told = {each.id for each in wanted.floating_ips.values() if each.router_id == router.id}
-        told |= {each.id for each in last.floating} | last.elsewhere
+        floating_ids = {each.id for each in wanted.floating_ips.values() if each.router_id == router.id}
+        floating_ids |= {each.id for each in last.floating} | last.elsewhere
         return any(touched.includes(NETWORK, each) for each in networks) or any(
-            touched.includes(FLOATING_IP, each) for each in told
+            touched.includes(FLOATING_IP, each) for each in floating_ids
         )
 
     def _externals_of(

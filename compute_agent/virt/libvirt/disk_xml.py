@@ -86,9 +86,9 @@ def _disks(spec: InstanceSpec, paths: InstancePaths, boot: Boot) -> Iterator[_Di
 
 
 def _rescue_disk(boot: Boot) -> _Disk:
-    said = boot.image.properties
-    kind = "cdrom" if said.get(RESCUE_DEVICE.image, "cdrom" if is_cd(boot.image) else "") == "cdrom" else "disk"
-    bus = said.get(RESCUE_BUS.image, "")
+    properties = boot.image.properties
+    kind = "cdrom" if properties.get(RESCUE_DEVICE.image, "cdrom" if is_cd(boot.image) else "") == "cdrom" else "disk"
+    bus = properties.get(RESCUE_BUS.image, "")
     if bus not in PREFIXES or (kind, bus) == ("cdrom", "virtio") or (bus == "ide" and boot.hardware.q35):
         bus = boot.hardware.cdrom_bus if kind == "cdrom" else boot.hardware.disk_bus
     return _Disk(bus, "", 0, file=boot.disks[0], kind="qcow2", device_type=kind)

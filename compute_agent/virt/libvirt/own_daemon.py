@@ -78,12 +78,12 @@ class OwnDaemon:
         command = [PROGRAM, "--config", str(conf), "--pid-file", str(self._pid_file)]
         log_file = self._root / "log" / "libvirtd.out"
         try:
-            with log_file.open("ab") as said:
+            with log_file.open("ab") as log:
                 self._process = subprocess.Popen(  # noqa: S603
                     command,
                     stdin=subprocess.DEVNULL,
-                    stdout=said,
-                    stderr=said,
+                    stdout=log,
+                    stderr=log,
                     env={"PATH": SYSTEM_PATH, "LC_ALL": "C"},
                     preexec_fn=_end_with_parent,
                 )

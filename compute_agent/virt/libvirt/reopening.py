@@ -105,14 +105,14 @@ def _removed(domain: Any, node: str) -> bool:
     return "error" not in monitor.tell(domain, "blockdev-del", {"node-name": node})
 
 
-def _put(domain: Any, upper: str, lower: str, told: dict[str, Any]) -> None:
+def _put(domain: Any, upper: str, lower: str, node: dict[str, Any]) -> None:
     options = {
         "driver": "raw",
         "node-name": upper,
         "file": lower,
-        "read-only": told["ro"],
+        "read-only": node["ro"],
         "discard": "unmap",
-        "detect-zeroes": told["detect_zeroes"],
+        "detect-zeroes": node["detect_zeroes"],
         "cache": CACHE,
     }
     for _ in range(WAKE_TRIES):  # reopening first flushes, which fails once on a closed connection

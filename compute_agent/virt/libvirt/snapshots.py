@@ -113,11 +113,11 @@ def _make(disk: Path, target: Path, disk_format: str, account: Account) -> None:
     """Create an empty target file that QEMU may write. A file created by libvirt would be accessible only to root."""
     target.unlink(missing_ok=True)
     try:
-        told = json.loads(
+        info = json.loads(
             run_program("qemu-img", "info", "-U", "-f", "qcow2", "--output=json", str(disk), rights=Rights())
         )
         target.touch(mode=0o600)
-        run_program("qemu-img", "create", "-q", "-f", disk_format, str(target), str(told["virtual-size"]))
+        run_program("qemu-img", "create", "-q", "-f", disk_format, str(target), str(info["virtual-size"]))
     except ProgramError as error:
         raise RetryableHostError(_NOT_COPIED, detail=str(error)) from error
     account.give(target, 0o600)

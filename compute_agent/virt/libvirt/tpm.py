@@ -132,8 +132,8 @@ class Tpm:
         finally:
             os.close(passphrase)
         if done.returncode != 0:
-            said = (self.folder / LOG).read_text(errors="replace")[-500:]
-            raise RetryableHostError("The guest's TPM does not start.", detail=said)
+            log_end = (self.folder / LOG).read_text(errors="replace")[-500:]
+            raise RetryableHostError("The guest's TPM does not start.", detail=log_end)
 
     def end(self) -> None:
         """End swtpm if it runs."""

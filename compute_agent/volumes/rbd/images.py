@@ -83,10 +83,10 @@ class CephImages:
         """Return the files with the client's key: those of the configured keyrings that exist."""
         words = ("--conf", str(self.location.conf), "--name", f"client.{self.location.client}")
         try:
-            said = run_program("ceph-conf", *words, "--show-config-value", "keyring", limits=QUICK).decode()
+            output = run_program("ceph-conf", *words, "--show-config-value", "keyring", limits=QUICK).decode()
         except ProgramError as error:
             raise CephError(str(error), error.number) from error
-        return [path for each in said.strip().split(",") if (path := Path(each.strip())).is_file()]
+        return [path for each in output.strip().split(",") if (path := Path(each.strip())).is_file()]
 
     def pool_id(self) -> str:
         """Return the pool's UUID, derived from the cluster's UUID and the pool's number in it, which Ceph never reuses.
