@@ -101,5 +101,5 @@ def _explained(error: Exception) -> ClientError:
     if isinstance(error, auth_errors.MissingRequiredOptions | auth_errors.MissingAuthPlugin | EOFError):
         text = "Specify the cloud: --os-cloud, OS_CLOUD or the other OS_ variables"
         return ClientError(f"{text} ({error}).", NOT_SIGNED_IN)
-    said = getattr(error, "details", None) or error
-    return ClientError(f"The cloud answered: {said}", UNREACHABLE if status is None else FAILED)
+    details = getattr(error, "details", None) or error
+    return ClientError(f"The cloud answered: {details}", UNREACHABLE if status is None else FAILED)

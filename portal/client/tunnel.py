@@ -134,10 +134,10 @@ async def _receive(portal: ClientConnection, ends: Ends, sending: "asyncio.Task[
 
 def _reason(closed: ConnectionClosed) -> ClientError:
     code = closed.rcvd.code if closed.rcvd is not None else None
-    said = closed.rcvd.reason if closed.rcvd is not None else ""
+    reason = closed.rcvd.reason if closed.rcvd is not None else ""
     if code in CODES:
         number, text = CODES[code]
-        return ClientError(said or text, number)
+        return ClientError(reason or text, number)
     if code == OVER:
         return ClientError("The server has cut the connection off.", CUT_OFF)
-    return ClientError(said or "The connection to the cloud has ended.", CUT_OFF)
+    return ClientError(reason or "The connection to the cloud has ended.", CUT_OFF)

@@ -200,8 +200,8 @@ def _tracking(*, hosts: bool) -> Iterator[Metric]:
     """
     rows = tracked_connections()
     fullest: dict[str, float] = {}
-    for _, zone, said in rows:
-        fullest[zone] = max(fullest.get(zone, 0.0), said["entries"] / max(said["limit"], 1))
+    for _, zone, tracking in rows:
+        fullest[zone] = max(fullest.get(zone, 0.0), tracking["entries"] / max(tracking["limit"], 1))
     what = "How full connection tracking is on the host where it is fullest."
     ratio = GaugeMetricFamily("novella_connections_fullest_ratio", what, labels=["zone"])
     for zone, value in sorted(fullest.items()):
@@ -209,8 +209,8 @@ def _tracking(*, hosts: bool) -> Iterator[Metric]:
     yield ratio
     for name, key, what in TRACKED if hosts else ():
         family = GaugeMetricFamily(f"novella_host_connections{name}", what, labels=["host"])
-        for host, _, said in rows:
-            family.add_metric([host], said[key])
+        for host, _, tracking in rows:
+            family.add_metric([host], tracking[key])
         yield family
 
 

@@ -112,7 +112,7 @@ class Plan:
     def _key(self, row: Row, name: str) -> Key:
         return self._domains[row.domain or DOMAIN].id, name
 
-    def _told(self, key: Key) -> str:
+    def _name_of(self, key: Key) -> str:
         """The name; with the domain's name, unless it is the default domain."""
         return key[1] if key[0] == DOMAIN else f"{key[1]} (domain {self._domains[key[0]].name})"
 
@@ -136,14 +136,14 @@ class Plan:
 
     def _check(self, rows: Sequence[Row]) -> None:
         """Check the rows for duplicates of a user and project, and for contradictions."""
-        said: dict[tuple[object, ...], tuple[int, object]] = {}
+        claimed: dict[tuple[object, ...], tuple[int, object]] = {}
         for row in rows:
             user, project = self._key(row, row.user), self._key(row, row.project)
             for name in row.roles:
                 if name not in self._roles:
                     known_roles = ", ".join(sorted(self._roles))
                     self._problems.add(row.line, f"There is no role {name}. There are: {known_roles}.")
-            first, _ = said.setdefault(("row", user, project), (row.line, None))
+            first, _ = claimed.setdefault(("row", user, project), (row.line, None))
             if first != row.line:
                 self._problems.add(row.line, f"Line {first} has the same user and project.")
             claims: list[tuple[tuple[object, ...], object]] = [
@@ -154,7 +154,7 @@ class Plan:
             for what, value in claims:
                 if value == "":
                     continue
-                first, known = said.setdefault(what, (row.line, value))
+                first, known = claimed.setdefault(what, (row.line, value))
                 if known != value:
                     self._problems.add(row.line, f"Line {first} says another {what[0]}.")
 
@@ -165,7 +165,7 @@ class Plan:
                 key = self._key(row, name)
                 if key not in self._groups and key not in new:
                     new.add(key)
-                    self._step(row.line, f"make group {self._told(key)}", partial(self._make_group, row, key))
+                    self._step(row.line, f"make group {self._name_of(key)}", partial(self._make_group, row, key))
 
     def _make_group(self, row: Row, key: Key) -> None:
         self._groups[key] = create_group(self._domains[row.domain or DOMAIN], key[1])
@@ -179,14 +179,14 @@ class Plan:
                 continue
             if key not in self._projects and key not in new:
                 new.add(key)
-                self._step(row.line, f"make project {self._told(key)}", partial(self._make_project, row, key))
+                self._step(row.line, f"make project {self._name_of(key)}", partial(self._make_project, row, key))
             for resource, limit in row.quotas:
                 if key not in limits:
                     limits[key] = self._limits(key)
                 known = limits[key][resource]
                 if limit != known:
                     limits[key][resource] = limit
-                    words = f"change quota {resource} of {self._told(key)} from {known} to {limit}"
+                    words = f"change quota {resource} of {self._name_of(key)} from {known} to {limit}"
                     self._step(row.line, words, partial(self._set_limit, key, resource, limit))
 
     def _limits(self, key: Key) -> dict[str, int]:
@@ -208,7 +208,7 @@ class Plan:
                 self._plan_new(row, key)
             elif row.email and row.email != known.email and key not in changed:
                 changed.add(key)
-                words = f"change e-mail of {self._told(key)} from {known.email or 'none'} to {row.email}"
+                words = f"change e-mail of {self._name_of(key)} from {known.email or 'none'} to {row.email}"
                 self._step(row.line, words, partial(update_user, known, email=row.email))
         for user in self.new_users.values():
             if not user.password:
@@ -218,7 +218,7 @@ class Plan:
         user = self.new_users.get(key)
         if user is None:
             user = self.new_users[key] = NewUser(row.line, self._domains[row.domain or DOMAIN], row.user)
-            self._step(row.line, f"make user {self._told(key)}", partial(self._make_user, key))
+            self._step(row.line, f"make user {self._name_of(key)}", partial(self._make_user, key))
         user.email, user.password = user.email or row.email, user.password or row.password
         if user.project is None and row.project:
             user.project = self._key(row, row.project)
@@ -241,7 +241,7 @@ class Plan:
                 is_in = known[0] is not None and known[1] is not None and (known[0].id, known[1].id) in present
                 if not is_in and (group, user) not in done:
                     done.add((group, user))
-                    words = f"put {self._told(user)} into group {self._told(group)}"
+                    words = f"put {self._name_of(user)} into group {self._name_of(group)}"
                     self._step(row.line, words, partial(self._join, group, user))
 
     def _join(self, group: Key, user: Key) -> None:
@@ -257,7 +257,7 @@ class Plan:
                 has = person is not None and place is not None
                 if has and (place.id, person.id, self._roles[name].id) in present:  # type: ignore[union-attr]
                     continue
-                words = f"give {self._told(user)} the role {name} on {self._told(project)}"
+                words = f"give {self._name_of(user)} the role {name} on {self._name_of(project)}"
                 self._step(row.line, words, partial(self._give, name, user, project))
 
     def _give(self, name: str, user: Key, project: Key) -> None:

@@ -84,9 +84,9 @@ class ScriptsConsumer(Follower):
         if not self._notifications or self._all:
             return event.payload
         data = {**_data(event), **dict.fromkeys(_HOSTS)}
-        said = {**event.payload["payload"], _DATA: data}
+        payload = {**event.payload["payload"], _DATA: data}
         publisher = event.payload["publisher_id"].partition(":")[0]
-        return {**event.payload, "publisher_id": publisher, "payload": said}
+        return {**event.payload, "publisher_id": publisher, "payload": payload}
 
 
 def _data(event: LoggedEvent) -> dict[str, Any]:

@@ -119,15 +119,15 @@ async def _ask(application: Any) -> bool:
         "server": None,
         USUAL_THREADS: True,
     }
-    said: list[Any] = []
+    messages: list[Any] = []
 
     async def receive() -> dict[str, Any]:
-        if said:
+        if messages:
             return {"type": "http.disconnect"}
         return {"type": "http.request", "body": b"", "more_body": False}
 
     async def send(message: dict[str, Any]) -> None:
-        said.append(message)
+        messages.append(message)
 
     await application(scope, receive, send)
-    return bool(said)
+    return bool(messages)

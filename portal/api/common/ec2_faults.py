@@ -27,5 +27,5 @@ def of_status(status: int, message: str, request_id: str = "") -> bytes:
 
 def text(value: object) -> str:
     """Return a value as element text: carriage returns are escaped and characters outside XML are replaced."""
-    said = str(value)
-    return said if _TO_CHANGE.search(said) is None else escape(FORBIDDEN.sub("\ufffd", said), {"\r": "&#13;"})
+    result = str(value)
+    return result if _TO_CHANGE.search(result) is None else escape(FORBIDDEN.sub("\ufffd", result), {"\r": "&#13;"})

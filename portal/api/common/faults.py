@@ -149,8 +149,8 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     service, wrong_host = _service_of(request.path), isinstance(exception, DisallowedHost)
     message = "This cloud has no such name: the Host header is wrong." if wrong_host else "The request cannot be read."
     if service == ec2_faults.SERVICE:
-        told = ec2_faults.of_status(400, message, getattr(request, "request_id", ""))
-        return HttpResponse(told, status=400, content_type=ec2_faults.CONTENT_TYPE)
+        fault = ec2_faults.of_status(400, message, getattr(request, "request_id", ""))
+        return HttpResponse(fault, status=400, content_type=ec2_faults.CONTENT_TYPE)
     if service not in SERVICES:
         return defaults.bad_request(request, exception)
     return HttpResponse(orjson.dumps(body(service, 400, message)), status=400, content_type="application/json")

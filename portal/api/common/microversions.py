@@ -64,10 +64,10 @@ class Microversions:
         return legacy.lower() or None
 
     def headers(self, version: Version) -> dict[str, str]:
-        said = {"OpenStack-API-Version": f"{self.service_type} {text_of(version)}"}
+        headers = {"OpenStack-API-Version": f"{self.service_type} {text_of(version)}"}
         if self.legacy_header:
-            said[self.legacy_header] = text_of(version)
-        return said
+            headers[self.legacy_header] = text_of(version)
+        return headers
 
     @property
     def vary(self) -> tuple[str, ...]:

@@ -116,15 +116,15 @@ def _service(host: Host, ident: object) -> dict[str, Any]:
 
 def _cpu_info(host: Host) -> dict[str, Any]:
     """The processor as the host reported it: architecture, model, vendor, features and topology."""
-    said = host.cpu_info
-    if not said:
+    reported = host.cpu_info
+    if not reported:
         return {}
-    topology = {name: int(said[name]) for name in ("sockets", "cores", "threads") if _is_count(said.get(name))}
+    topology = {name: int(reported[name]) for name in ("sockets", "cores", "threads") if _is_count(reported.get(name))}
     return {
-        "arch": said.get("arch") or host.architecture,
-        "model": said.get("model", ""),
-        "vendor": said.get("vendor", ""),
-        "features": [name for name in str(said.get("features", "")).split(",") if name],
+        "arch": reported.get("arch") or host.architecture,
+        "model": reported.get("model", ""),
+        "vendor": reported.get("vendor", ""),
+        "features": [name for name in str(reported.get("features", "")).split(",") if name],
         "topology": topology,
     }
 
@@ -229,11 +229,11 @@ class HypervisorUptimeView(ResourceView):
     def get(self, request: Request, identity: str) -> Response:
         """Show the host's uptime from the last audit of its agent."""
         host = hypervisor_for(self, identity)
-        said = _uptime(host)
-        if said is None:
+        uptime = _uptime(host)
+        if uptime is None:
             raise InvalidInputError(f"Compute service of {host.name} is unavailable at this time.")
         [shape] = self.shapes([host], BRIEF)
-        return Response({"hypervisor": shape | {"uptime": said}})
+        return Response({"hypervisor": shape | {"uptime": uptime}})
 
 
 class HypervisorSearchView(ResourceView):

@@ -27,7 +27,7 @@ def answer(context: RequestContext, named: Mapping[str, str], request_id: str) -
     if action != "GetCallerIdentity":
         raise Ec2Error("InvalidAction", f"The action {action[:120]} is not offered by this cloud")
     account = context.project_id.hex if context.project_id else ""
-    said = "".join(
+    body = "".join(
         f"<{name}>{text(value)}</{name}>"
         for name, value in {
             "Arn": f"arn:aws:iam::{account}:user/{context.user_name}",
@@ -36,7 +36,7 @@ def answer(context: RequestContext, named: Mapping[str, str], request_id: str) -
         }.items()
     )
     return (
-        f"{HEAD}<{action}Response {_SPACE}><{action}Result>{said}</{action}Result>"
+        f"{HEAD}<{action}Response {_SPACE}><{action}Result>{body}</{action}Result>"
         f"<ResponseMetadata><RequestId>{text(request_id)}</RequestId></ResponseMetadata></{action}Response>"
     ).encode()
 

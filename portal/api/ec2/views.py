@@ -69,8 +69,8 @@ class Ec2View(View):
                 action = _action_of(named)
                 version = version_of(named)
                 arguments = _arguments(action, context, pairs)
-                said = _done(action, Call(context, arguments, settings.REGION, endpoint(request, SERVICE)), signed)
-                body = render.document(model.operation(action.name), said, request_id=request_id, version=version)
+                content = _done(action, Call(context, arguments, settings.REGION, endpoint(request, SERVICE)), signed)
+                body = render.document(model.operation(action.name), content, request_id=request_id, version=version)
             status = 200
         except Exception as error:  # noqa: BLE001 - every error is answered in EC2's format
             status, code, message = faults.code_of(error, action, request_id)

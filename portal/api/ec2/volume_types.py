@@ -33,13 +33,13 @@ def type_asked(context: RequestContext, name: str | None) -> str:
         raise Ec2Error("UnknownVolumeType", f"Unsupported volume type '{name[:120]}'.") from error
 
 
-def of_amazon(said: Mapping[str, Any], found: str) -> dict[str, Any] | None:
+def of_amazon(arguments: Mapping[str, Any], found: str) -> dict[str, Any] | None:
     """Return the AWS type of a request and its speeds if ``type_asked`` found no type of this cloud.
 
     ``Iops`` and ``Throughput`` are stored and shown only with AWS types. They are rejected with Ec2Error if the request
     has no AWS type, because a type of this cloud determines the speed itself.
     """
-    given_with = {name: said[name] for name in (*SPEEDS, "VolumeType") if said.get(name) is not None}
+    given_with = {name: arguments[name] for name in (*SPEEDS, "VolumeType") if arguments.get(name) is not None}
     if given_with.keys() & SPEEDS and (found or "VolumeType" not in given_with):
         raise errors.unsupported("How fast a volume is follows from its type: name one without Iops and Throughput")
     return given_with if given_with and not found else None

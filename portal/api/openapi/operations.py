@@ -47,8 +47,8 @@ class OperationSchema(AutoSchema):
 
     def get_summary(self) -> str | None:
         """Return the first sentence of the description."""
-        said = self._sentence()
-        return re.split(r"(?<=[.;:])\s", said, maxsplit=1)[0].rstrip(".;:") or None
+        sentence = self._sentence()
+        return re.split(r"(?<=[.;:])\s", sentence, maxsplit=1)[0].rstrip(".;:") or None
 
     def get_description(self) -> str:  # type: ignore[override]  # drf-spectacular's signature, not DRF's
         """Return the description with the policy rule and the microversions."""

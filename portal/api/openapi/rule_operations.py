@@ -19,8 +19,8 @@ def operations_of_rules() -> Operations:
     """
     found: dict[str, list[Operation]] = {name: [] for name in RULES}
     for rule, operation in _asked_by_views():
-        told = {(method, path.partition("?")[0]) for method, path in RULES[rule].operations}
-        if operation not in found[rule] and operation not in told:
+        listed = {(method, path.partition("?")[0]) for method, path in RULES[rule].operations}
+        if operation not in found[rule] and operation not in listed:
             found[rule].append(operation)
     return {name: (*asked, *RULES[name].operations) for name, asked in found.items()}
 

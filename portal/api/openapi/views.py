@@ -82,9 +82,9 @@ def _is_signed_in(request: HttpRequest) -> bool:
     return True
 
 
-def _refusal(status: int, said: str) -> HttpResponse:
+def _refusal(status: int, description: str) -> HttpResponse:
     title = HTTPStatus(status).phrase
-    return JsonResponse({"error": {"code": status, "title": title, "message": said}}, status=status)
+    return JsonResponse({"error": {"code": status, "title": title, "message": description}}, status=status)
 
 
 def _version(text: str) -> Version | None:

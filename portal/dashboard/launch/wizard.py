@@ -142,8 +142,8 @@ class Wizard:
     @property
     def advanced_open(self) -> bool:
         """Whether the section *Advanced* is expanded."""
-        told = bool(ADVANCED & self.form.errors.keys() or self.form.fields["user_data"].help_text)
-        return told or (len(self.networks) > 1 and not self.chosen("networks"))
+        filled_in = bool(ADVANCED & self.form.errors.keys() or self.form.fields["user_data"].help_text)
+        return filled_in or (len(self.networks) > 1 and not self.chosen("networks"))
 
     def shown(self) -> Mapping[str, Any]:
         self._offer()

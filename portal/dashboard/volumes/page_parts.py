@@ -30,7 +30,7 @@ def page_parts(context: RequestContext, identity: str | uuid.UUID, _number: str 
     snapshots = selectors.visible_snapshots(context).filter(volume=volume).order_by("-created_at", "-id")
     backups = copies.visible_backups(context).filter(volume_id=volume.id).order_by("-created_at", "-id")
     sees_backups = policy.allows(context, "backup:get_all")
-    told = offers.messages_for(context).filter(resource_id=volume.id)
+    messages = offers.messages_for(context).filter(resource_id=volume.id)
     row = row_of(context, volume, names)
     roots = roots_among([use["attachment"].id for use in row["users"]])
     return {
@@ -41,7 +41,7 @@ def page_parts(context: RequestContext, identity: str | uuid.UUID, _number: str 
         "snapshots": _drawn(SNAPSHOTS, context, list(snapshots)),
         "sees_backups": sees_backups,
         "backups": _drawn(BACKUPS, context, list(backups)) if sees_backups else "",
-        "failures": [failure(each) for each in told.order_by("-created_at", "-id")[:FAILURES]],
+        "failures": [failure(each) for each in messages.order_by("-created_at", "-id")[:FAILURES]],
         "place": volume.pool if policy.allows(context, "volume_extension:volume_host_attribute") else None,
     }
 

@@ -262,7 +262,7 @@ Choices = Callable[[], Sequence[tuple[str, str]]]
 
 def row_action(
     label: str,
-    said: str,
+    message: str,
     *,
     question: str = "",
     among: Callable[[QuerySet[Any]], QuerySet[Any]] = lambda rows: rows,
@@ -270,8 +270,8 @@ def row_action(
 ) -> Callable[[Callable[..., object]], Any]:
     """Build an admin action that runs a function for each selected row, after confirmation if there is a ``question``.
 
-    An error of one row is shown, and the action continues with the next row. ``said`` is the message at the end, which
-    is followed by the number of successful rows. ``among`` filters the selected rows. ``choices`` returns values and
+    An error of one row is shown, and the action continues with the next row. ``message`` is shown at the
+    end, followed by the number of successful rows. ``among`` filters the selected rows. ``choices`` returns values and
     labels for a choice in the confirmation; the chosen value is passed after the row.
     """
 
@@ -294,7 +294,7 @@ def row_action(
                 except NovellaError as error:
                     messages.error(request, f"{row}: {error.message}")
             if done:
-                messages.success(request, f"{said}: {done}.")
+                messages.success(request, f"{message}: {done}.")
             return None
 
         return run

@@ -229,7 +229,7 @@ class HostAdmin(Written):
     @admin.display(description="the warnings of the host")
     def says(self, host: Host) -> SafeString:
         """Show the warnings of the host's last audit."""
-        return format_html_join(SafeString("<br>"), "{}", ((said,) for said in host.warnings))
+        return format_html_join(SafeString("<br>"), "{}", ((warning,) for warning in host.warnings))
 
     @admin.display(description="repaired automatically")
     def has_repaired(self, host: Host) -> SafeString:

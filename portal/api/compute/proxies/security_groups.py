@@ -140,17 +140,17 @@ def _delete_rule(context: RequestContext, identity: str) -> None:
     services.delete_security_group_rule(row)
 
 
-def _flow(said: dict[str, Any], *, of_group: bool) -> flows.Flow:
+def _flow(rule: dict[str, Any], *, of_group: bool) -> flows.Flow:
     """Return the traffic that the body allows; a rule with a CIDR requires protocol and ports, as in nova-network."""
-    name = (said.get("ip_protocol") or "").lower()
-    first, last = (int(said[end]) if said.get(end) not in {None, ""} else None for end in ("from_port", "to_port"))
+    name = (rule.get("ip_protocol") or "").lower()
+    first, last = (int(rule[end]) if rule.get(end) not in {None, ""} else None for end in ("from_port", "to_port"))
     if of_group and first is None and last is None:
         first, last = _WHOLE.get(name, (None, None))
     if name and name not in _WHOLE:
         raise InvalidInputError(f"Invalid IP protocol {name[:64]}.", field="ip_protocol")
     if not of_group and (not name or first is None or last is None):
         raise InvalidInputError("Not enough parameters to build a valid rule.", field="ip_protocol")
-    prefix = None if of_group else said.get("cidr") or "0.0.0.0/0"
+    prefix = None if of_group else rule.get("cidr") or "0.0.0.0/0"
     ethertype = "IPv6" if prefix and ":" in prefix else "IPv4"
     if name == "icmp":
         first, last = (None if number == -1 else number for number in (first, last))

@@ -42,10 +42,10 @@ def unshelve_schema(version: Version) -> Schema:
 
 
 def _unshelve(view: ServerView, server_id: str, body: Any) -> Response:
-    said = body if isinstance(body, dict) and view.microversion >= TO_A_ZONE else {}
-    to = Destination(host=said.get("host", ""))
-    if "availability_zone" in said:
-        to = Destination(zone=said["availability_zone"], host=to.host)
+    values = body if isinstance(body, dict) and view.microversion >= TO_A_ZONE else {}
+    to = Destination(host=values.get("host", ""))
+    if "availability_zone" in values:
+        to = Destination(zone=values["availability_zone"], host=to.host)
     unshelve(view.context, server_id, to)
     return accepted()
 

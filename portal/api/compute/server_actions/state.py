@@ -36,8 +36,8 @@ def _lock_schema(version: Version) -> Schema:
 
 
 def _lock(view: ServerView, server_id: str, body: Any) -> Response:
-    told = body.get("locked_reason") if isinstance(body, dict) and view.microversion >= (2, 73) else None
-    lock(view.context, server_id, reason=told)
+    reason = body.get("locked_reason") if isinstance(body, dict) and view.microversion >= (2, 73) else None
+    lock(view.context, server_id, reason=reason)
     return accepted()
 
 

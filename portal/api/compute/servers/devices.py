@@ -46,7 +46,7 @@ def _old(devices: Sequence[Mapping[str, Any]], image: str) -> tuple[DiskRequest,
 
 
 def _old_disk(device: Mapping[str, Any]) -> dict[str, Any] | None:
-    said = {
+    values = {
         "size": int(device["volume_size"]) if device.get("volume_size") not in (None, "") else None,
         "delete_on_termination": boolean(device.get("delete_on_termination", False)),
         "device_name": device.get("device_name") or "",
@@ -55,11 +55,11 @@ def _old_disk(device: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
     for kind in ("snapshot", "volume"):
         if device.get(f"{kind}_id"):
-            return said | {"source_type": kind, "destination_type": "volume", "source_id": device[f"{kind}_id"]}
+            return values | {"source_type": kind, "destination_type": "volume", "source_id": device[f"{kind}_id"]}
     name = str(device.get("virtual_name", ""))
     if name in {"", "ami", "root"}:
         return None
-    empty = said | {"source_type": "blank", "destination_type": "local", "delete_on_termination": True}
+    empty = values | {"source_type": "blank", "destination_type": "local", "delete_on_termination": True}
     if name == "swap":
         return empty | {"guest_format": "swap"}
     if name.startswith("ephemeral") and name.removeprefix("ephemeral").isdigit():

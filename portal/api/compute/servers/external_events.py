@@ -55,15 +55,15 @@ class ExternalEventsView(ComputeView):
 
     def post(self, request: Request) -> Response:
         """Deliver the events and return the result of each; the status is 207 if an event could not be delivered."""
-        said: list[dict[str, Any]] = self.checked_body()["events"]
+        listed: list[dict[str, Any]] = self.checked_body()["events"]
         events = [
             ExternalEvent(event["server_uuid"], event["name"], event.get("status", "completed"), event.get("tag"))
-            for event in said
+            for event in listed
         ]
         answers = deliver(self.context, events)
         shown = [
             {**event, "status": "completed" if answer is Delivery.DELIVERED else "failed", "code": CODES[answer]}
-            for event, answer in zip(said, answers, strict=True)
+            for event, answer in zip(listed, answers, strict=True)
         ]
         well = all(answer is Delivery.DELIVERED for answer in answers)
         return Response({"events": shown}, status=200 if well else 207)

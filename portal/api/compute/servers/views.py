@@ -98,8 +98,8 @@ class ServersView(ServerView):
         if boolean(asked.get("return_reservation_id", False)):
             return Response({"reservation_id": first.reservation_id}, status=202)
         groups = [group["name"] for group in asked.get("security_groups", ()) if "name" in group]
-        said = password if settings.ENABLE_INSTANCE_PASSWORD else None
-        shape = shapes.created(first, self.related([]), groups, said)
+        shown = password if settings.ENABLE_INSTANCE_PASSWORD else None
+        shape = shapes.created(first, self.related([]), groups, shown)
         return Response({"server": shape}, status=202, headers={"Location": f"{self.base}/servers/{first.id}"})
 
 

@@ -44,9 +44,9 @@ def not_found(code: str, ids: object) -> Ec2Error:
     several.
     """
     several = not isinstance(ids, str)
-    said = ", ".join(map(str, ids)) if isinstance(ids, list | tuple | set | frozenset) else str(ids)
+    names = ", ".join(map(str, ids)) if isinstance(ids, list | tuple | set | frozenset) else str(ids)
     begin = "The IDs" if several else "The ID"
-    return Ec2Error(code, f"{begin} '{_cut(said, 400)}' {'do' if several else 'does'} not exist")
+    return Ec2Error(code, f"{begin} '{_cut(names, 400)}' {'do' if several else 'does'} not exist")
 
 
 def _cut(text: str, longest: int = 120) -> str:

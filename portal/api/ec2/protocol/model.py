@@ -46,14 +46,14 @@ def parameter_name(shape: Shape, name: str) -> str:
     asked: str | None = shape.serialization.get("queryName")
     if asked is not None:
         return asked
-    told: str = shape.serialization.get("name", name)
-    return told[0].upper() + told[1:]
+    element: str = shape.serialization.get("name", name)
+    return element[0].upper() + element[1:]
 
 
 def element_name(shape: Shape, name: str) -> str:
     """Return the name of a member in responses."""
-    told: str = shape.serialization.get("name", name)
-    return told
+    element: str = shape.serialization.get("name", name)
+    return element
 
 
 def _undocumented(value: Any) -> Any:

@@ -27,11 +27,11 @@ def body(operation: OperationModel, result: dict[str, Any]) -> str:
     return _structure(shape, result) if shape is not None else "<return>true</return>"
 
 
-def document(operation: OperationModel, said: str, *, request_id: str, version: str) -> bytes:
+def document(operation: OperationModel, body: str, *, request_id: str, version: str) -> bytes:
     """Return the document around the output of ``body``."""
     name = f"{operation.name}Response"
     space = NAMESPACE.format(version=version)
-    return f'{HEAD}<{name} xmlns="{space}"><requestId>{text(request_id)}</requestId>{said}</{name}>'.encode()
+    return f'{HEAD}<{name} xmlns="{space}"><requestId>{text(request_id)}</requestId>{body}</{name}>'.encode()
 
 
 Writer = Callable[[Any], str]
@@ -58,7 +58,7 @@ def _writer(shape: Shape) -> Writer:
 
 
 def _structure(shape: Shape, value: dict[str, Any]) -> str:
-    said: list[str] = []
+    parts: list[str] = []
     members = _members(shape)
     for name, each in value.items():
         member = members.get(name)
@@ -66,8 +66,8 @@ def _structure(shape: Shape, value: dict[str, Any]) -> str:
             raise LookupError(f"{shape.name} has no {name}.")
         if each is not None:
             opening, closing, write = member
-            said += (opening, write(each), closing)
-    return "".join(said)
+            parts += (opening, write(each), closing)
+    return "".join(parts)
 
 
 def _list(opening: str, closing: str, write: Writer, value: Iterable[Any]) -> str:

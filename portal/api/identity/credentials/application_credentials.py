@@ -73,38 +73,38 @@ def _create(view: Any, values: Values) -> Response:
     return Response({"application_credential": shape | {"secret": secret}}, status=201)
 
 
-def _project(view: Any, said: str | None) -> Project:
+def _project(view: Any, project_id: str | None) -> Project:
     own = view.context.project_id
     if own is None:
         raise ForbiddenError(
             "An application credential belongs to the token's project. Use a token with a project scope."
         )
-    if said is not None and read_id(said) != own:
+    if project_id is not None and read_id(project_id) != own:
         raise InvalidInputError("project_id must be the token's project.", field="project_id")
     return existing(Project, own.hex)
 
 
-def _role(said: dict[str, Any]) -> Role:
+def _role(reference: dict[str, Any]) -> Role:
     """Return the role with this id or name. An unknown role raises the same error as a role that the caller does not
     have.
     """
-    if "id" not in said and "name" not in said:
+    if "id" not in reference and "name" not in reference:
         raise InvalidInputError("Each of the roles must have an id or a name.", field="roles")
-    found = role_by(role_id=said.get("id"), name=said.get("name"))
+    found = role_by(role_id=reference.get("id"), name=reference.get("name"))
     if found is None:
-        shown = str(said.get("id") or said.get("name"))[:64]
+        shown = str(reference.get("id") or reference.get("name"))[:64]
         raise InvalidInputError(f"You do not have the role {shown} on the project.", field="roles")
     return found
 
 
-def _access_rule(user: User, said: dict[str, Any]) -> AccessRule | RequestPattern:
-    if "id" in said:
-        return existing_access_rule(user, said["id"])
+def _access_rule(user: User, rule: dict[str, Any]) -> AccessRule | RequestPattern:
+    if "id" in rule:
+        return existing_access_rule(user, rule["id"])
     for name in ("service", "method", "path"):
-        if name not in said:
+        if name not in rule:
             sentence = f"An access rule needs an id, or a service, a method and a path: {name} is missing."
             raise InvalidInputError(sentence, field=name)
-    return RequestPattern(said["service"], said["method"], said["path"])
+    return RequestPattern(rule["service"], rule["method"], rule["path"])
 
 
 def _shown_roles(record: ApplicationCredential) -> list[dict[str, Any]]:

@@ -69,9 +69,9 @@ class AddressesView(ResourceView):
         row = self.row(identity)
         self.enforce(["update_address_group"], self.resource.target(row))
         body = request.data if isinstance(request.data, dict) else {}
-        said = body.get("address_group", body)
+        group = body.get("address_group", body)
         try:
-            addresses = ADDRESSES.read(said.get("addresses") if isinstance(said, dict) else None)
+            addresses = ADDRESSES.read(group.get("addresses") if isinstance(group, dict) else None)
         except ValueError as error:
             raise HTTPBadRequestError(f"Invalid input for addresses. Reason: {error}.", field="addresses") from None
         self.change(row, addresses)

@@ -20,7 +20,7 @@ from provisioning.network.selectors import routing
 def _create(context: RequestContext, values: Values) -> FloatingIP:
     everybody = values["project_id"] != context.project_id
     port, subnet = values.get("port_id"), values.get("subnet_id")
-    said = {name: values[name] for name in ("description", "dns_name", "dns_domain") if name in values}
+    columns = {name: values[name] for name in ("description", "dns_name", "dns_domain") if name in values}
     outside = values["floating_network_id"]
     try:
         network = selectors.network_for(context, outside, all_projects=policy.allows(context, ALL_PROJECTS))
@@ -34,7 +34,7 @@ def _create(context: RequestContext, values: Values) -> FloatingIP:
         address=values.get("floating_ip_address"),
         port=selectors.port_for(context, port, all_projects=everybody) if port else None,
         fixed_address=values.get("fixed_ip_address"),
-        **said,
+        **columns,
     )
 
 

@@ -69,10 +69,10 @@ def _of_range(side: str) -> Made:
 
 def _ports(side: str) -> tuple[Attribute, Attribute]:
     """Return the attributes for the ports of a side; a body sets one of them."""
-    said: dict[str, Any] = {"post": True, "put": True, "filter": False, "sort": f"{side}_port_first"}
+    options: dict[str, Any] = {"post": True, "put": True, "filter": False, "sort": f"{side}_port_first"}
     return (
-        Attribute(name=f"{side}_port", kind=OrNone(PORT), show=partial(port_of, side=side), **said),
-        Attribute(name=f"{side}_port_range", kind=OrNone(RANGE), show=partial(range_of, side=side), **said),
+        Attribute(name=f"{side}_port", kind=OrNone(PORT), show=partial(port_of, side=side), **options),
+        Attribute(name=f"{side}_port_range", kind=OrNone(RANGE), show=partial(range_of, side=side), **options),
     )
 
 
@@ -164,15 +164,15 @@ class Forwardings(ForwardingView):
 
     def maker(self, floating: FloatingIP, values: Values) -> Callable[[], PortForwarding]:
         """Return a function that creates the forwarding. Raises HTTPBadRequestError for missing fields."""
-        said = self.request_of(values)
+        values_given = self.request_of(values)
         for name, field in (("external", "external_port"), ("internal", "internal_port")):
-            if name not in said:
+            if name not in values_given:
                 msg = f"Invalid input for {field}. Reason: {field} or {field}_range is required."
                 raise HTTPBadRequestError(msg, field=field)
-        if "internal_address" not in said:
+        if "internal_address" not in values_given:
             msg = "Invalid input for internal_ip_address. Reason: the port has no IPv4 address."
             raise HTTPBadRequestError(msg, field="internal_ip_address")
-        return partial(services.create_port_forwarding, floating, ForwardingRequest(**said))
+        return partial(services.create_port_forwarding, floating, ForwardingRequest(**values_given))
 
 
 class Forwarding(ForwardingView):

@@ -136,13 +136,13 @@ def _owner(network: Network) -> Mapping[str, object]:
     return {"network:project_id": network.project_id, "network:tenant_id": network.project_id}
 
 
-def _trust(said: Values, row: Port | None) -> None:
+def _trust(fields: Values, row: Port | None) -> None:
     """Store ``trusted`` in the binding profile, where Neutron shows it as well."""
     before = row.binding_profile if row is not None else {}
-    if "trusted" in said:
-        said["binding_profile"] = {**said.get("binding_profile", before), "trusted": said.pop("trusted")}
-    elif "binding_profile" in said and "trusted" in before:
-        said["binding_profile"] = {**said["binding_profile"], "trusted": before["trusted"]}
+    if "trusted" in fields:
+        fields["binding_profile"] = {**fields.get("binding_profile", before), "trusted": fields.pop("trusted")}
+    elif "binding_profile" in fields and "trusted" in before:
+        fields["binding_profile"] = {**fields["binding_profile"], "trusted": before["trusted"]}
 
 
 def _arguments(
@@ -151,26 +151,26 @@ def _arguments(
     """Return a body as arguments of the services; ``owner_rule`` is checked for device owners reserved to the cloud."""
     if str(values.get("device_owner", "")).startswith(CLOUD):
         policy.enforce(context, owner_rule, target)
-    said = columns(PORT, values)
-    _trust(said, row)
-    if "security_groups" in said:
-        said["groups"] = selectors.chosen_security_groups(
-            context, said.pop("security_groups"), all_projects=policy.allows(context, ALL_PROJECTS)
+    arguments = columns(PORT, values)
+    _trust(arguments, row)
+    if "security_groups" in arguments:
+        arguments["groups"] = selectors.chosen_security_groups(
+            context, arguments.pop("security_groups"), all_projects=policy.allows(context, ALL_PROJECTS)
         )
-    return said
+    return arguments
 
 
 def _create(context: RequestContext, values: Values) -> Port:
     network = _network(context, values)
-    said = _arguments(context, values, "create_port:device_owner", _owner(network))
-    del said["network_id"]
-    return services.create_port(said.pop("project_id"), network, **said)
+    arguments = _arguments(context, values, "create_port:device_owner", _owner(network))
+    del arguments["network_id"]
+    return services.create_port(arguments.pop("project_id"), network, **arguments)
 
 
 def _update(context: RequestContext, row: Port, values: Values, revision: int | None) -> Port:
-    said = _arguments(context, values, "update_port:device_owner", _target(row), row)
-    given = {name: said.pop(name) for name in ("fixed_ips", "groups") if name in said}
-    return services.update_port(row, said, revision, **given)
+    arguments = _arguments(context, values, "update_port:device_owner", _target(row), row)
+    given = {name: arguments.pop(name) for name in ("fixed_ips", "groups") if name in arguments}
+    return services.update_port(row, arguments, revision, **given)
 
 
 def _delete(context: RequestContext, row: Port, revision: int | None) -> None:

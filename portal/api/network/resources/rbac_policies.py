@@ -26,12 +26,12 @@ SHAREABLE: dict[str, Callable[..., Any]] = {
 """``object_type`` → selector of the record."""
 
 
-def _target(context: RequestContext, said: str, rule: str, project_id: object) -> str:
+def _target(context: RequestContext, target: str, rule: str, project_id: object) -> str:
     """Return the target project in a body; ``*`` (all projects) is accepted only if ``rule`` allows it."""
-    if said == RbacPolicy.EVERYBODY:
+    if target == RbacPolicy.EVERYBODY:
         policy.enforce(context, rule, {"project_id": project_id})
-        return said
-    project = read_id(said)
+        return target
+    project = read_id(target)
     if project is None:
         msg = "Invalid input for target_tenant. Reason: it is a project's id or '*'."
         raise InvalidInputError(msg, field="target_tenant")

@@ -62,36 +62,36 @@ class Distributed(Boolean):
         return True
 
 
-def _gateway(context: RequestContext, said: Mapping[str, Any] | None, verb: str, owner: object) -> Gateway | None:
+def _gateway(context: RequestContext, gateway: Mapping[str, Any] | None, verb: str, owner: object) -> Gateway | None:
     """Return the external gateway in a body; null and ``{}`` mean no gateway.
 
     Raises NetworkNotFoundError, ForbiddenError.
     """
-    if not said:
+    if not gateway:
         return None
     for name in ("enable_snat", "external_fixed_ips"):
-        if name in said:
+        if name in gateway:
             policy.enforce(context, f"{verb}_router:{INFO}:{name}", {"project_id": owner})
     return Gateway(
-        selectors.network_for(context, said["network_id"], all_projects=policy.allows(context, ALL_PROJECTS)),
-        said.get("enable_snat", True),
-        tuple({name: str(value) for name, value in each.items()} for each in said.get("external_fixed_ips", ())),
+        selectors.network_for(context, gateway["network_id"], all_projects=policy.allows(context, ALL_PROJECTS)),
+        gateway.get("enable_snat", True),
+        tuple({name: str(value) for name, value in each.items()} for each in gateway.get("external_fixed_ips", ())),
     )
 
 
 def _create(context: RequestContext, values: Values) -> Router:
-    said = columns(ROUTER, values)
-    said.pop("distributed", None)
-    gateway = _gateway(context, said.pop(INFO, None), "create", values["project_id"])
-    return services.create_router(**said, gateway=gateway)
+    fields = columns(ROUTER, values)
+    fields.pop("distributed", None)
+    gateway = _gateway(context, fields.pop(INFO, None), "create", values["project_id"])
+    return services.create_router(**fields, gateway=gateway)
 
 
 def _update(context: RequestContext, row: Router, values: Values, revision: int | None) -> Router:
-    said = columns(ROUTER, values)
-    said.pop("distributed", None)
-    if INFO in said:
-        said["gateway"] = _gateway(context, said.pop(INFO), "update", row.project_id)
-    return services.update_router(row, said, revision)
+    fields = columns(ROUTER, values)
+    fields.pop("distributed", None)
+    if INFO in fields:
+        fields["gateway"] = _gateway(context, fields.pop(INFO), "update", row.project_id)
+    return services.update_router(row, fields, revision)
 
 
 def _delete(context: RequestContext, row: Router, revision: int | None) -> None:
@@ -192,15 +192,15 @@ class AddInterface(RouterAction):
         return self.perform(request, identity)
 
     def act(self, row: Router, body: object) -> dict[str, Any]:
-        said = self.read(INTERFACE, body)
-        if "subnet_id" in said and "port_id" in said:
+        values = self.read(INTERFACE, body)
+        if "subnet_id" in values and "port_id" in values:
             raise HTTPBadRequestError("Bad router request: Cannot specify both subnet-id and port-id.")
-        if "port_id" in said:
-            port = selectors.port_for(self.context, said["port_id"], all_projects=self.operator)
+        if "port_id" in values:
+            port = selectors.port_for(self.context, values["port_id"], all_projects=self.operator)
             return info(services.add_interface_by_port(row, port, anywhere=self.operator))
-        if "subnet_id" not in said:
+        if "subnet_id" not in values:
             raise HTTPBadRequestError("Bad router request: Either subnet_id or port_id must be specified.")
-        subnet = selectors.subnet_for(self.context, said["subnet_id"], all_projects=self.operator)
+        subnet = selectors.subnet_for(self.context, values["subnet_id"], all_projects=self.operator)
         return info(services.add_interface_by_subnet(row, subnet, anywhere=self.operator))
 
 
@@ -215,13 +215,13 @@ class RemoveInterface(RouterAction):
         return self.perform(request, identity)
 
     def act(self, row: Router, body: object) -> dict[str, Any]:
-        said = self.read(INTERFACE, body)
-        if "port_id" in said:
-            subnet_id = str(said["subnet_id"]) if "subnet_id" in said else None
-            return info(services.remove_interface_by_port(row, str(said["port_id"]), subnet_id))
-        if "subnet_id" not in said:
+        values = self.read(INTERFACE, body)
+        if "port_id" in values:
+            subnet_id = str(values["subnet_id"]) if "subnet_id" in values else None
+            return info(services.remove_interface_by_port(row, str(values["port_id"]), subnet_id))
+        if "subnet_id" not in values:
             raise HTTPBadRequestError("Bad router request: Either subnet_id or port_id must be specified.")
-        subnet = selectors.subnet_for(self.context, said["subnet_id"], all_projects=self.operator)
+        subnet = selectors.subnet_for(self.context, values["subnet_id"], all_projects=self.operator)
         return info(services.remove_interface_by_subnet(row, subnet))
 
 

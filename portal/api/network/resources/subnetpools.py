@@ -34,11 +34,11 @@ LENGTH = Length(0, 128)
 
 def _with_scope(context: RequestContext, values: Values) -> Any:
     """Return the values with the address scope's record. Raises NotFoundError if the caller may not see the scope."""
-    said = dict(values)
-    if "address_scope_id" in said:
-        identity = said.pop("address_scope_id")
-        said["address_scope"] = None if identity is None else _scope(context, identity)
-    return said
+    fields = dict(values)
+    if "address_scope_id" in fields:
+        identity = fields.pop("address_scope_id")
+        fields["address_scope"] = None if identity is None else _scope(context, identity)
+    return fields
 
 
 def _scope(context: RequestContext, identity: object) -> AddressScope:
@@ -97,11 +97,11 @@ class PrefixesView(ResourceView):
         """Check the policy for this pool and run the action."""
         row = self.row(identity)
         self.enforce([self.rules["PUT"]], self.resource.target(row))
-        said = request.data.get("prefixes") if isinstance(request.data, dict) else None
-        if not said or not isinstance(said, list):
+        given = request.data.get("prefixes") if isinstance(request.data, dict) else None
+        if not given or not isinstance(given, list):
             raise HTTPBadRequestError("Request body contains invalid data")
         try:
-            prefixes = PREFIXES.read(said)
+            prefixes = PREFIXES.read(given)
         except ValueError as error:
             raise HTTPBadRequestError(f"Invalid input for prefixes. Reason: {error}.", field="prefixes") from None
         return Response({"prefixes": self.change(row, prefixes).prefixes})

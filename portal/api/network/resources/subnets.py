@@ -70,12 +70,12 @@ def _pool(context: RequestContext, values: Values) -> SubnetPool | None:
 
 
 def _create(context: RequestContext, values: Values) -> Subnet:
-    said: Any = {name: value for name, value in values.items() if name not in NAMED}
+    fields: Any = {name: value for name, value in values.items() if name not in NAMED}
     if values.get("allocation_pools") == []:
         msg = "Invalid input for allocation_pools. Reason: without a pool the subnet has no address to allocate."
         raise InvalidInputError(msg, field="allocation_pools")
     pool = _pool(context, values)
-    return services.create_subnet(_network(context, values), values.get("cidr"), subnet_pool=pool, **said)
+    return services.create_subnet(_network(context, values), values.get("cidr"), subnet_pool=pool, **fields)
 
 
 def _update(context: RequestContext, row: Subnet, values: Values, revision: int | None) -> Subnet:

@@ -86,14 +86,14 @@ class ServiceChangeView(VolumeView):
             raise InvalidInputError("Disabled reason contains invalid characters or is too long", field=reason)
         enabled = verb == "enable"
         set_enabled(selectors.pool_named(asked["host"]), enabled=enabled, reason=reason)
-        said = {
+        body = {
             "host": asked["host"],
             "service": asked.get("service", ""),
             "binary": asked.get("binary", ""),
             "status": "enabled" if enabled else "disabled",
             "disabled": not enabled,
         }
-        return said | ({"disabled_reason": reason} if verb == "disable-log-reason" else {})
+        return body | ({"disabled_reason": reason} if verb == "disable-log-reason" else {})
 
 
 def _host(view: VolumeView, service: selectors.Service) -> dict[str, Any]:

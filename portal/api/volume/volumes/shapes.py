@@ -57,8 +57,8 @@ def legacy(view: VolumeView, volume: Volume) -> dict[str, Any]:
 
 def metadata_of(volume: Volume) -> dict[str, str]:
     """Return the metadata, with ``readonly`` once it has been set, as in Cinder."""
-    said = "True" if volume.read_only else str(volume.admin_metadata.get("readonly") or "")
-    return {**volume.metadata, **({"readonly": said} if said else {})}
+    read_only = "True" if volume.read_only else str(volume.admin_metadata.get("readonly") or "")
+    return {**volume.metadata, **({"readonly": read_only} if read_only else {})}
 
 
 def _id(value: object) -> str | None:

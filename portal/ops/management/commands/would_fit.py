@@ -98,10 +98,10 @@ def image_of(context: RequestContext, text: str) -> str:
     return str(listed[0].id) if listed else text
 
 
-def hints_of(said: Sequence[str]) -> dict[str, object]:
+def hints_of(texts: Sequence[str]) -> dict[str, object]:
     """Read ``group=ID``; a repeated hint becomes a list."""
     hints: dict[str, list[str]] = {}
-    for text in said:
+    for text in texts:
         key, mark, value = text.partition("=")
         if not (key and mark):
             raise CommandError(f"--hint {text} must be a key and a value, such as group=ID.")

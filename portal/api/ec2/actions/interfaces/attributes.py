@@ -58,11 +58,11 @@ def reset_network_interface_attribute(call: Call) -> dict[str, Any]:
 
 
 def _go_with_instance(call: Call, port: Port) -> None:
-    said = call.arguments["Attachment"]
-    given, value = said.get("AttachmentId"), said.get("DeleteOnTermination")
+    attachment = call.arguments["Attachment"]
+    given, value = attachment.get("AttachmentId"), attachment.get("DeleteOnTermination")
     if not given or value is None:
         raise errors.missing_parameter("Attachment.AttachmentId" if not given else "Attachment.DeleteOnTermination")
-    strange = sorted(said.keys() - {"AttachmentId", "DeleteOnTermination"})
+    strange = sorted(attachment.keys() - {"AttachmentId", "DeleteOnTermination"})
     if strange:
         raise errors.unsupported(f"An attachment has no {strange[0]} here")
     if not is_attached(port) or names.resource(names.ATTACHMENT, given) != port.id:

@@ -78,14 +78,14 @@ def _having(entries: Sequence[Mapping[str, Any]], name: str) -> Sequence[Mapping
     return entries
 
 
-def of_rule(groups: Groups, group: SecurityGroup, said: Mapping[str, Any], *, egress: bool) -> Asked:
+def of_rule(groups: Groups, group: SecurityGroup, values: Mapping[str, Any], *, egress: bool) -> Asked:
     """Return the permission of a ``SecurityGroupRule`` in ModifySecurityGroupRules. Raises Ec2Error."""
-    traffic = Traffic(group, egress, said.get("IpProtocol") or ANY, said.get("FromPort"), said.get("ToPort"))
-    places = [name for name in ("CidrIpv4", "CidrIpv6", "PrefixListId", "ReferencedGroupId") if said.get(name)]
+    traffic = Traffic(group, egress, values.get("IpProtocol") or ANY, values.get("FromPort"), values.get("ToPort"))
+    places = [name for name in ("CidrIpv4", "CidrIpv6", "PrefixListId", "ReferencedGroupId") if values.get(name)]
     if len(places) != 1:
         what = "exactly one of CidrIpv4, CidrIpv6, PrefixListId and ReferencedGroupId"
         raise Ec2Error("InvalidParameterValue", f"A security group rule has {what}")
-    place, description = said[places[0]], said.get("Description")
+    place, description = values[places[0]], values.get("Description")
     if places[0] == "ReferencedGroupId":
         return traffic.with_group(groups.by_id(place), description)
     if places[0] == "PrefixListId":

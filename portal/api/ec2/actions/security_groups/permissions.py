@@ -136,11 +136,11 @@ class Traffic:
     def _asked(self, rules: Sequence[WantedRule], description: str | None) -> Asked:
         if description is not None and len(description) > LONGEST:
             raise errors.invalid_value("Description", description, f"It has more than {LONGEST} characters.")
-        said = tuple(
+        wanted = tuple(
             WantedRule(each.group, each.flow, each.remote_group, each.remote_address_group, description or "")
             for each in rules
         )
-        return Asked(permission_of(said[0].row()), said, description)
+        return Asked(permission_of(wanted[0].row()), wanted, description)
 
     def _rule(
         self,

@@ -63,10 +63,12 @@ def _missing(wanted: Asked, there: OfGroup | None) -> Sequence[services.WantedRu
     have = {rule.ethertype for rule in there.granted.rules} if there is not None else set()
     missing = [rule for rule in wanted.rules if rule.flow.ethertype not in have]
     if not missing:
-        said = wanted.permission
-        place = said.cidr or (wanted.rules[0].remote_group or wanted.rules[0].remote_address_group)
-        ports = "ALL" if said.ports is None else f"from port: {said.ports[0]}, to port: {said.ports[1]}"
-        words = f"peer: {place}, {said.protocol}, {ports}, ALLOW"
+        permission = wanted.permission
+        place = permission.cidr or (wanted.rules[0].remote_group or wanted.rules[0].remote_address_group)
+        ports = (
+            "ALL" if permission.ports is None else f"from port: {permission.ports[0]}, to port: {permission.ports[1]}"
+        )
+        words = f"peer: {place}, {permission.protocol}, {ports}, ALLOW"
         msg = f'the specified rule "{words}" already exists'
         raise Ec2Error("InvalidPermission.Duplicate", msg)
     return missing

@@ -69,17 +69,19 @@ def permission_shapes(every: Sequence[Granted], known: GroupNames) -> list[dict[
     for each in every:
         permission = each.permission
         shape = found.setdefault((permission.protocol, permission.ports), _traffic(permission))
-        said = {"Description": each.description} if each.description else {}
+        description = {"Description": each.description} if each.description else {}
         if permission.group_id is not None:
             group = known.named[permission.group_id]
             pair = {"GroupId": known.ids[group.id], "GroupName": group.name, "UserId": group.project_id.hex}
-            shape["UserIdGroupPairs"].append(pair | said)
+            shape["UserIdGroupPairs"].append(pair | description)
         elif permission.prefix_list_id is not None:
-            shape["PrefixListIds"].append({"PrefixListId": known.prefix_lists[permission.prefix_list_id], **said})
+            shape["PrefixListIds"].append(
+                {"PrefixListId": known.prefix_lists[permission.prefix_list_id], **description}
+            )
         elif permission.is_ipv6:
-            shape["Ipv6Ranges"].append({"CidrIpv6": permission.cidr, **said})
+            shape["Ipv6Ranges"].append({"CidrIpv6": permission.cidr, **description})
         else:
-            shape["IpRanges"].append({"CidrIp": permission.cidr, **said})
+            shape["IpRanges"].append({"CidrIp": permission.cidr, **description})
     return list(found.values())
 
 

@@ -32,11 +32,11 @@ def modify_volume(call: Call) -> dict[str, Any]:
     ec2_id = call.arguments["VolumeId"]
     volume = volume_of(call, ec2_id)
     size, before = call.get("Size"), given.value_of(volume.id, given.VOLUME_TYPE) or {}
-    said = {name: call.arguments[name] for name in (*SPEEDS, "VolumeType") if call.get(name) is not None}
-    if size is None and not said:
+    values = {name: call.arguments[name] for name in (*SPEEDS, "VolumeType") if call.get(name) is not None}
+    if size is None and not values:
         raise errors.combination("The request must contain at least one of the parameters Size and VolumeType")
-    wanted_type = type_asked(call.context, said.get("VolumeType"))
-    asked = of_amazon(said if "VolumeType" in said else before | said, wanted_type)
+    wanted_type = type_asked(call.context, values.get("VolumeType"))
+    asked = of_amazon(values if "VolumeType" in values else before | values, wanted_type)
     try:
         row = services.modify_volume(call.context, volume.id, size_gb=size, volume_type=wanted_type)
     except BeingModifiedError as error:
