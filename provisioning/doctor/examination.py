@@ -79,12 +79,12 @@ def _repair(finding: Finding) -> str | None:
     if finding.repair is None:
         return None
     try:
-        said = finding.repair()
+        result = finding.repair()
     except (OperationalError, InterfaceError):
         raise
     except Exception:
         log.exception("The finding of the check %s about %s could not be repaired.", finding.check, finding.subject)
         return None
-    if said:
-        log.warning("Doctor: %s: %s %s", finding.subject, finding.sentence, said)
-    return said
+    if result:
+        log.warning("Doctor: %s: %s %s", finding.subject, finding.sentence, result)
+    return result

@@ -371,8 +371,8 @@ def _reached(item: DrainItem, server: Instance) -> bool:
 def _failure(item: DrainItem) -> str:
     """Return the message of the server's last action since the move began."""
     actions = InstanceAction.objects.filter(instance_id=item.instance_id, started_at__gte=item.begun_at)
-    said = actions.exclude(message=None).order_by("-started_at").values_list("message", flat=True).first()
-    return said or STILL_HERE
+    message = actions.exclude(message=None).order_by("-started_at").values_list("message", flat=True).first()
+    return message or STILL_HERE
 
 
 def _end(item: DrainItem, ended: DrainItem.State, reason: str, *, target: str = "") -> None:

@@ -113,7 +113,7 @@ def _is_loopback(text: str) -> bool:
 
 
 def _refused(host: Host, reported: str, why: str) -> Recorded:
-    said = one_line(reported, 45)
-    log.warning("The address %r that host %s reports is refused: %s.", said, host.name, why)
+    text = one_line(reported, 45)
+    log.warning("The address %r that host %s reports is refused: %s.", text, host.name, why)
     kept = f"the recorded one, {host.host_ip}, stays in use" if host.host_ip else "other hosts cannot reach this one"
-    return Recorded(warnings=(f"The reported address {said} is refused: {why}; {kept}.",))
+    return Recorded(warnings=(f"The reported address {text} is refused: {why}; {kept}.",))

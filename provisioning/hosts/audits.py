@@ -86,28 +86,28 @@ def _condition(report: ResourceAudit, more: Sequence[str]) -> dict[str, object]:
     return {"warnings": warnings, "repairs": repairs}
 
 
-def _traits(said: Sequence[str] | None) -> dict[str, object]:
+def _traits(traits: Sequence[str] | None) -> dict[str, object]:
     """Return the column for the host's traits, sorted; no column if its agent does not report them."""
-    if said is None:
+    if traits is None:
         return {}
-    return {"traits": sorted({name for name in said[:MOST_TRAITS] if TRAIT.fullmatch(name)})}
+    return {"traits": sorted({name for name in traits[:MOST_TRAITS] if TRAIT.fullmatch(name)})}
 
 
 def _cpu_info(report: ResourceAudit) -> dict[str, str]:
     """Return the host's processor, and the one that it can offer to guests."""
-    found = {one_line(name, 40): one_line(said, 4096) for name, said in islice(report.cpu_info.items(), 50)}
+    found = {one_line(name, 40): one_line(value, 4096) for name, value in islice(report.cpu_info.items(), 50)}
     if report.guest_cpu is None:
         return found
     cpu = plausible(report.guest_cpu)
     return found | {MODEL: cpu.model, VENDOR: cpu.vendor, FEATURES: ",".join(cpu.features)}
 
 
-def _tracking(said: Tracking | None) -> dict[str, object]:
+def _tracking(tracking: Tracking | None) -> dict[str, object]:
     """Return the host's connection tracking (``Host.tracking``); empty if its agent does not report it."""
-    if said is None:
+    if tracking is None:
         return {}
-    amounts = {name: _amount(getattr(said, name)) for name in ("entries", "limit", "share", "largest")}
-    return {**amounts, "port": str(read_id(said.port) or "")}
+    amounts = {name: _amount(getattr(tracking, name)) for name in ("entries", "limit", "share", "largest")}
+    return {**amounts, "port": str(read_id(tracking.port) or "")}
 
 
 @when_broken_off
@@ -137,14 +137,14 @@ def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool)
 @when_broken_off
 def compare_documents(host_id: uuid.UUID, documents: Sequence[Owned], *, complete: bool) -> None:
     """Let every handler check that the host has the newest documents that were sent to it."""
-    said: defaultdict[str, dict[uuid.UUID, Owned]] = defaultdict(dict)
+    by_kind: defaultdict[str, dict[uuid.UUID, Owned]] = defaultdict(dict)
     for each in documents:
         key = read_id(each.subject_id)
         if key is not None:
-            said[each.subject_kind][key] = each
+            by_kind[each.subject_kind][key] = each
     with transaction.atomic():
         for handler in HANDLERS:
-            handler.compare_documents(host_id, said[handler.kind], complete=complete)
+            handler.compare_documents(host_id, by_kind[handler.kind], complete=complete)
 
 
 @when_broken_off

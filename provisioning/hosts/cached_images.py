@@ -13,9 +13,9 @@ MOST = 1000
 """Limit of recorded images for each host."""
 
 
-def keep(host_id: uuid.UUID, said: Iterable[str]) -> None:
+def keep(host_id: uuid.UUID, names: Iterable[str]) -> None:
     """Record a host's cached images; names that are not image ids are ignored, and so is a host that was deleted."""
-    has = {found for text in islice(said, MOST) if (found := read_id(text)) is not None}
+    has = {found for text in islice(names, MOST) if (found := read_id(text)) is not None}
     rows = CachedImage.objects.filter(host_id=host_id)
     known = set(rows.values_list("image_id", flat=True))
     gone, new = known - has, has - known

@@ -9,8 +9,8 @@ def notify(host: Host, verb: str) -> None:
     """Send ``service.create``, ``service.update`` or ``service.delete`` for a host."""
     event = f"service.{verb}"
     if is_wanted(event):
-        said = Notification(event, publisher("nova-compute", host.name), payload(host), f"host:{host.id}")
-        services.notify([said])
+        notification = Notification(event, publisher("nova-compute", host.name), payload(host), f"host:{host.id}")
+        services.notify([notification])
 
 
 def payload(host: Host) -> Payload:

@@ -85,14 +85,13 @@ class SubjectHandler(ABC, Generic[S]):
         stale.
         """
 
-    def compare_documents(self, host_id: uuid.UUID, said: Mapping[uuid.UUID, Owned], *, complete: bool) -> None:
-        """Reconcile the records with the documents of this kind that a host reports; ``said`` maps the subject to its
-        document.
+    def compare_documents(self, host_id: uuid.UUID, reported: Mapping[uuid.UUID, Owned], *, complete: bool) -> None:
+        """Reconcile the records with the documents of this kind that a host reports; ``reported``: subject → document.
 
         ``complete`` as in ``compare``. Not called if the host does not report documents.
         """
 
-    def compare_volumes(self, host_id: uuid.UUID, said: Sequence[KnownVolume]) -> None:
+    def compare_volumes(self, host_id: uuid.UUID, reported: Sequence[KnownVolume]) -> None:
         """Reconcile the records with the volumes that a host knows; not called if the host does not report them."""
 
     def moved(self, host_id: uuid.UUID) -> None:

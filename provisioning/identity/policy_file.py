@@ -130,8 +130,8 @@ def _entries(text: str) -> tuple[list[str], Checks]:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" in line {mark.line + 1}" if mark else ""
-        said = getattr(error, "problem", None) or "a character that is not allowed"
-        return [f"It is not valid YAML{where}: {said}. Names and checks must be quoted."], {}
+        problem = getattr(error, "problem", None) or "a character that is not allowed"
+        return [f"It is not valid YAML{where}: {problem}. Names and checks must be quoted."], {}
     if root is None:
         return [], {}
     if not isinstance(root, yaml.MappingNode):

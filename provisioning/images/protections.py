@@ -145,18 +145,18 @@ def _rules(context: RequestContext) -> tuple[Rule, ...] | None:
     if known is not None and known.settled and (known.path, known.mark) == (path, mark):
         return known.rules
     with _turn:
-        told = known is not None and (known.path, known.mark) == (path, mark)
-        _known = _look(path, mark, told=told)
+        logged = known is not None and (known.path, known.mark) == (path, mark)
+        _known = _look(path, mark, logged=logged)
         return _known.rules
 
 
-def _look(path: str, mark: _Mark, *, told: bool) -> _Known:
-    """Read the file. ``told``: this state of the file was read before, so its error is already logged."""
+def _look(path: str, mark: _Mark, *, logged: bool) -> _Known:
+    """Read the file. ``logged``: this state of the file was read before, so its error is already logged."""
     settled = mark is None or abs(time.time() - mark[0] / 1e9) > AT_REST
     try:
         return _Known(path, mark, settled, read(Path(path)))
     except ProtectionFileError as error:
-        if not told:
+        if not logged:
             logger.error("The property protections %s are invalid, all is denied: %s", path, error)  # noqa: TRY400
         return _Known(path, mark, settled, ())
 

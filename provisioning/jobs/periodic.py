@@ -104,7 +104,7 @@ def _run_leased(job: PeriodicJob, holder: str) -> None:
         job.run()
     except Exception as caught:
         logger.exception("The periodic job %s failed.", job.name)
-        error = _told(caught)
+        error = _text_of(caught)
         worker_groups.count_failure(holder)
     finally:
         _note(job, holder, started, time.monotonic() - began, error)
@@ -118,7 +118,7 @@ def _note(job: PeriodicJob, holder: str, started: datetime, seconds: float, erro
     )
 
 
-def _told(error: BaseException) -> str:
+def _text_of(error: BaseException) -> str:
     return " ".join(f"{type(error).__name__}: {error}".replace("\0", " ").split())[:LONGEST_ERROR]
 
 

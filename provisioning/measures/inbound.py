@@ -64,12 +64,12 @@ class Inbox:
     def rejects(self, reasons: Sequence[str], now: float) -> str:
         """Return the reason to record; empty for none, and for one that follows another within RECORD_EVERY seconds."""
         early, self._early = self._early, 0
-        said = [f"{early} of its frames were too early"] if early > 1 else []
-        said += reasons
-        if not said or now < self._recorded + RECORD_EVERY:
+        sentences = [f"{early} of its frames were too early"] if early > 1 else []
+        sentences += reasons
+        if not sentences or now < self._recorded + RECORD_EVERY:
             return ""
         self._recorded = now
-        return "; ".join(said)
+        return "; ".join(sentences)
 
 
 def receive(host_id: uuid.UUID, slot: int, samples: Samples, inbox: Inbox, now: float) -> None:

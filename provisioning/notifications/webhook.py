@@ -31,8 +31,8 @@ def encoded(message: Mapping[str, Any]) -> str:
 
 def signature(secret: str, timestamp: str, body: bytes) -> str:
     """Return the value of ``X-Novella-Signature``: HMAC-SHA256 of the timestamp, a dot and the body."""
-    said = hmac.new(secret.encode(), timestamp.encode() + b"." + body, hashlib.sha256)
-    return f"sha256={said.hexdigest()}"
+    digest = hmac.new(secret.encode(), timestamp.encode() + b"." + body, hashlib.sha256)
+    return f"sha256={digest.hexdigest()}"
 
 
 def post(event_type: str, message_id: str, text: str) -> None:

@@ -20,8 +20,8 @@ class ComputeFilter(HostFilter):
         disabled = lost - silent
         if not silent:
             return f"{disabled} of {total} {are(disabled)} disabled"
-        said = f"{silent} of {total} {do(silent)} not answer"
-        return f"{said}, {disabled} {are(disabled)} disabled" if disabled else said
+        text = f"{silent} of {total} {do(silent)} not answer"
+        return f"{text}, {disabled} {are(disabled)} disabled" if disabled else text
 
 
 class RequestedHostFilter(HostFilter):

@@ -115,13 +115,13 @@ class ServiceFilter(PoolFilter):
         off = len([pool for pool in pools if pool.alive and not pool.enabled])
         frozen = len([pool for pool in pools if pool.alive and pool.enabled and pool.frozen])
         broken = len([pool for pool in pools if pool.alive and pool.enabled and not pool.frozen and pool.warning])
-        said = [
+        counts = [
             (silent, "on a host that is down or not connected"),
             (off, "disabled by an operator"),
             (frozen, "frozen by an operator"),
             (broken, "with a fault"),
         ]
-        return ", ".join(f"{many} {what}" for many, what in said if many)
+        return ", ".join(f"{many} {what}" for many, what in counts if many)
 
 
 class AvailabilityZoneFilter(PoolFilter):
@@ -137,9 +137,9 @@ class AvailabilityZoneFilter(PoolFilter):
         return request.zone in ("", pool.zone) and (not request.zones or pool.zone in request.zones)
 
     def reason(self, pools: Sequence[PoolView], request: PoolRequest) -> str:
-        said = [f"availability zone {request.zone}"] if request.zone else []
-        said += [f"a zone of the type ({', '.join(sorted(request.zones))})"] if request.zones else []
-        return f"none is in {' and '.join(said)}"
+        places = [f"availability zone {request.zone}"] if request.zone else []
+        places += [f"a zone of the type ({', '.join(sorted(request.zones))})"] if request.zones else []
+        return f"none is in {' and '.join(places)}"
 
 
 class CapabilitiesFilter(PoolFilter):

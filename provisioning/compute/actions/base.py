@@ -337,18 +337,18 @@ class HostAction(ServerAction[R], Task[Instance], Generic[R, B]):
         columns: dict[str, Any] = {} if outcome.power is None else {"power_state": int(outcome.power)}
         if self.remakes_guest and outcome.well:
             columns["guest_attempt"] = None
-        said = "" if outcome.well else outcome.message or COULD_NOT
+        fault = "" if outcome.well else outcome.message or COULD_NOT
         moved = state.advance(
             instance,
             ending.transition or ordinary,
             attempt=instance.attempt,
             changes={**columns, **ending.columns},
-            note=Note(fault=said, cause=outcome.code, image_id=getattr(body, "image_id", "")),
+            note=Note(fault=fault, cause=outcome.code, image_id=getattr(body, "image_id", "")),
         )
         if moved is None:
             return None
         if not outcome.well:
-            record_fault(moved, said, details=f"{self.record}: {outcome.code}", host_name=moved.host_name)
+            record_fault(moved, fault, details=f"{self.record}: {outcome.code}", host_name=moved.host_name)
         self.write_end(moved, instance_actions.current(moved.id, self.record), outcome)
         return moved
 
@@ -438,12 +438,12 @@ class TasklessAction(HostAction[R, B], Generic[R, B]):
 
     def end(self, instance: Instance, body: B, outcome: Outcome) -> Instance | None:
         """Close the action record and report a failure."""
-        said = "" if outcome.well else outcome.message or COULD_NOT
+        fault = "" if outcome.well else outcome.message or COULD_NOT
         if not outcome.well:
-            record_fault(instance, said, details=f"{self.record}: {outcome.code}", host_name=instance.host_name)
+            record_fault(instance, fault, details=f"{self.record}: {outcome.code}", host_name=instance.host_name)
         if self.notification:
             phase = "end" if outcome.well else "error"
-            note = Note(fault=said, cause=outcome.code, more=self.told_of(body))
+            note = Note(fault=fault, cause=outcome.code, more=self.told_of(body))
             notify(instance, f"{self.notification}.{phase}", note)
         self.write_end(instance, self.row_of(instance, body), outcome)
         return instance

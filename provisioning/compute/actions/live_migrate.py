@@ -276,12 +276,12 @@ class LiveMigrate(HostAction[LiveMigration, ReceiveLiveRequest]):
     def fail(self, instance: Instance, message: str, code: str, outcome: Outcome | None = None) -> Instance | None:
         """End the task; the server is where it was, and the target removes what it has prepared."""
         aborted, now = code == "stopped", timezone.now()
-        said = ABORTED if aborted else message
+        reason = ABORTED if aborted else message
         ended = Outcome(
-            well=False, begun_at=outcome.begun_at if outcome else now, ended_at=now, message=said, code=code
+            well=False, begun_at=outcome.begun_at if outcome else now, ended_at=now, message=reason, code=code
         )
         columns = {"power_state": int(outcome.power)} if outcome is not None and outcome.power is not None else {}
-        note = Note(fault=said, cause=code)
+        note = Note(fault=reason, cause=code)
         moved = state.advance(instance, FAILED, attempt=instance.attempt, changes=columns, note=note)
         if moved is None:
             return None
@@ -291,7 +291,7 @@ class LiveMigrate(HostAction[LiveMigration, ReceiveLiveRequest]):
         set_migration(moved.id, "cancelled" if aborted else "error")
         leave_second(moved)
         if not aborted:
-            record_fault(moved, said, details=f"{self.record}: {code}", host_name=moved.host_name)
+            record_fault(moved, reason, details=f"{self.record}: {code}", host_name=moved.host_name)
         self.write_end(moved, instance_actions.current(moved.id, self.record), ended)
         return moved
 

@@ -409,8 +409,8 @@ def change_type(context: RequestContext, instance_id: uuid.UUID | str, flavor_id
     """
     moved = resize(context, instance_id, flavor_id)
     if moved.task_state is None:
-        said = InstanceFault.objects.filter(instance_id=moved.id).order_by("-id").values_list("message", flat=True)[:1]
-        raise NoRoomError(next(iter(said), NO_VALID_HOST))
+        fault = InstanceFault.objects.filter(instance_id=moved.id).order_by("-id").values_list("message", flat=True)[:1]
+        raise NoRoomError(next(iter(fault), NO_VALID_HOST))
     given.keep(moved.project_id, moved.id, {given.AFTER_RESIZE: STOP})
     return moved
 

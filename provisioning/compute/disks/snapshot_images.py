@@ -66,7 +66,7 @@ def make_record(context: RequestContext, instance: Instance, made: MadeImage) ->
     owner = context.project_id or instance.project_id
     own = owner == instance.project_id
     base = Image.objects.filter(id=instance.image_id).first() if instance.image_id else None
-    said = {
+    properties = {
         "instance_uuid": str(instance.id),
         "user_id": (context.user_id or instance.user_id).hex,
         "image_type": made.kind,
@@ -86,7 +86,7 @@ def make_record(context: RequestContext, instance: Instance, made: MadeImage) ->
         container_format=CONTAINER_FORMAT,
         min_disk=max(base.min_disk if base else 0, instance.flavor["root_gb"]),
         min_ram=base.min_ram if base else 0,
-        properties={**_inherited(instance), **said, **made.more},
+        properties={**_inherited(instance), **properties, **made.more},
     )
     if not own:
         images.add_member(cloud, image.id, str(instance.project_id))

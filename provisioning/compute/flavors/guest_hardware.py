@@ -75,14 +75,14 @@ def _of_flavor(flavor: Flavor | Texts) -> tuple[Texts, int]:
     return specs if isinstance(specs, Mapping) else {}, vcpus if isinstance(vcpus, int) else 1
 
 
-def _need(said: Said, flavor: Texts) -> HostNeed | None:
-    family, _, name = said.name.partition(":")
+def _need(spec: Said, flavor: Texts) -> HostNeed | None:
+    family, _, name = spec.name.partition(":")
     if family.startswith("trait"):
-        return HostNeed(said.text, f"the trait {name}", name, forbidden=said.value == "forbidden")
+        return HostNeed(spec.text, f"the trait {name}", name, forbidden=spec.value == "forbidden")
     if family.startswith("resources"):
         own = flavor.get(_CLASSES_OF_FLAVORS.get(name, ""))
-        return None if own is not None and str(own) == said.value else HostNeed(said.text, f"{said.value} {name}")
-    return HostNeed(said.text, said.demand.meaning)
+        return None if own is not None and str(own) == spec.value else HostNeed(spec.text, f"{spec.value} {name}")
+    return HostNeed(spec.text, spec.demand.meaning)
 
 
 def _of_hardware(asked: hardware.Hardware, properties: Texts, specs: Texts) -> Iterator[HostNeed]:

@@ -13,6 +13,6 @@ LEFT_FOR_THE_REST = 30
 
 def seconds_of(instance: Instance) -> int:
     """Return the seconds for the graceful shutdown, limited by the deadline of the command."""
-    said = str(instance.image_properties.get(PROPERTY) or "").strip()
-    wanted = int(said) if said.isascii() and said.isdigit() else USUAL
+    text = str(instance.image_properties.get(PROPERTY) or "").strip()
+    wanted = int(text) if text.isascii() and text.isdigit() else USUAL
     return min(wanted, max(settings.POWER_TIMEOUT - LEFT_FOR_THE_REST, USUAL))

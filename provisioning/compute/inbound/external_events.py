@@ -77,8 +77,8 @@ def _judge(event: ExternalEvent, server: Instance | None) -> Delivery:
 
 
 def _entry(context: RequestContext, event: ExternalEvent, server: Instance) -> Entry:
-    said = {"name": event.name, "status": event.status, "tag": event.tag, "request_id": context.request_id}
-    return _TOPIC, "compute.instance.external_event", {"instance_id": str(server.id), **said}
+    entry = {"name": event.name, "status": event.status, "tag": event.tag, "request_id": context.request_id}
+    return _TOPIC, "compute.instance.external_event", {"instance_id": str(server.id), **entry}
 
 
 def _power(context: RequestContext, event: ExternalEvent) -> None:

@@ -140,15 +140,15 @@ def refused(attachment_id: str, message: str) -> None:
         attachment = Attachment.objects.filter(id=attachment_id).first()
         if attachment is None or attachment.connection or attachment.status != AttachStatus.ERROR_ATTACHING:
             return
-        said = NOT_CONNECTED.format(volume=attachment.volume_id, reason=message)
+        fault = NOT_CONNECTED.format(volume=attachment.volume_id, reason=message)
         if is_waiting(instance):
-            fail(instance, said, clean=True)
+            fail(instance, fault, clean=True)
         elif cold.waits_for_volumes(instance):
-            cold.volume_refused(instance, said)
+            cold.volume_refused(instance, fault)
         elif attachment.id == device.swap_attachment_id:
-            SwapVolume().give_up(instance, device, said)
+            SwapVolume().give_up(instance, device, fault)
         elif not device.plugged:
-            AttachVolume().give_up(instance, device, said)
+            AttachVolume().give_up(instance, device, fault)
 
     _with_server(attachment_id, end)
 
@@ -158,8 +158,8 @@ def second_connected(attachment_id: str, message: str) -> None:
     """Continue, or abort, the live migration whose second host waits for its volumes."""
 
     def go_on(instance: Instance, device: BlockDevice) -> None:
-        said = NOT_CONNECTED.format(volume=device.volume_id, reason=message) if message else ""
-        LiveMigrate().go_on(instance, said)
+        fault = NOT_CONNECTED.format(volume=device.volume_id, reason=message) if message else ""
+        LiveMigrate().go_on(instance, fault)
 
     _with_server(attachment_id, go_on)
 
@@ -179,8 +179,8 @@ def attach_new(volume_id: str) -> None:
 @job(FAILED, topic=TOPIC)
 def failed(volume_id: str, message: str) -> None:
     """Fail the builds that wait for a volume that could not be created."""
-    said = NOT_MADE.format(volume=volume_id, reason=message)
-    _for_builds(volume_id, lambda instance: fail(instance, said, clean=True))
+    fault = NOT_MADE.format(volume=volume_id, reason=message)
+    _for_builds(volume_id, lambda instance: fail(instance, fault, clean=True))
 
 
 @job(REIMAGED, topic=TOPIC)

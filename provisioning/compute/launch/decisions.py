@@ -134,7 +134,7 @@ def _weight(ranked: Ranked) -> dict[str, Any]:
 def _asked(instance: Instance, found: SchedulingAttempt, flavor: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """Return the requested properties for the owner, without host names and empty values."""
     spec = found.spec
-    said = {
+    request = {
         "flavor": (instance.flavor if flavor is None else flavor).get("name", ""),
         "availability_zone": spec.availability_zone,
         "architecture": spec.architecture,
@@ -147,4 +147,4 @@ def _asked(instance: Instance, found: SchedulingAttempt, flavor: Mapping[str, An
         "failed_before": found.failed_before,
     }
     room = {"vcpus": spec.vcpus, "memory_mb": spec.memory_mb, "disk_gb": spec.disk_gb}
-    return room | {name: value for name, value in said.items() if value}
+    return room | {name: value for name, value in request.items() if value}

@@ -126,8 +126,8 @@ def _make(instance: Instance, device: BlockDevice, host: HostState) -> None:
     )
     volume = volumes.create_volume(_owner(instance), wanted, volume_id=device.id)
     if volume.status == VolumeStatus.ERROR:
-        said = Message.objects.filter(resource_id=volume.id).order_by("-created_at").first()
-        raise invalid(f"a volume could not be created. {said.text if said else ''}")
+        failure = Message.objects.filter(resource_id=volume.id).order_by("-created_at").first()
+        raise invalid(f"a volume could not be created. {failure.text if failure else ''}")
     creation_tags.give(instance.id, "volume", [volume.id])
     given.pass_on(device.id, volume.id, given.VOLUME_TYPE)
     device.volume_id = volume.id

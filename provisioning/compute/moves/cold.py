@@ -329,11 +329,11 @@ def go_back(instance: Instance, message: str, code: str = "") -> Instance | None
 
     ``message`` is for the owner. Before the record has changed, the target knows nothing of the server.
     """
-    said, second = message or COULD_NOT, second_of(instance.id)
+    fault, second = message or COULD_NOT, second_of(instance.id)
     if second is None:
-        return _broke(instance, said)
-    record_fault(instance, said, details=f"{record_of(instance)}: {code}", host_name=instance.host_name)
-    note = Note(fault=said, cause=code)
+        return _broke(instance, fault)
+    record_fault(instance, fault, details=f"{record_of(instance)}: {code}", host_name=instance.host_name)
+    note = Note(fault=fault, cause=code)
     if instance.task_state == TaskState.RESIZE_MIGRATING:
         before = instance.attempt
         changes = {"attempt": before + 1, "guest_attempt": instance.guest_attempt or before}

@@ -26,23 +26,23 @@ def origin_of(outcome: Outcome, source: Host, target: Host) -> GuestOrigin | Non
     The address and the name in the certificate are the recorded ones: a host cannot name another host.
     """
     try:
-        said = msgspec.json.decode(outcome.detail.get(ORIGIN, ""), type=GuestOrigin)
+        origin = msgspec.json.decode(outcome.detail.get(ORIGIN, ""), type=GuestOrigin)
     except (msgspec.DecodeError, UnicodeError):
         return None
-    names = [disk.name for disk in said.disks]
+    names = [disk.name for disk in origin.disks]
     valid = (
         len(names) <= MOST_DISKS
         and len(set(names)) == len(names)
         and all(_NAME.fullmatch(name) for name in names)
-        and all(0 <= disk.size <= MOST_BYTES for disk in said.disks)
-        and _BASE.fullmatch(said.base) is not None
+        and all(0 <= disk.size <= MOST_BYTES for disk in origin.disks)
+        and _BASE.fullmatch(origin.base) is not None
     )
-    if not valid or (names and said.port not in PORTS):
-        log.warning("Host %s reported invalid exports of a guest: %s", source.name, said)
+    if not valid or (names and origin.port not in PORTS):
+        log.warning("Host %s reported invalid exports of a guest: %s", source.name, origin)
         return None
     if not names:
         return GuestOrigin()
     address = addresses.seen_from(target, source)
     if not address:
         return None
-    return msgspec.structs.replace(said, address=address, tls_hostname=tls_hostname(str(source.id)))
+    return msgspec.structs.replace(origin, address=address, tls_hostname=tls_hostname(str(source.id)))

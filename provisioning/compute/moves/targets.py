@@ -94,9 +94,9 @@ def why_none(found: SchedulingAttempt, wanted: MoveRequest) -> str:
     if wanted.host:
         [reason] = [unfit[wanted.host]] if wanted.host in unfit else [explain(found.decision)]
         return f"{REQUESTED}. {reason}"
-    said = explain(found.decision) if found.decision.hosts else "" if unfit else NO_OTHER
+    text = explain(found.decision) if found.decision.hosts else "" if unfit else NO_OTHER
     reasons = [f"{_times(list(unfit.values()).count(each))}: {each}" for each in dict.fromkeys(unfit.values())]
-    return " ".join(filter(None, [said, *reasons]))
+    return " ".join(filter(None, [text, *reasons]))
 
 
 def _spec(wanted: MoveRequest) -> RequestSpec:

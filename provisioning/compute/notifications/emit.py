@@ -132,11 +132,11 @@ def _entries(instance: Instance, names: Sequence[str], note: Note, was: State) -
 
 def _of(instance: Instance, event: str, data: dict[str, Any], note: Note) -> Notification:
     name, version = payload_of(event)
-    said: Payload = versioned(name, version, data)
+    payload: Payload = versioned(name, version, data)
     host = data["host"] or ""
     by = publisher(note.service if host or note.service != "nova-compute" else "nova-conductor", _at(note, host))
     priority: Any = "ERROR" if event.endswith(".error") else "INFO"
-    return Notification(event, by, said, str(instance.id), priority)
+    return Notification(event, by, payload, str(instance.id), priority)
 
 
 def _at(note: Note, host: str) -> str:

@@ -206,10 +206,10 @@ def _sentence(row: SchedulingDecision) -> str:
     filters = _results(row)
     hosts, suitable = (filters[0].before, filters[-1].after) if filters else (0, 0)
     ranked = (Ranked(_NAMELESS, 0),) if row.host_name or row.weights else ()
-    said = funnel(Decision(ranked, filters, row.driver, hosts, suitable))
+    sentence = funnel(Decision(ranked, filters, row.driver, hosts, suitable))
     if row.asked.get("failed_before"):
-        said = f"{AGAIN} {said}"
-    return said if row.host_name or not ranked else f"{said} {ALL_TAKEN}"
+        sentence = f"{AGAIN} {sentence}"
+    return sentence if row.host_name or not ranked else f"{sentence} {ALL_TAKEN}"
 
 
 def _weight(item: Mapping[str, Any]) -> Weight:

@@ -46,8 +46,8 @@ def boot_properties(image: Image) -> dict[str, str]:
 
 def boot_properties_of_volume(metadata: Mapping[str, object]) -> dict[str, str]:
     """Return the properties for a guest that boots from a volume, from the volume's image metadata."""
-    said = text_of(metadata)
-    return with_found(said, said.pop(FOUND, ""))
+    texts = text_of(metadata)
+    return with_found(texts, texts.pop(FOUND, ""))
 
 
 def with_found(properties: dict[str, str], found: str) -> dict[str, str]:

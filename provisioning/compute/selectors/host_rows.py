@@ -159,11 +159,11 @@ def _aggregate_metadata() -> dict[RawId, Mapping[str, frozenset[str]]]:
 
 
 def _merged(metadata: list[dict[str, str]]) -> dict[str, frozenset[str]]:
-    said: dict[str, frozenset[str]] = {}
+    merged: dict[str, frozenset[str]] = {}
     for items in metadata:
         for key, value in items.items():
-            said[key] = said.get(key, frozenset()) | {value}
-    return said
+            merged[key] = merged.get(key, frozenset()) | {value}
+    return merged
 
 
 class _Lazily(Mapping[RawId, Mapping[str, str]]):

@@ -67,15 +67,15 @@ def _write(host_ids: list[uuid.UUID]) -> None:
     columns = tuple(COLUMNS.values())
     rows = Host.objects.filter(id__in=host_ids).select_for_update(no_key=True).order_by("id")
     found = {host_id: tuple(values) for host_id, *values in rows.values_list("id", *columns)}
-    said: dict[uuid.UUID, dict[str, float]] = {host_id: {} for host_id in found}
+    limits: dict[uuid.UUID, dict[str, float]] = {host_id: {} for host_id in found}
     members = AggregateHost.objects.filter(host__in=host_ids)
     for host_id, metadata in members.values_list("host_id", "aggregate__metadata"):
         for key, column in COLUMNS.items():
             value = number(key, metadata[key]) if key in metadata else None
-            if value is not None and host_id in said:
-                said[host_id][column] = min(value, said[host_id].get(column, value))
+            if value is not None and host_id in limits:
+                limits[host_id][column] = min(value, limits[host_id].get(column, value))
     changed: dict[tuple[float | None, ...], list[uuid.UUID]] = {}
-    for host_id, values in said.items():
+    for host_id, values in limits.items():
         wanted = tuple(values.get(column) for column in columns)
         if wanted != found[host_id]:
             changed.setdefault(wanted, []).append(host_id)

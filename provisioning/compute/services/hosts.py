@@ -152,9 +152,9 @@ def _custom_traits(names: Iterable[str]) -> list[str]:
     found = sorted(set(names))
     wrong = [name for name in found if not CUSTOM_TRAIT.fullmatch(name)]
     if wrong or len(found) > MOST_CUSTOM_TRAITS:
-        said = f"{wrong[0]!r} is not such a name" if wrong else f"there are more than {MOST_CUSTOM_TRAITS}"
+        problem = f"{wrong[0]!r} is not such a name" if wrong else f"there are more than {MOST_CUSTOM_TRAITS}"
         raise InvalidInputError(
-            f"A custom trait is CUSTOM_ and capital letters, digits and '_', 255 characters at most: {said}.",
+            f"A custom trait is CUSTOM_ and capital letters, digits and '_', 255 characters at most: {problem}.",
             field="custom_traits",
         )
     return found

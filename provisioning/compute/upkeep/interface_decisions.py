@@ -36,11 +36,11 @@ def take_out(context: RequestContext, row: InterfaceDifference) -> None:
     """Unplug the interface from the guest. Raises ForbiddenError, ConflictError."""
     policy.enforce(context, RULE)
     with transaction.atomic():
-        instance, said = _locked(row, EXTRA), _interface(row)
+        instance, interface = _locked(row, EXTRA), _interface(row)
         if row.port_id is None:
             raise ConflictError("The host does not know which port it is: rebuild the server.")
         network = NetworkRef(
-            id=said.network_id, name="", bridge="", cidr="0.0.0.0/32", gateway=None, segment=Segment(type="local")
+            id=interface.network_id, name="", bridge="", cidr="0.0.0.0/32", gateway=None, segment=Segment(type="local")
         )
         key = str(row.port_id)
         port = PortRef(id=key, mac_address=row.mac_address, tap=f"tap{key[:TAP_LENGTH]}", network=network, fixed_ips=[])

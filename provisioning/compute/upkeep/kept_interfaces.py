@@ -71,18 +71,18 @@ def tell_guests() -> Iterable[str]:
 
 def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool) -> None:
     """Compare the interfaces of a host's guests with the records; ``complete`` as in ``reconcile.compare``."""
-    said = {key: guest for guest in guests if guest.interfaces is not None and (key := read_id(guest.instance_id))}
+    reported = {key: guest for guest in guests if guest.interfaces is not None and (key := read_id(guest.instance_id))}
     known = _known(host_id, {read_id(guest.instance_id) for guest in guests} if complete else None)
-    if not said:
+    if not reported:
         return
     untold = complete and Host.objects.filter(id=host_id, guests_untold=True).exists()
-    recorded = _recorded(said)
-    odd = [key for key, guest in said.items() if key in known or _of(guest) != recorded.get(key, {})]
+    recorded = _recorded(reported)
+    odd = [key for key, guest in reported.items() if key in known or _of(guest) != recorded.get(key, {})]
     strangers = 0
-    for key in sorted(said if untold else odd):
-        if not _settle(host_id, key, said[key], complete=complete, tell=untold) and strangers < MOST_STRANGERS:
+    for key in sorted(reported if untold else odd):
+        if not _settle(host_id, key, reported[key], complete=complete, tell=untold) and strangers < MOST_STRANGERS:
             strangers += 1
-            _hold_back(said[key])
+            _hold_back(reported[key])
     if untold:
         Host.objects.filter(id=host_id).update(guests_untold=False)
 
@@ -188,8 +188,8 @@ def _differences(instance: Instance, guest: GuestState) -> dict[str, _Difference
             found[mac] = _Difference(read_id(each.port_id), EXTRA if reason else GIVEN_BACK, each, reason or BACK)
         elif since is None or port.leaving or port.updated_at >= since:
             continue
-        elif told := _give_addresses_back(port, each.addresses):
-            found[mac] = _Difference(port.id, GIVEN_BACK, each, told)
+        elif sentence := _give_addresses_back(port, each.addresses):
+            found[mac] = _Difference(port.id, GIVEN_BACK, each, sentence)
     for mac in ports.keys() - has.keys():
         if not ports[mac].leaving:
             found[mac] = _Difference(ports[mac].id, MISSING)
@@ -201,10 +201,10 @@ def _give_addresses_back(port: Port, addresses: Sequence[str]) -> str:
     rejected addresses.
     """
     given, refused = network.give_addresses_back(port, addresses)
-    said = [f"Restored addresses: {', '.join(given)}."] if given else []
+    sentences = [f"Restored addresses: {', '.join(given)}."] if given else []
     if refused:
-        said.append(f"Removed addresses, which are in use elsewhere or not available: {', '.join(refused)}.")
-    return " ".join(said)[:255]
+        sentences.append(f"Removed addresses, which are in use elsewhere or not available: {', '.join(refused)}.")
+    return " ".join(sentences)[:255]
 
 
 def _is_at_rest(instance: Instance, attempt: int) -> bool:
@@ -220,9 +220,9 @@ def _is_settled(instance: Instance) -> bool:
     return changed < timezone.now() - SETTLED
 
 
-def _refusal(instance: Instance, said: GuestInterface, since: datetime | None) -> str:
+def _refusal(instance: Instance, interface: GuestInterface, since: datetime | None) -> str:
     """Return the reason why an interface cannot be added again; empty if it can."""
-    port_id = read_id(said.port_id)
+    port_id = read_id(interface.port_id)
     if port_id is None:
         return NOT_KNOWN
     if since is None:
@@ -231,23 +231,23 @@ def _refusal(instance: Instance, said: GuestInterface, since: datetime | None) -
     return TAKEN_OUT if steps.filter(action__started_at__gte=since).exists() else ""
 
 
-def give_back(instance: Instance, said: GuestInterface) -> str:
+def give_back(instance: Instance, interface: GuestInterface) -> str:
     """Add the guest's interface to a locked server, in the caller's transaction; return the reason of a failure, empty
     on success.
 
     A port that the records assign to another server, whose guest does not have it, is removed from that server.
     """
-    port_id, host = read_id(said.port_id), instance.host
+    port_id, host = read_id(interface.port_id), instance.host
     if port_id is None or host is None:
         return NOT_KNOWN
     kept = network.KeptPort(
         id=port_id,
-        mac_address=said.mac_address.lower(),
-        network_id=str(read_id(said.network_id) or ""),
-        addresses=said.addresses,
-        port_security=said.port_security,
-        group_ids=[key for each in said.security_group_ids if (key := read_id(each)) is not None],
-        pairs=_pairs(said),
+        mac_address=interface.mac_address.lower(),
+        network_id=str(read_id(interface.network_id) or ""),
+        addresses=interface.addresses,
+        port_security=interface.port_security,
+        group_ids=[key for each in interface.security_group_ids if (key := read_id(each)) is not None],
+        pairs=_pairs(interface),
     )
     try:
         with transaction.atomic():
@@ -258,16 +258,16 @@ def give_back(instance: Instance, said: GuestInterface) -> str:
     except NovellaError as error:
         return error.message[:255]
     entry: dict[str, object] = {"network_id": kept.network_id, "port_id": None, "fixed_ip": None}
-    tag = {"tag": said.tag} if said.tag else {}
+    tag = {"tag": interface.tag} if interface.tag else {}
     write_interfaces(instance, [*instance.requested_networks, {**entry, **tag}])
     log.warning("Instance %s got the interface %s back, which its guest has.", instance.id, port_id)
     return ""
 
 
-def _pairs(said: GuestInterface) -> list[Mapping[str, str]]:
+def _pairs(interface: GuestInterface) -> list[Mapping[str, str]]:
     return [
         {"ip_address": each.address} | ({"mac_address": each.mac_address} if each.mac_address else {})
-        for each in said.allowed_address_pairs
+        for each in interface.allowed_address_pairs
     ]
 
 
@@ -283,8 +283,8 @@ def _keep(instance: Instance, differ: Mapping[str, _Difference]) -> None:
     rows = InterfaceDifference.objects.filter(instance=instance)
     rows.exclude(kind=GIVEN_BACK).exclude(mac_address__in=differ).delete()
     for mac, each in differ.items():
-        said = msgspec.to_builtins(each.said) if each.said is not None else {}
-        values = {"port_id": each.port_id, "kind": each.kind, "reason": each.reason, "said": said}
+        interface = msgspec.to_builtins(each.said) if each.said is not None else {}
+        values = {"port_id": each.port_id, "kind": each.kind, "reason": each.reason, "said": interface}
         values["host_id"] = instance.host_id
         InterfaceDifference.objects.update_or_create(instance=instance, mac_address=mac, defaults=values)
 

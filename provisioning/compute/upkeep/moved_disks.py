@@ -39,8 +39,8 @@ def follow(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool) 
 
 
 def _of(guest: GuestState) -> dict[uuid.UUID, uuid.UUID]:
-    said = ((read_id(volume), read_id(by)) for volume, by in (guest.attachments or {}).items())
-    return {volume: by for volume, by in said if volume is not None and by is not None}
+    attachments = ((read_id(volume), read_id(by)) for volume, by in (guest.attachments or {}).items())
+    return {volume: by for volume, by in attachments if volume is not None and by is not None}
 
 
 @when_broken_off

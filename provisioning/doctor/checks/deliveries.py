@@ -190,7 +190,7 @@ def _differs(host: Host) -> bool:
 
 def _differences(host: Host) -> tuple[set[tuple[str, uuid.UUID]], set[tuple[str, uuid.UUID]]]:
     rows = Delivery.objects.filter(host_id=host.id)
-    told = set(rows.exclude(digest="").values_list("kind", "subject_id"))
+    sent = set(rows.exclude(digest="").values_list("kind", "subject_id"))
     going = set(rows.exclude(command_id=None).values_list("kind", "subject_id"))
     needed = Needs().of_host(host)
-    return needed - told - going, told - needed - going
+    return needed - sent - going, sent - needed - going

@@ -37,9 +37,9 @@ def unreadable() -> Iterator[Finding]:
         if not is_readable(message):
             yield Finding("warning", f"instance {instance_id}", f"A fault shows its user only {message!r}.")
     failed = InstanceAction.objects.exclude(message=None).exclude(message="").order_by("id")
-    for instance_id, action, said in failed.values_list("instance_id", "action", "message").iterator():
-        if said and not is_readable(said):
-            sentence = f"The action {action} shows its user only {said!r}."
+    for instance_id, action, text in failed.values_list("instance_id", "action", "message").iterator():
+        if text and not is_readable(text):
+            sentence = f"The action {action} shows its user only {text!r}."
             yield Finding("warning", f"instance {instance_id}", sentence)
 
 

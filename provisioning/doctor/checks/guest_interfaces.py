@@ -43,12 +43,12 @@ def guest_interfaces() -> Iterator[Finding]:
             yield Finding("warning", subject, sentence, "Acknowledge it, and stop reporting it.", repair, evidence)
 
 
-def _repair(decide: Callable[..., None], row: InterfaceDifference, said: str) -> Callable[[], str | None]:
+def _repair(decide: Callable[..., None], row: InterfaceDifference, result: str) -> Callable[[], str | None]:
     def work() -> str | None:
         try:
             decide(system_context(), row)
         except ConflictError:
             return None
-        return said
+        return result
 
     return work

@@ -43,14 +43,14 @@ def guest_volumes() -> Iterator[Finding]:
             yield from _of_host(host, answer)
 
 
-def _of_host(host: Host, said: GuestVolumes) -> Iterator[Finding]:
-    rows = Instance.objects.filter(host_id=host.id, id__in=[key for key in map(read_id, said.guests) if key])
+def _of_host(host: Host, reported: GuestVolumes) -> Iterator[Finding]:
+    rows = Instance.objects.filter(host_id=host.id, id__in=[key for key in map(read_id, reported.guests) if key])
     for row in rows.filter(task_state=None).order_by("id"):
         if unfinished(SERVER, row.id).exists():
             continue
         attached = Attachment.objects.filter(instance_id=row.id).select_related("volume")
         by_volume = {str(each.volume_id): each for each in attached}
-        has = set(said.guests[str(row.id)])
+        has = set(reported.guests[str(row.id)])
         for key in sorted(has - by_volume.keys()):
             owner = Attachment.objects.filter(volume_id=read_id(key) or NOBODY).first()
             whose = f"; by the records it is attached to the server {owner.instance_id}" if owner is not None else ""

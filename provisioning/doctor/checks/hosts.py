@@ -49,8 +49,8 @@ WARNINGS = Prepared(lambda: Host.objects.order_by("name").values_list("name", "w
 def host_warnings() -> Iterator[Finding]:
     """Report the warnings of hosts: missing features and failed setup, such as bridge filtering or a network."""
     for name, warnings in WARNINGS():
-        for said in warnings:
-            yield Finding("warning", f"host {name}", said, evidence=said)
+        for warning in warnings:
+            yield Finding("warning", f"host {name}", warning, evidence=warning)
 
 
 @check("second_machines", at_once=True)

@@ -34,8 +34,8 @@ def newer_guests() -> Iterator[Finding]:
         if row.outcome == OPEN:
             yield Finding("error", f"instance {row.instance_id}", f"{sentence} {WAYS}", evidence=(row.pk, row.outcome))
         else:
-            said = f"{sentence} Now: {row.get_outcome_display()}. Acknowledge it at /admin/compute/newerguest/."
-            yield Finding("warning", f"instance {row.instance_id}", said, evidence=(row.pk, row.outcome))
+            text = f"{sentence} Now: {row.get_outcome_display()}. Acknowledge it at /admin/compute/newerguest/."
+            yield Finding("warning", f"instance {row.instance_id}", text, evidence=(row.pk, row.outcome))
 
 
 @check("restored_hosts")

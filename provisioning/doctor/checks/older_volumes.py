@@ -20,9 +20,9 @@ def newer() -> Iterator[Finding]:
     record.
     """
     for volume in Volume.objects.exclude(lost={}).order_by("id"):
-        said = " ".join(volume.lost.get("said", [])) or "No other differences were reported."
+        differences = " ".join(volume.lost.get("said", [])) or "No other differences were reported."
         sentence = f"Host {volume.lost.get('host')} has newer changes of it than the records, found at"
-        sentence += f" {volume.lost.get('at')}. {said}"
+        sentence += f" {volume.lost.get('at')}. {differences}"
         repair = alone(partial(_take_note, volume.id))
         yield Finding("warning", f"volume {volume.id}", sentence, "Acknowledge it, and stop reporting it.", repair)
     held = Attachment.objects.filter(connector__has_key=HELD_BY).select_related(

@@ -220,8 +220,8 @@ def _hosts(pool: StoragePool, served: Sequence[PoolHost], many: int) -> Iterator
     subject, names = f"pool {pool.name}", ", ".join(each.host.name for each in served)
     for each in served:
         if each.warning not in ("", pool.warning):
-            said = f"{each.host.name} reports: {each.warning}"
-            yield Finding("warning", subject, f"Host {said}", evidence=said)
+            text = f"{each.host.name} reports: {each.warning}"
+            yield Finding("warning", subject, f"Host {text}", evidence=text)
     if not many:
         return
     volumes = f"{number(many, 'volume')} {'is' if many == 1 else 'are'} in it"

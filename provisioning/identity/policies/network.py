@@ -58,26 +58,26 @@ def operations(
     """
     plural = plural or f"{name}s"
     checks = {"get": READER, "create": create or check, "delete": delete or check}
-    said = {
+    descriptions = {
         "get": f"List and show {words}.",
         "create": f"Create {words}.",
         "update": f"Change {words}.",
         "delete": f"Delete {words}.",
     }
     return (
-        *(rule(f"{verb}_{name}", checks.get(verb, check), said[verb]) for verb in verbs),
+        *(rule(f"{verb}_{name}", checks.get(verb, check), descriptions[verb]) for verb in verbs),
         *(tags(plural, words, check) if tagged else ()),
     )
 
 
 def tags(plural: str, words: str, check: str = OWNER) -> tuple[Rule, ...]:
     """Return the rules of the tags of a resource."""
-    said: Mapping[str, tuple[str, str]] = {
+    rules: Mapping[str, tuple[str, str]] = {
         "get": (READER, f"See the tags of {words}."),
         "update": (check, f"Set and add tags of {words}."),
         "delete": (check, f"Remove tags of {words}."),
     }
-    return tuple(rule(f"{verb}_{plural}_tags", *described) for verb, described in said.items())
+    return tuple(rule(f"{verb}_{plural}_tags", *described) for verb, described in rules.items())
 
 
 RULES = (

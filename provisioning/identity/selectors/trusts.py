@@ -61,9 +61,9 @@ def roles_named(asked: Iterable[dict[str, str]]) -> list[Role]:
     Raises NotFoundError, and InvalidInputError for an ambiguous name.
     """
     found: dict[object, Role] = {}
-    for said in asked:
-        text = said.get("id", said.get("name", ""))
-        column, value = ("id", read_id(text)) if "id" in said else ("name", text if "\0" not in text else None)
+    for reference in asked:
+        text = reference.get("id", reference.get("name", ""))
+        column, value = ("id", read_id(text)) if "id" in reference else ("name", text if "\0" not in text else None)
         roles = list(Role.objects.filter(**{column: value})[:2]) if value is not None else []
         if not roles:
             raise NotFoundError(f"Could not find role: {text[:64]}.")

@@ -30,11 +30,11 @@ def _with_treatment(schema: Schema, demand: Demand | None) -> Schema:
     """
     if demand is None:
         return schema
-    said = {**schema, "description": f"{schema['description']} {words_of(demand)}"}
+    described = {**schema, "description": f"{schema['description']} {words_of(demand)}"}
     hardware = demand.hardware
     if hardware is not None and hardware.kind == "choice" and not hardware.pattern and schema.get("enum"):
-        said["enum"] = list(hardware.values)
-    return said
+        described["enum"] = list(hardware.values)
+    return described
 
 
 NAMESPACES: tuple[WellKnown, ...] = tuple(

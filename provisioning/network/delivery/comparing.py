@@ -37,26 +37,26 @@ A host always forgets routers and floating IPs without a record: their addresses
 """
 
 
-def compare(kind: str, host_id: uuid.UUID, said: Mapping[uuid.UUID, Owned], *, complete: bool) -> None:
+def compare(kind: str, host_id: uuid.UUID, reported: Mapping[uuid.UUID, Owned], *, complete: bool) -> None:
     """Reconcile the deliveries of one kind with the documents that a host reports, in the caller's transaction.
 
     ``complete``: the report is a ``Hello``, which contains all documents of the host. Other reports may be older than
     the last delivery.
     """
     rows = _locked(kind, host_id)
-    unknown = {key for key, owned in said.items() if owned.in_use is not None} - {row.subject_id for row in rows}
+    unknown = {key for key, owned in reported.items() if owned.in_use is not None} - {row.subject_id for row in rows}
     new = [Delivery(host_id=host_id, kind=kind, subject_id=key) for key in sorted(unknown)]
-    missing = {row.subject_id for row in new if proofs.is_proven(row, said[row.subject_id])}
+    missing = {row.subject_id for row in new if proofs.is_proven(row, reported[row.subject_id])}
     if missing:
         missing = set(sorted(missing)[:MOST_UNKNOWN])
         Delivery.objects.bulk_create((row for row in new if row.subject_id in missing), ignore_conflicts=True)
         rows = _locked(kind, host_id)
-    used = {row.subject_id for row in rows if _is_used(row, said.get(row.subject_id))}
+    used = {row.subject_id for row in rows if _is_used(row, reported.get(row.subject_id))}
     if not complete:  # the last Hello reported the other documents
         used &= missing | {row.subject_id for row in rows if row.kept}
     unplaced = _unplaced(kind, host_id, used)
     for row in rows:
-        owned = said.get(row.subject_id)
+        owned = reported.get(row.subject_id)
         newer_at = row.newer_at
         again = _must_be_told(row, owned, known=row.subject_id not in missing, complete=complete)
         kept = row.subject_id in unplaced

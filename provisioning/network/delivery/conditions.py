@@ -19,9 +19,9 @@ def note(kind: str, subject_id: uuid.UUID, rows: Sequence[Delivery]) -> None:
     """Set the record's status by its deliveries: ACTIVE, ERROR, or DOWN for a floating IP that no host has applied."""
     if kind not in MODELS:
         return
-    told = [row for row in rows if row.digest]
-    error = next((row.error for row in told if row.error), "")
-    borne = kind != FLOATING_IP or any(row.command_id is None for row in told)
+    sent = [row for row in rows if row.digest]
+    error = next((row.error for row in sent if row.error), "")
+    borne = kind != FLOATING_IP or any(row.command_id is None for row in sent)
     status = "ERROR" if error else "ACTIVE" if borne else "DOWN"
     for record in _DIFFERENT[kind](key=subject_id, status=status, error=error):
         MODELS[kind]._base_manager.filter(pk=subject_id).update(status=status, error=error)

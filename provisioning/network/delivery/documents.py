@@ -85,7 +85,7 @@ def _networks(key: uuid.UUID, needs: Needs) -> Documents:
     ports = _PORTS(network=network.id)
     moving = (AGENT_GATEWAY, ROUTER_GATEWAY) if network.network_type == "vxlan" else ()
     placed = _bearers(ports) if moving else {}
-    told = [
+    placed_ports = [
         (port, host)
         for port in ports
         if port.device_owner.startswith(COMPUTE) or port.device_owner in moving
@@ -110,7 +110,7 @@ def _networks(key: uuid.UUID, needs: Needs) -> Documents:
                 peers=sorted(filter(None, (seen_from(host, other) for other in hosts if other.id != host.id))),
                 remote_ports=[
                     _remote(port, network, addresses[port.id], seen_from(host, needs.hosts.get(where)))
-                    for port, where in told
+                    for port, where in placed_ports
                     if where != host.name
                 ],
                 shared_macs=shared,

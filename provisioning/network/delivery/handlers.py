@@ -63,8 +63,8 @@ class DocumentHandler(SubjectHandler[Told]):
             for key, generation in rows.order_by("subject_id").values_list("subject_id", "generation")
         ]
 
-    def compare_documents(self, host_id: uuid.UUID, said: Mapping[uuid.UUID, Owned], *, complete: bool) -> None:
-        comparing.compare(self.kind, host_id, said, complete=complete)
+    def compare_documents(self, host_id: uuid.UUID, reported: Mapping[uuid.UUID, Owned], *, complete: bool) -> None:
+        comparing.compare(self.kind, host_id, reported, complete=complete)
 
 
 class NetworkHandler(DocumentHandler):
@@ -73,14 +73,14 @@ class NetworkHandler(DocumentHandler):
     kind = NETWORK
     model = Network
 
-    def compare_documents(self, host_id: uuid.UUID, said: Mapping[uuid.UUID, Owned], *, complete: bool) -> None:
-        super().compare_documents(host_id, said, complete=complete)
+    def compare_documents(self, host_id: uuid.UUID, reported: Mapping[uuid.UUID, Owned], *, complete: bool) -> None:
+        super().compare_documents(host_id, reported, complete=complete)
         if complete:
             mark(HOST, [host_id])
 
     def moved(self, host_id: uuid.UUID) -> None:
-        told = Delivery.objects.filter(host_id=host_id, kind=self.kind).exclude(digest="")
-        mark(self.kind, told.values_list("subject_id", flat=True))
+        sent = Delivery.objects.filter(host_id=host_id, kind=self.kind).exclude(digest="")
+        mark(self.kind, sent.values_list("subject_id", flat=True))
 
 
 class RouterHandler(DocumentHandler):

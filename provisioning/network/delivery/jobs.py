@@ -81,6 +81,6 @@ def move_bearers() -> None:
 def look_over() -> None:
     """Mark every host and every delivered subject, in case a change was missed."""
     mark(HOST, Host.objects.values_list("id", flat=True))
-    told = Delivery.objects.exclude(digest="").order_by("kind", "subject_id").values_list("kind", "subject_id")
-    for kind, key in told.distinct():
+    sent = Delivery.objects.exclude(digest="").order_by("kind", "subject_id").values_list("kind", "subject_id")
+    for kind, key in sent.distinct():
         mark(kind, [key])

@@ -85,8 +85,10 @@ _RECEIVERS = Prepared(
     kind=CharField(),
     key=UUIDField(),
 )
-_TOLD_HOST = Prepared(lambda host: Host.objects.filter(id=host, contract_version__gte=DOCUMENTS), host=UUIDField())
-_TOLD = Prepared(
+_HOST_WITH_DOCUMENTS = Prepared(
+    lambda host: Host.objects.filter(id=host, contract_version__gte=DOCUMENTS), host=UUIDField()
+)
+_SENT = Prepared(
     lambda host: Delivery.objects.filter(host_id=host).exclude(digest="").values_list("kind", "subject_id"),
     host=UUIDField(),
 )
@@ -94,11 +96,11 @@ _TOLD = Prepared(
 
 def bring_host(host_id: uuid.UUID) -> None:
     """Send a host the documents that it needs and lacks, and the commands to forget those that it no longer needs."""
-    host = _TOLD_HOST.first(host=host_id)
+    host = _HOST_WITH_DOCUMENTS.first(host=host_id)
     if host is None:
         return
-    told = set(_TOLD(host=host.id))
-    for kind, key in sorted(Needs().of_host(host) ^ told, key=_order):
+    sent = set(_SENT(host=host.id))
+    for kind, key in sorted(Needs().of_host(host) ^ sent, key=_order):
         bring(kind, key)
 
 
@@ -122,9 +124,9 @@ def bring(kind: str, subject_id: uuid.UUID) -> None:
             new = (Delivery(host_id=host_id, kind=kind, subject_id=subject_id) for host_id in sorted(missing))
             _ADD(new)
             rows, wanted = lock(kind, [subject_id]), documents.of(kind, subject_id)
-        told = [command for row in rows if (command := _tell(row, wanted.get(row.host_id))) is not None]
-        if told:
-            commands.send_all(told)
+        sent = [command for row in rows if (command := _tell(row, wanted.get(row.host_id))) is not None]
+        if sent:
+            commands.send_all(sent)
         if any(row.error for row in rows):
             conditions.note(kind, subject_id, rows)
 

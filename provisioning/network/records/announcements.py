@@ -79,12 +79,12 @@ def announce(
     of_guests = (*ports, row) if isinstance(row, Port) else ports
     guests = {str(port.device_id) for port in of_guests if port and port.device_owner.startswith(COMPUTE)}
     payload = {"id": str(row.pk), "record": str(row._meta.model_name), "instances": sorted(guests - {"None"})}
-    said = [(topic, KIND, payload) for topic in sorted({*topics_of(row), *before})]
+    entries = [(topic, KIND, payload) for topic in sorted({*topics_of(row), *before})]
     event = f"{NAMES[type(row)]}.{verb}.end"
     if is_wanted(event):
-        told = Notification(event, publisher("neutron-server"), _payload(row), str(row.pk))
-        said += notifications.entries([told])
-    events.record_all(said)
+        notification = Notification(event, publisher("neutron-server"), _payload(row), str(row.pk))
+        entries += notifications.entries([notification])
+    events.record_all(entries)
 
 
 def topics_of(row: Row) -> set[str]:

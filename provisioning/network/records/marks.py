@@ -69,7 +69,7 @@ def ports_changed(ports: Sequence[Port], *, left: bool = False) -> None:
         others = [*((PORTS, key) for key in networks), *((SECURITY_GROUP, key) for key in groups)]
         deliver(_insert(sorted([*((HOST, key) for key in here), *others])))
     else:
-        deliver(_insert([(HOST, key) for key in here if left or not _told(key, networks, groups)]))
+        deliver(_insert([(HOST, key) for key in here if left or not _has_all(key, networks, groups)]))
 
 
 _GROUPS_OF = Prepared(
@@ -81,12 +81,12 @@ _GROUPS_OF = Prepared(
 _HOSTS = Prepared(lambda: Host.objects.filter(contract_version__gte=DOCUMENTS).values_list("id", "name"))
 
 
-def _told(host_id: uuid.UUID, network_ids: Collection[uuid.UUID], group_ids: Collection[uuid.UUID]) -> bool:
-    there = _TOLD(host=host_id, networks=network_ids, groups=group_ids)
+def _has_all(host_id: uuid.UUID, network_ids: Collection[uuid.UUID], group_ids: Collection[uuid.UUID]) -> bool:
+    there = _SENT(host=host_id, networks=network_ids, groups=group_ids)
     return len(there) == len(set(network_ids)) + len(set(group_ids))
 
 
-_TOLD = Prepared(
+_SENT = Prepared(
     lambda host, networks, groups: (
         Delivery.objects.filter(
             Q(Among("subject_id", networks), kind=NETWORK) | Q(Among("subject_id", groups), kind=SECURITY_GROUP),

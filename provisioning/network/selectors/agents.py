@@ -66,10 +66,10 @@ class Agent:
 def agents(context: RequestContext, *, all_projects: bool = False) -> list[Agent]:
     """Return the agents of all hosts, for operators; three queries."""
     hosts, now = list(Host.objects.exclude(credential_digest="").order_by("name")), timezone.now()
-    told: dict[uuid.UUID, Counter[str]] = {}
+    counters: dict[uuid.UUID, Counter[str]] = {}
     rows = Delivery.objects.exclude(digest="").values_list("host_id", "kind").annotate(many=Count("pk")).order_by()
     for host_id, kind, many in rows:
-        told.setdefault(host_id, Counter())[kind] = many
+        counters.setdefault(host_id, Counter())[kind] = many
     bound = Port.objects.exclude(host="").values_list("host").annotate(many=Count("pk")).order_by()
     ports = dict(bound)
     return [
@@ -84,7 +84,7 @@ def agents(context: RequestContext, *, all_projects: bool = False) -> list[Agent
             admin_state_up=host.enabled,
             created_at=host.created_at,
             heartbeat_timestamp=host.last_seen_at,
-            configurations=_configurations(kind, told.get(host.id, Counter()), ports.get(host.name, 0)),
+            configurations=_configurations(kind, counters.get(host.id, Counter()), ports.get(host.name, 0)),
         )
         for host in hosts
         for kind in TYPES
@@ -100,13 +100,13 @@ def agent(context: RequestContext, identity: str, *, all_projects: bool = False)
     raise AgentNotFoundError(f"Agent {identity} could not be found.")
 
 
-def _configurations(kind: AgentType, told: Counter[str], ports: int) -> dict[str, Any]:
+def _configurations(kind: AgentType, counter: Counter[str], ports: int) -> dict[str, Any]:
     """Return the ``configurations`` of the Neutron agent of this type, as far as they apply here."""
     match kind.agent_type:
         case "DHCP agent":
-            return {"dhcp_driver": "dnsmasq", "networks": told[NETWORK]}
+            return {"dhcp_driver": "dnsmasq", "networks": counter[NETWORK]}
         case "L3 agent":
-            return {"agent_mode": "dvr", "routers": told[ROUTER], "floating_ips": told[FLOATING_IP]}
+            return {"agent_mode": "dvr", "routers": counter[ROUTER], "floating_ips": counter[FLOATING_IP]}
         case "Linux bridge agent":
             return {"tunnel_types": ["vxlan"], "devices": ports}
         case _:

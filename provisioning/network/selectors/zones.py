@@ -39,16 +39,16 @@ def zones_of_routers(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, list[str]]:
 
 def _zones_of(kind: str, ids: Collection[uuid.UUID]) -> dict[uuid.UUID, list[str]]:
     found: dict[uuid.UUID, list[str]] = {}
-    for identity, name in _TOLD_ZONES(kind=kind, ids=ids):
+    for identity, name in _SENT_ZONES(kind=kind, ids=ids):
         if name is not None:
             found.setdefault(identity, []).append(name)
     return found
 
 
-def _told_zones(kind: Value, ids: Value) -> QuerySet[Delivery, tuple[uuid.UUID, str | None]]:
+def _sent_zones(kind: Value, ids: Value) -> QuerySet[Delivery, tuple[uuid.UUID, str | None]]:
     zone = Host.objects.filter(id=OuterRef("host_id")).values("availability_zone")[:1]
-    told = Delivery.objects.filter(Among("subject_id", ids), kind=kind).exclude(digest="")
-    return told.annotate(zone=Subquery(zone)).order_by("zone").values_list("subject_id", "zone").distinct()
+    sent = Delivery.objects.filter(Among("subject_id", ids), kind=kind).exclude(digest="")
+    return sent.annotate(zone=Subquery(zone)).order_by("zone").values_list("subject_id", "zone").distinct()
 
 
-_TOLD_ZONES = Prepared(_told_zones, kind=CharField(), ids=Ids())
+_SENT_ZONES = Prepared(_sent_zones, kind=CharField(), ids=Ids())

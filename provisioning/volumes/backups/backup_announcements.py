@@ -28,12 +28,12 @@ def announce_backup(backup: Backup, *tell: str, gone: bool = False) -> None:
         "progress_total": backup.progress_total,
         "deleted": gone,
     }
-    said: list[Entry] = [(f"project:{backup.project_id}", "volume", payload)]
+    entries: list[Entry] = [(f"project:{backup.project_id}", "volume", payload)]
     wanted = [name for name in (f"backup.{each}" for each in tell) if is_wanted(name)]
     if wanted:
         source, data = publisher("cinder-backup"), _data(backup)
-        said += notifications.entries([Notification(name, source, data, str(backup.pk)) for name in wanted])
-    events.record_all(said)
+        entries += notifications.entries([Notification(name, source, data, str(backup.pk)) for name in wanted])
+    events.record_all(entries)
 
 
 def _data(backup: Backup) -> dict[str, Any]:

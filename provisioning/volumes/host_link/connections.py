@@ -45,21 +45,21 @@ def connection_for(
     connection or an invalid one.
     """
     try:
-        said = msgspec.json.decode(event.detail.get("connection") or "{}", type=VolumeConnection)
+        reported = msgspec.json.decode(event.detail.get("connection") or "{}", type=VolumeConnection)
     except (msgspec.DecodeError, UnicodeError):
         return None
     hosts = Host.objects.in_bulk([daemon, client_host or daemon])
     host, client = hosts.get(daemon), hosts.get(client_host or daemon)
-    if host is None or client is None or not _is_export_of(volume.id, said.export):
+    if host is None or client is None or not _is_export_of(volume.id, reported.export):
         found = None
-    elif said.socket and client_host == daemon:
-        found = _beside(volume.id, said)
+    elif reported.socket and client_host == daemon:
+        found = _beside(volume.id, reported)
     else:
-        found = _over_tls(client, host, said)
+        found = _over_tls(client, host, reported)
     if found is None:
-        log.warning("Host %s reported an invalid connection of volume %s: %s", daemon, volume.id, said)
+        log.warning("Host %s reported an invalid connection of volume %s: %s", daemon, volume.id, reported)
         return None
-    name = client_export(said.export, str(client_id), multiattach=volume.multiattach, move=move)
+    name = client_export(reported.export, str(client_id), multiattach=volume.multiattach, move=move)
     return msgspec.structs.replace(found, export=name)
 
 
@@ -73,21 +73,21 @@ def _is_export_of(data_id: str, export: str) -> bool:
     return export.startswith(data_id) and _COUNTED.fullmatch(export.removeprefix(data_id)) is not None
 
 
-def _over_tls(client: Host, host: Host, said: VolumeConnection) -> VolumeConnection | None:
+def _over_tls(client: Host, host: Host, reported: VolumeConnection) -> VolumeConnection | None:
     """Return the TLS connection to a port; None for an invalid port, or a daemon's host without an address."""
     address = addresses.seen_from(client, host)
-    if said.port not in PORTS or not address:
+    if reported.port not in PORTS or not address:
         return None
     name = tls_hostname(str(host.id))
-    return VolumeConnection(export=said.export, address=address, port=said.port, tls=True, tls_hostname=name)
+    return VolumeConnection(export=reported.export, address=address, port=reported.port, tls=True, tls_hostname=name)
 
 
-def _beside(data_id: str, said: VolumeConnection) -> VolumeConnection | None:
+def _beside(data_id: str, reported: VolumeConnection) -> VolumeConnection | None:
     """Return the connection to a daemon on the client's own host; None if the socket's path is invalid.
 
     The host checks the path again when it opens the socket.
     """
-    socket = PurePosixPath(said.socket)
+    socket = PurePosixPath(reported.socket)
     if not socket.is_absolute() or ".." in socket.parts or socket.name != f"{data_id}.sock":
         return None
-    return VolumeConnection(export=said.export, socket=said.socket)
+    return VolumeConnection(export=reported.export, socket=reported.socket)

@@ -155,6 +155,8 @@ def give(attachment: Attachment, instance_id: uuid.UUID, mountpoint: str) -> boo
     if volume.status in state.RESTING:  # otherwise the clients are sent when the task ends
         with contextlib.suppress(UnavailableError):
             daemons.tell_clients(volume)
-    said = [*volume.lost.get("said", []), f"Attachment {attachment.id} belongs to server {instance_id}."][-MOST_SAID:]
-    state.update(volume, {"lost": {**volume.lost, "said": said}})
+    sentences = [*volume.lost.get("said", []), f"Attachment {attachment.id} belongs to server {instance_id}."][
+        -MOST_SAID:
+    ]
+    state.update(volume, {"lost": {**volume.lost, "said": sentences}})
     return True

@@ -138,6 +138,6 @@ def _say(
     volume: Volume, sentence: str, more: Mapping[str, Any], host: str, lost: Mapping[str, Any] | None = None
 ) -> None:
     before = volume.lost if lost is None else lost
-    said = [*before.get("said", []), sentence][-20:]
+    sentences = [*before.get("said", []), sentence][-20:]
     at = f"{timezone.now():%Y-%m-%d %H:%M:%S}"
-    state.update(volume, {"lost": {**before, "host": host, "at": at, "said": said, **more}})
+    state.update(volume, {"lost": {**before, "host": host, "at": at, "said": sentences, **more}})

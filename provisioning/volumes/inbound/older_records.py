@@ -47,12 +47,12 @@ Claims = Counter[uuid.UUID]
 GONE = "Its data was deleted on its host after the backup from which the records were restored."
 
 
-def compare(host_id: uuid.UUID, said: Sequence[KnownVolume]) -> None:
+def compare(host_id: uuid.UUID, reported: Sequence[KnownVolume]) -> None:
     """Adopt the newer changes of volumes that a host reports, in the caller's transaction.
 
     In a host's first report after a restore, versions are also compared with those in the backup (``Volume.copied``).
     """
-    known = {key: each for each in said[:MOST_KNOWN] if (key := read_id(each.data_id)) is not None}
+    known = {key: each for each in reported[:MOST_KNOWN] if (key := read_id(each.data_id)) is not None}
     more: Claims = Counter()
     believed = {key: each for key, each in known.items() if max(each.version, each.size_gb) <= HIGHEST}
     for moved, hidden, data in lost_moves.take_up(host_id, believed):
@@ -71,7 +71,7 @@ def compare(host_id: uuid.UUID, said: Sequence[KnownVolume]) -> None:
             hear(volume, each, host_id, more)
         elif each is not None and volume.daemon_host_id == host_id:
             _closed(volume, each, host_id, more)
-        elif _has_no_clients(each) if each is not None else len(said) < MOST_KNOWN:
+        elif _has_no_clients(each) if each is not None else len(reported) < MOST_KNOWN:
             _end_hold(volume, host_id)
     _claim(more)
     if pools:
@@ -183,8 +183,8 @@ def _closed(volume: Volume, known: KnownVolume, host_id: uuid.UUID, more: Claims
     Does nothing unless the daemon host has no clients and no unfinished command. The daemon host's version does not
     matter, because the database may have a newer version in this case.
     """
-    told = open_commands(volume.id).filter(host_id=host_id)
-    if known.clients == [] and not known.gone and holds.elsewhere(volume) and not told.exists():
+    commands = open_commands(volume.id).filter(host_id=host_id)
+    if known.clients == [] and not known.gone and holds.elsewhere(volume) and not commands.exists():
         take_over(volume, known, host_id, more)
 
 
@@ -200,22 +200,22 @@ def take_over(volume: Volume, known: KnownVolume, host_id: uuid.UUID, more: Clai
     Fails the host's unacknowledged commands.
     """
     daemons.raise_version(volume, known.version)
-    said = [*_clients(volume, known, host_id)]  # first, because commands that fail send the host its clients again
+    sentences = [*_clients(volume, known, host_id)]  # first, because commands that fail send the host its clients again
     kept_open.end_waiting(volume, host_id)
     if not state.reread(volume):
         return
-    said += [*_size(volume, known, more), *_data(volume, known)]
+    sentences += [*_size(volume, known, more), *_data(volume, known)]
     name = Host.objects.filter(id=host_id).values_list("name", flat=True).first()
     lost: dict[str, Any] = {
         "host": name or str(host_id),
         "at": f"{timezone.now():%Y-%m-%d %H:%M:%S}",
-        "said": said[:MOST_SAID],
+        "said": sentences[:MOST_SAID],
     }
     if known.clients:
         lost["open"] = known.version
     state.update(volume, {"lost": lost})
     daemons.follow_hold(volume)
-    log.warning("Host %s has newer changes of volume %s than the records. %s", name, volume.id, " ".join(said))
+    log.warning("Host %s has newer changes of volume %s than the records. %s", name, volume.id, " ".join(sentences))
 
 
 def _answers_for(volume: Volume, host_id: uuid.UUID) -> bool:

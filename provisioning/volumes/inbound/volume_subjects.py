@@ -77,8 +77,8 @@ class VolumeHandler(SubjectHandler[Volume]):
         for pool_id, unserved in pools.take(host_id, pools_now).items():
             daemons.serve_again(host_id, pool_id, unserved)
 
-    def compare_volumes(self, host_id: uuid.UUID, said: Sequence[KnownVolume]) -> None:
-        older_records.compare(host_id, said)
+    def compare_volumes(self, host_id: uuid.UUID, reported: Sequence[KnownVolume]) -> None:
+        older_records.compare(host_id, reported)
 
     def owned_by(self, host_id: uuid.UUID) -> Iterable[Subject]:
         """Return the volumes in pools of the host, and the volumes whose daemon or guest runs on the host."""

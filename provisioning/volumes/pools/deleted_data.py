@@ -42,28 +42,28 @@ def begin(volume: Volume, event: AgentEvent) -> int:
     The volume's host reports the size in bytes (``event.detail["kept"]``). Returns the GiB by which the caller must
     change the pool's allocation after all quotas.
     """
-    said = event.detail.get("kept", "")
-    if volume.pool is None or not (said.isascii() and said.isdigit() and len(said) < 19) or int(said) == 0:
+    size = event.detail.get("kept", "")
+    if volume.pool is None or not (size.isascii() and size.isdigit() and len(size) < 19) or int(size) == 0:
         return 0
     row, _ = DeletedData.objects.update_or_create(
         pool=volume.pool,
         data_id=uuid.UUID(data_id_of(volume)),
         defaults={"project_id": volume.project_id, "volume_type": volume.volume_type, "absent_since": None},
     )
-    return _count_row(volume.pool, row, int(said))
+    return _count_row(volume.pool, row, int(size))
 
 
-def measure(pool: StoragePool, said: Mapping[str, int] | None, now: datetime) -> Measured:
+def measure(pool: StoragePool, sizes: Mapping[str, int] | None, now: datetime) -> Measured:
     """Match the sizes that a host has measured with the pool's rows. Runs in the caller's transaction.
 
-    ``said``: id of the data → bytes; None if the host does not report sizes. For data without a row, a row without a
+    ``sizes``: id of the data → bytes; None if the host does not report sizes. For data without a row, a row without a
     project is created, which only counts in the pool. A report of maximum length may be incomplete, so data that it
     omits still counts. The caller passes the result to ``count``.
     """
     measured = Measured(pool)
-    if said is None:
+    if sizes is None:
         return measured
-    largest = sorted(said.items(), key=lambda item: item[1], reverse=True)[:MOST_KEPT]
+    largest = sorted(sizes.items(), key=lambda item: item[1], reverse=True)[:MOST_KEPT]
     found = {key: size for name, size in largest if (key := read_id(name)) is not None}
     known = {row.data_id: row for row in DeletedData.objects.filter(pool=pool).select_related("volume_type")}
     for key, size in found.items():
@@ -71,7 +71,7 @@ def measure(pool: StoragePool, said: Mapping[str, int] | None, now: datetime) ->
         if row.absent_since is not None:
             DeletedData.objects.filter(pk=row.pk).update(absent_since=None)
         measured.rows.append((row, size or row.bytes))
-    absent = [known[key] for key in known.keys() - found.keys()] if len(said) < MOST_KEPT else []
+    absent = [known[key] for key in known.keys() - found.keys()] if len(sizes) < MOST_KEPT else []
     for row in absent:
         if row.absent_since is None:
             row.absent_since = now

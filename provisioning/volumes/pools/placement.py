@@ -79,8 +79,8 @@ def request_of(
 
 def allows_multiattach(volume_type: VolumeType | None) -> bool:
     """Return whether volumes of a type may have several attachments: ``multiattach`` is ``<is> True``."""
-    said = str(volume_type.extra_specs.get("multiattach", "")) if volume_type else ""
-    return said.replace(" ", "").lower() == "<is>true"
+    spec = str(volume_type.extra_specs.get("multiattach", "")) if volume_type else ""
+    return spec.replace(" ", "").lower() == "<is>true"
 
 
 def _pools_named(context: RequestContext, hint: Any) -> frozenset[uuid.UUID] | None:

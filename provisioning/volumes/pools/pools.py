@@ -40,7 +40,7 @@ DRIVERS = frozenset({"nbd", "dir", "rbd", "fake"})
 TAKEN = "Its host now names it {}, which is the name of another pool."
 
 
-def take(host_id: uuid.UUID, said: Sequence[PoolState]) -> dict[uuid.UUID, set[uuid.UUID]]:
+def take(host_id: uuid.UUID, reported: Sequence[PoolState]) -> dict[uuid.UUID, set[uuid.UUID]]:
     """Record the pools that a host serves now, in the caller's transaction.
 
     Returns pool → the volumes whose keys the host needs to serve them again; pools without such volumes are omitted.
@@ -50,7 +50,7 @@ def take(host_id: uuid.UUID, said: Sequence[PoolState]) -> dict[uuid.UUID, set[u
     is_first = not PoolHost.objects.filter(host_id=host_id).exists()
     waiting = dict[uuid.UUID, set[uuid.UUID]]()
     admitted = dict[uuid.UUID, tuple[StoragePool, PoolState]]()
-    for state in said[:MOST_POOLS]:
+    for state in reported[:MOST_POOLS]:
         key = read_id(state.id)
         if key is None or key in served or state.driver not in DRIVERS:
             continue
@@ -79,9 +79,9 @@ def take(host_id: uuid.UUID, said: Sequence[PoolState]) -> dict[uuid.UUID, set[u
     return waiting
 
 
-def keep_unserved_still(said: Sequence[PoolState]) -> None:
+def keep_unserved_still(reported: Sequence[PoolState]) -> None:
     """Lock the volumes whose clients will be sent to a host again. Must run before quotas and pools are locked."""
-    named = {each for pool in said[:MOST_POOLS] for each in pool.unserved[:MOST_UNSERVED]}
+    named = {each for pool in reported[:MOST_POOLS] for each in pool.unserved[:MOST_UNSERVED]}
     if keys := {key for each in named if (key := read_id(each)) is not None}:
         keep_still(Volume.objects.filter(Q(id__in=keys, data_id=None) | Q(data_id__in=keys)))
 

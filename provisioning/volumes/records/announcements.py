@@ -55,11 +55,11 @@ def announce_snapshot(snapshot: Snapshot, *tell: str, gone: bool = False) -> Non
 
 def _write(topic: str, payload: dict[str, Any], tell: Sequence[str], row: Volume | Snapshot) -> None:
     wanted = [name for name in tell if is_wanted(name)]
-    said: list[Entry] = [(topic, "volume", payload)]
+    entries: list[Entry] = [(topic, "volume", payload)]
     if wanted:
         source, data = publisher("cinder-volume"), _data(row)
-        said += notifications.entries([Notification(name, source, data, str(row.pk)) for name in wanted])
-    events.record_all(said)
+        entries += notifications.entries([Notification(name, source, data, str(row.pk)) for name in wanted])
+    events.record_all(entries)
 
 
 def _data(row: Volume | Snapshot) -> dict[str, Any]:

@@ -87,9 +87,9 @@ def ask_places() -> None:
 @transaction.atomic
 def _ask_place(volume_id: object) -> None:
     for volume in state.lock([volume_id]).values():  # type: ignore[list-item]
-        told = commands.unfinished(VOLUME, volume.id).filter(kind=attachments.KIND)
-        if volume.status in state.RESTING and commands.awaited_until(told) is None:
-            commands.withdraw(told)
+        unfinished = commands.unfinished(VOLUME, volume.id).filter(kind=attachments.KIND)
+        if volume.status in state.RESTING and commands.awaited_until(unfinished) is None:
+            commands.withdraw(unfinished)
             with contextlib.suppress(UnavailableError):
                 daemons.tell_clients(volume)
 
@@ -116,8 +116,8 @@ def _tell_owners() -> None:
     reached = PoolHost.objects.filter(host__forced_down=False).values("pool_id")
     dead = PoolHost.objects.filter(host__forced_down=True).exclude(pool_id__in=reached)
     lost = Volume.objects.filter(pool_id__in=dead.values("pool_id"), migration_of=None)
-    told = Message.objects.filter(action_id=messages.REACH, created_at__gt=timezone.now() - messages.AGAIN)
-    for volume in lost.exclude(id__in=told.exclude(resource_id=None).values("resource_id")).order_by("id")[:1000]:
+    recent = Message.objects.filter(action_id=messages.REACH, created_at__gt=timezone.now() - messages.AGAIN)
+    for volume in lost.exclude(id__in=recent.exclude(resource_id=None).values("resource_id")).order_by("id")[:1000]:
         messages.of_volume(volume, messages.REACH, AWAY)
 
 

@@ -39,12 +39,12 @@ def take(
 
 
 def _check_length(pool: SubnetPool, length: int) -> None:
-    said = f"Unable to allocate subnet with prefix length {length},"
+    sentence = f"Unable to allocate subnet with prefix length {length},"
     if length < pool.min_prefixlen:
-        msg = f"{said} minimum allowed prefix is {pool.min_prefixlen}."
+        msg = f"{sentence} minimum allowed prefix is {pool.min_prefixlen}."
         raise MinPrefixSubnetAllocationError(msg, field="prefixlen")
     if length > pool.max_prefixlen:
-        msg = f"{said} maximum allowed prefix is {pool.max_prefixlen}."
+        msg = f"{sentence} maximum allowed prefix is {pool.max_prefixlen}."
         raise MaxPrefixSubnetAllocationError(msg, field="prefixlen")
 
 

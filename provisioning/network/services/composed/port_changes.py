@@ -162,15 +162,15 @@ def delete_port(row: Port, revision: int | None = None) -> None:
 
 def _write(port: Port, changes: Mapping[str, object], subnets: Sequence[Subnet]) -> set[str]:
     """Write columns of a locked port, and the addresses derived from its MAC address."""
-    said = dict(changes)
-    if "extra_dhcp_opts" in said:
-        said["extra_dhcp_opts"] = dhcp_options.merged(port.extra_dhcp_opts, said["extra_dhcp_opts"])  # type: ignore[arg-type]
-    mac = said.get("mac_address", port.mac_address)
-    if "allowed_address_pairs" in said:
-        said["allowed_address_pairs"] = address_pairs.checked(said["allowed_address_pairs"], str(mac))  # type: ignore[arg-type]
+    columns = dict(changes)
+    if "extra_dhcp_opts" in columns:
+        columns["extra_dhcp_opts"] = dhcp_options.merged(port.extra_dhcp_opts, columns["extra_dhcp_opts"])  # type: ignore[arg-type]
+    mac = columns.get("mac_address", port.mac_address)
+    if "allowed_address_pairs" in columns:
+        columns["allowed_address_pairs"] = address_pairs.checked(columns["allowed_address_pairs"], str(mac))  # type: ignore[arg-type]
     try:
         with transaction.atomic():
-            written = records.write(port, said)
+            written = records.write(port, columns)
     except IntegrityError:
         raise mac_in_use(port.network_id, mac) from None
     if "mac_address" in written:

@@ -84,12 +84,12 @@ def create_network(project_id: uuid.UUID, name: str = "", **fields: Unpack[Netwo
     if len(name) > 255:
         raise InvalidInputError("The name of a network has at most 255 characters.", field="name")
     identity = uuid.uuid4()
-    said: dict[str, Any] = {column: value for column, value in fields.items() if value is not None}
-    network = Network(**{"network_type": VXLAN} | said, id=identity, project_id=project_id, name=name)
+    columns: dict[str, Any] = {column: value for column, value in fields.items() if value is not None}
+    network = Network(**{"network_type": VXLAN} | columns, id=identity, project_id=project_id, name=name)
     network.bridge = f"br{identity.hex[:11]}"
     _check_segment(network)
     check_zones(network.availability_zone_hints)
-    network.mtu = said.get("mtu") or _largest_mtu(network)
+    network.mtu = columns.get("mtu") or _largest_mtu(network)
     _check_mtu(network, network.mtu)
     with transaction.atomic():
         hold(project_id, identity, {"networks": 1})

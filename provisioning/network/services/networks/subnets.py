@@ -75,13 +75,13 @@ def create_subnet(network: Network, cidr: str | None = None, **fields: Unpack[Su
 
     Raises InvalidInputError and other errors of Neutron, each naming the field, and OverQuotaError.
     """
-    said: dict[str, Any] = dict(fields)
-    pool, prefixlen = said.pop("subnet_pool", None), said.pop("prefixlen", None)
-    gateway, pools = said.pop("gateway_ip", AUTO), said.pop("allocation_pools", None)
-    version = said.pop("ip_version", None)
+    columns: dict[str, Any] = dict(fields)
+    pool, prefixlen = columns.pop("subnet_pool", None), columns.pop("prefixlen", None)
+    gateway, pools = columns.pop("gateway_ip", AUTO), columns.pop("allocation_pools", None)
+    version = columns.pop("ip_version", None)
     for mode in ("ipv6_ra_mode", "ipv6_address_mode"):
-        said[mode] = said.get(mode) or ""
-    subnet = Subnet(network=network, **{"project_id": network.project_id} | said)
+        columns[mode] = columns.get(mode) or ""
+    subnet = Subnet(network=network, **{"project_id": network.project_id} | columns)
     with transaction.atomic():
         if is_stateless(subnet):
             network_guests.lock(network)
@@ -216,12 +216,12 @@ def _pools(pools: Pools, whole: netaddr.IPNetwork) -> list[Range]:
     """Return the pools in order; they must be inside the range and must not overlap."""
     hosts, ranges = addressing.hosts_of(whole), []
     for pool in pools:
-        said = f"{pool.get('start')}-{pool.get('end')}"
+        text = f"{pool.get('start')}-{pool.get('end')}"
         ends = [addressing.parse_address(pool.get(end, ""), field="allocation_pools") for end in ("start", "end")]
         if ends[0] > ends[1] or any(end.version != whole.version for end in ends):
-            raise InvalidAllocationPoolError(f"The allocation pool {said} is not valid.", field="allocation_pools")
+            raise InvalidAllocationPoolError(f"The allocation pool {text} is not valid.", field="allocation_pools")
         if int(ends[0]) not in hosts or int(ends[1]) not in hosts:
-            msg = f"The allocation pool {said} spans beyond the subnet cidr {whole}."
+            msg = f"The allocation pool {text} spans beyond the subnet cidr {whole}."
             raise OutOfBoundsAllocationPoolError(msg, field="allocation_pools")
         ranges.append(Range(int(ends[0]), int(ends[1])))
     ranges.sort(key=lambda part: part.first)

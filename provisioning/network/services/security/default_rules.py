@@ -76,8 +76,8 @@ def create_default_rule(values: Mapping[str, object]) -> DefaultSecurityGroupRul
 
     Raises the errors of ``flows.checked``, DefaultSecurityGroupRuleExistsError, InvalidInputError.
     """
-    said = {name: values.get(name) for name in ("protocol", "port_range_min", "port_range_max", "remote_ip_prefix")}
-    flow = flows.checked(str(values["direction"]), str(values["ethertype"]), *said.values())  # type: ignore[arg-type]
+    traffic = {name: values.get(name) for name in ("protocol", "port_range_min", "port_range_max", "remote_ip_prefix")}
+    flow = flows.checked(str(values["direction"]), str(values["ethertype"]), *traffic.values())  # type: ignore[arg-type]
     remote_group = str(values.get("remote_group_id") or "")
     address_group = values.get("remote_address_group_id")
     if len([each for each in (remote_group, address_group, flow.prefix) if each]) > 1:

@@ -39,7 +39,7 @@ class FolderStore(ObjectStore):
     def put(self, folder: str, name: str, data: bytes) -> None:
         place = self._root / folder
         part = place / f"{name}.{secrets.token_hex(4)}{UNFINISHED}"
-        with _told():
+        with _translated_errors():
             place.mkdir(parents=True, exist_ok=True, mode=0o700)
             if shutil.disk_usage(self._root).free < len(data) + RESERVE:
                 raise StoreFullError("There is no space left for backups.")
@@ -56,7 +56,7 @@ class FolderStore(ObjectStore):
             _sync(place)
 
     def get(self, folder: str, name: str) -> bytes:
-        with _told():
+        with _translated_errors():
             try:
                 return (self._root / folder / name).read_bytes()
             except FileNotFoundError as error:
@@ -64,7 +64,7 @@ class FolderStore(ObjectStore):
 
     def objects(self, folder: str) -> list[StoredObject]:
         found = []
-        with _told(), suppress(FileNotFoundError):
+        with _translated_errors(), suppress(FileNotFoundError):
             for path in sorted((self._root / folder).iterdir()):
                 with suppress(FileNotFoundError):
                     status = path.stat()
@@ -75,14 +75,14 @@ class FolderStore(ObjectStore):
 
     def remove(self, folder: str, names: Iterable[str]) -> None:
         place = self._root / folder
-        with _told():
+        with _translated_errors():
             for name in names:
                 (place / name).unlink(missing_ok=True)
             with suppress(OSError):  # the folder is not empty, or already removed
                 place.rmdir()
 
     def folders(self) -> list[str]:
-        with _told(), suppress(FileNotFoundError):
+        with _translated_errors(), suppress(FileNotFoundError):
             return sorted(path.name for path in self._root.iterdir() if path.is_dir())
         return []
 
@@ -96,7 +96,7 @@ def _sync(folder: Path) -> None:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _translated_errors() -> Iterator[None]:
     """Convert errors of the operating system to errors of the store."""
     try:
         yield

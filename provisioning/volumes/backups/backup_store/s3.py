@@ -66,30 +66,30 @@ class S3Store(ObjectStore):
         return self._settings.bucket
 
     def put(self, folder: str, name: str, data: bytes) -> None:
-        with _told():
+        with _translated_errors():
             obstore.put(self._client, f"{folder}/{name}", data, use_multipart=False)
 
     def get(self, folder: str, name: str) -> bytes:
-        with _told():
+        with _translated_errors():
             return bytes(obstore.get(self._client, f"{folder}/{name}").bytes())
 
     def objects(self, folder: str) -> list[StoredObject]:
-        with _told():
+        with _translated_errors():
             rows = [row for page in obstore.list(self._client, f"{folder}/") for row in page]
         return [StoredObject(row["path"].rpartition("/")[2], row["size"], row["last_modified"]) for row in rows]
 
     def remove(self, folder: str, names: Iterable[str]) -> None:
-        with _told(), suppress(FileNotFoundError):
+        with _translated_errors(), suppress(FileNotFoundError):
             obstore.delete(self._client, [f"{folder}/{name}" for name in names])
 
     def folders(self) -> list[str]:
-        with _told():
+        with _translated_errors():
             found = obstore.list_with_delimiter(self._client)["common_prefixes"]
         return sorted(prefix.rstrip("/").rpartition("/")[2] for prefix in found)
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _translated_errors() -> Iterator[None]:
     """Convert errors of the library to errors of the store."""
     try:
         yield

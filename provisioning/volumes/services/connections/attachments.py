@@ -311,8 +311,8 @@ class Attach(RecordTask[Attachment]):
         return None
 
     def waits_until(self, attachment: Attachment) -> datetime | None:
-        told = open_commands(attachment.volume_id).filter(kind=KIND)
-        return None if attachment.connection else commands.awaited_until(told)
+        pending = open_commands(attachment.volume_id).filter(kind=KIND)
+        return None if attachment.connection else commands.awaited_until(pending)
 
     def overdue(self, attachment: Attachment) -> None:
         """Fail an attachment without connection. Call ``VolumeUser.connected`` again for a server's attachment that is
@@ -360,8 +360,8 @@ def refuse(attachment: Attachment, volume: Volume, reason: str) -> None:
 
 def _closed(volume: Volume) -> None:
     """Unset ``Volume.daemon_host`` after its daemon has ended, and connect waiting attachments by a new daemon."""
-    told = open_commands(volume.id).filter(kind=KIND)
-    if told.filter(host_id=volume.daemon_host_id or NOBODY).exists():
+    commands = open_commands(volume.id).filter(kind=KIND)
+    if commands.filter(host_id=volume.daemon_host_id or NOBODY).exists():
         return
     set_daemon(volume, None)
     if Attachment.objects.filter(volume_id=volume.id, status=AttachStatus.ATTACHING, connection={}).exists():

@@ -120,18 +120,18 @@ def answered(volume: Volume, event: AgentEvent, body: ConnectVolumeRequest, host
 def _answered(
     volume: Volume, row: Attachment, event: AgentEvent, body: ConnectVolumeRequest, host_id: uuid.UUID
 ) -> None:
-    said = reason_of(event) if event.kind == "failed" else ""
-    if not said:
+    reason = reason_of(event) if event.kind == "failed" else ""
+    if not reason:
         found = connections.connection_for(
             event, body.volume, client_id=row.id, client_host=row.second_host_id, daemon=host_id, move=row.moves
         )
         row.second_connection = connections.as_column(found) if found is not None else {}
-        said = "" if found is not None else connections.REFUSED
-    if said:
+        reason = "" if found is not None else connections.REFUSED
+    if reason:
         _forget(volume, row)
     else:
         row.save(update_fields=["second_connection", "updated_at"])
-    uses.user().second_connected(row, said)
+    uses.user().second_connected(row, reason)
 
 
 def _is_in(clients: Iterable[VolumeClient], row: Attachment) -> bool:

@@ -105,8 +105,8 @@ def check_deletable(volume: Volume, *, cascade: bool = False, force: bool = Fals
     if volume.migration_status in ("starting", "migrating", "completing"):
         raise InvalidVolumeError(f"Volume {volume.id} is being migrated.")
     if volume.status not in DELETABLE and not force:
-        said = ", ".join(DELETABLE)
-        raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be one of: {said}.")
+        statuses = ", ".join(DELETABLE)
+        raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be one of: {statuses}.")
     if volume.status == VolumeStatus.AWAITING_TRANSFER:
         raise InvalidVolumeError(f"Volume {volume.id} waits for a transfer; delete the transfer first.")
     if not force:
@@ -125,8 +125,8 @@ def _check_snapshots(snapshots: Iterable[Snapshot]) -> None:
             of_group = f"Snapshot {snapshot.id} belongs to group snapshot {snapshot.group_snapshot_id}"
             raise InvalidVolumeError(f"{of_group}; delete that first.")
         if snapshot.status not in DELETABLE_SNAPSHOTS:
-            said = ", ".join(DELETABLE_SNAPSHOTS)
-            raise InvalidVolumeError(f"Snapshot {snapshot.id} is {snapshot.status}; it must be one of: {said}.")
+            statuses = ", ".join(DELETABLE_SNAPSHOTS)
+            raise InvalidVolumeError(f"Snapshot {snapshot.id} is {snapshot.status}; it must be one of: {statuses}.")
 
 
 @task

@@ -65,8 +65,8 @@ def create_snapshot(
     check_thawed(volume)
     allowed = TakeSnapshot.legal_from if force else (VolumeStatus.AVAILABLE,)
     if volume.status not in allowed:
-        said = " or ".join(allowed)
-        raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be {said} for a snapshot.")
+        statuses = " or ".join(allowed)
+        raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be {statuses} for a snapshot.")
     pool_of(volume)
     if volume.migration_status not in ("", "none", "success", "error"):
         raise InvalidVolumeError(f"Volume {volume.id} is being migrated.")

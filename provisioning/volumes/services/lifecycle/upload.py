@@ -79,19 +79,19 @@ def upload_to_image(
         min_disk=volume.size_gb,
         properties=kept,
     )
-    said = {**volume.admin_metadata, UPLOADED_TO: str(image.id)}
-    state.move(volume, VolumeStatus.UPLOADING, changes={"admin_metadata": said})
+    metadata = {**volume.admin_metadata, UPLOADED_TO: str(image.id)}
+    state.move(volume, VolumeStatus.UPLOADING, changes={"admin_metadata": metadata})
     body = UploadVolumeRequest(volume=spec_of(volume), image_id=str(image.id), disk_format=disk_format)
     send_copy(volume, image.id, body, status=VolumeStatus.UPLOADING)
     return volume, image
 
 
 def _end(volume: Volume) -> None:
-    said = {name: value for name, value in volume.admin_metadata.items() if name != UPLOADED_TO}
+    metadata = {name: value for name, value in volume.admin_metadata.items() if name != UPLOADED_TO}
     if volume.status == VolumeStatus.UPLOADING:
-        state.end_task(volume, changes={"admin_metadata": said})
+        state.end_task(volume, changes={"admin_metadata": metadata})
     else:  # an operator has reset the status, or the volume is being deleted
-        state.update(volume, {"admin_metadata": said})
+        state.update(volume, {"admin_metadata": metadata})
 
 
 @task
@@ -104,7 +104,7 @@ class UploadToImage(CopyTask[Volume, UploadVolumeRequest], VolumeTask[UploadVolu
 
     def load(self, ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, Volume]:
         busy = Volume.objects.filter(status=VolumeStatus.UPLOADING).values_list("id", "admin_metadata")
-        named = {str(key): volume_id for volume_id, said in busy for key in [said.get(UPLOADED_TO)] if key}
+        named = {str(key): volume_id for volume_id, metadata in busy for key in [metadata.get(UPLOADED_TO)] if key}
         wanted = {key: named[str(key)] for key in ids if str(key) in named}
         rows = state.lock(list(wanted.values()))
         return {key: rows[volume_id] for key, volume_id in wanted.items() if volume_id in rows}

@@ -112,8 +112,8 @@ def set_read_only(context: RequestContext, volume_id: Id, *, read_only: bool) ->
     volume = locked_volume(context, volume_id)
     if volume.status != VolumeStatus.AVAILABLE:
         raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be available.")
-    said = {**volume.admin_metadata, "readonly": str(read_only)}
-    return state.update(volume, {"read_only": read_only, "admin_metadata": said}, "update.end")
+    metadata = {**volume.admin_metadata, "readonly": str(read_only)}
+    return state.update(volume, {"read_only": read_only, "admin_metadata": metadata}, "update.end")
 
 
 @when_broken_off
