@@ -71,9 +71,9 @@ class Cloud:
             env=plain | self._settings,
         )
         assert self._process.stdout is not None  # noqa: S101 - asked for above
-        said = []
+        lines = []
         for line in self._process.stdout:
-            said.append(line)
+            lines.append(line)
             if line.startswith("Novella is ready"):
                 return time.monotonic() - began
             if line.startswith("Guests are simulated") and not self._simulate:
@@ -82,7 +82,7 @@ class Cloud:
             if time.monotonic() - began > READY_WITHIN:
                 break
         self.down()
-        raise BenchError("bin/up did not become ready:\n" + "".join(said))
+        raise BenchError("bin/up did not become ready:\n" + "".join(lines))
 
     @property
     def pid(self) -> int:

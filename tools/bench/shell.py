@@ -49,7 +49,7 @@ def _start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def _result(process: subprocess.Popen[str]) -> str:
-    said, wrong = process.communicate()
+    output, wrong = process.communicate()
     if process.returncode != 0:
         raise BenchError(f"inside Django: {wrong.strip()[-500:]}")
-    return said
+    return output

@@ -22,7 +22,7 @@ def finished(command: Sequence[str], environment: Mapping[str, str] | None = Non
     done = subprocess.run(
         words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=within, check=False
     )
-    said, _, status = done.stdout.rpartition(ENDED)
+    output, _, status = done.stdout.rpartition(ENDED)
     if status.strip() != "0":
-        raise CommandError(f"{' '.join(command[:3])} ended with {status.strip() or 'nothing'}: {said.strip()[-600:]}")
-    return said.strip()
+        raise CommandError(f"{' '.join(command[:3])} ended with {status.strip() or 'nothing'}: {output.strip()[-600:]}")
+    return output.strip()

@@ -184,7 +184,7 @@ class Hypervisors:
                 {uuid: self._newest_last(uuid)[-1] for _, journal in journals for uuid in journal.guests},
                 {uuid: host for host, journal in journals for uuid in journal.kept},
                 dict(self.twice),
-                {host: _told(journal.path.parent / "network" / "documents") for host, journal in journals},
+                {host: _sent(journal.path.parent / "network" / "documents") for host, journal in journals},
                 dict(self.shared),
                 dict(_pools(journal.path.parent / POOL for _, journal in journals)),
                 {uuid: frozenset(hosts) for uuid, hosts in holders.items()},
@@ -223,6 +223,6 @@ def _pools(paths: Iterable[Path]) -> Iterator[tuple[str, Mapping[str, Any]]]:
         yield kept["id"], kept["volumes"]
 
 
-def _told(folder: Path) -> dict[tuple[str, str], Document]:
+def _sent(folder: Path) -> dict[tuple[str, str], Document]:
     kept = Documents(folder)
     return {(kind, key): found for kind, made_of in TYPES.items() for key, found in kept.of(made_of).items()}

@@ -184,10 +184,10 @@ def unnamed(loss: Loss, seen: Seen, found: Iterable[Finding]) -> Iterator[Findin
     Differences of volumes whose records were lost need not be reported, because the doctor does not read the simulated
     pools.
     """
-    said = list(found)
-    named = ids_in(said) | (loss.last.ids ^ loss.kept.ids)
+    listed = list(found)
+    named = ids_in(listed) | (loss.last.ids ^ loss.kept.ids)
     yield from (finding for finding in differences(seen) if not ids_in([finding]) & named)
-    yield from (finding for finding in said if finding.severity != "note" and finding.check not in TOLD_OF)
+    yield from (finding for finding in listed if finding.severity != "note" and finding.check not in TOLD_OF)
 
 
 def ids_in(findings: Iterable[Finding]) -> set[str]:

@@ -70,8 +70,8 @@ def _launches(world: World) -> Iterable[Finding]:
         if any(world.may_be_lost(outcome) for outcome in outcomes):
             continue
         for words in launched(operation, answers, [row.reservation_id for row in servers]):
-            said = " and ".join(str(answer.status or "nothing") for answer in answers)
-            yield wrong(_first(servers), f"Launch {operation.number} ({operation}) was answered {said}; {words}")
+            statuses = " and ".join(str(answer.status or "nothing") for answer in answers)
+            yield wrong(_first(servers), f"Launch {operation.number} ({operation}) was answered {statuses}; {words}")
     for name, servers in made.items():
         yield wrong(_first(servers), f"{name} was not launched by any operation.")
 

@@ -60,7 +60,7 @@ class Recovery:
         return self._until_none(self._unrepaired, REPAIRED_WITHIN)
 
     def _until_none(self, look: Callable[[Seen], list[Finding]], within: float) -> list[Finding]:
-        deadline, found, said = time.monotonic() + within, [wrong("", "Nobody looked.")], ""
+        deadline, found, last = time.monotonic() + within, [wrong("", "Nobody looked.")], ""
         while found and time.monotonic() < deadline and not self.cloud.interrupted:
             try:
                 found = look(self.hypervisors.seen())
@@ -68,8 +68,8 @@ class Recovery:
                 found = [wrong("", f"The database does not answer: {error}")]
             finally:
                 connections.close_all()
-            if found and str(found[0]) != said:
-                said = str(found[0])
+            if found and str(found[0]) != last:
+                last = str(found[0])
                 self.note(f"not yet: {found[0].subject}: {found[0].sentence} and {len(found) - 1} more")
             time.sleep(LOOK_EVERY if found else 0)
         return found
@@ -79,20 +79,20 @@ class Recovery:
     def _unseen(self, seen: Seen) -> list[Finding]:
         """Return destroyed resources, and running operations and differences that the doctor does not report."""
         lost = list(losses.destroyed(self.loss, seen, self.cloud.images))
-        moving, said = list(checks.under_way()), list(findings())
-        named = losses.ids_in(said)
+        moving, unseen = list(checks.under_way()), list(findings())
+        named = losses.ids_in(unseen)
         if found := [*lost, *(each for each in moving if not losses.ids_in([each]) & named)]:
             return found
         # a host does not report the disks of running builds, and on this host builds never end
         still = f"Host {HANGS}-1 still has something"
-        return [each for each in losses.unnamed(self.loss, seen, said) if still not in each.sentence]
+        return [each for each in losses.unnamed(self.loss, seen, unseen) if still not in each.sentence]
 
     # ----- working --------------------------------------------------------------------------------------------------
 
     def _unrepaired(self, seen: Seen) -> list[Finding]:
         """Handle each finding according to the guide; return the findings that remain."""
-        said = [finding for finding in findings() if finding.severity != "note"]
-        for finding in said:
+        unrepaired = [finding for finding in findings() if finding.severity != "note"]
+        for finding in unrepaired:
             if finding.repair is not None:
                 finding.repair()
             elif finding.check in _WORK:

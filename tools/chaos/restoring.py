@@ -142,8 +142,8 @@ class Restoring:
 
     def _recover(self, loss: Loss, *held: str) -> str:
         """Run the command of the guide, start the cloud, and let the operator resolve all differences."""
-        said = self.cloud.command("after_restore")
-        self.note(said)
+        output = self.cloud.command("after_restore")
+        self.note(output)
         self.cloud.release()
         self.world.lost.append((self._since, time.time()))
         self.world.ids.put_back(self._ids)  # type: ignore[arg-type]

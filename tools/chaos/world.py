@@ -25,9 +25,9 @@ class Outcome:
     server: str = ""
 
     def __str__(self) -> str:
-        said = f"{self.answer.status or 'no answer'}"
+        text = f"{self.answer.status or 'no answer'}"
         why = f" {self.answer.words}" if not self.answer.accepted else ""
-        return f"{self.operation.number} {self.operation}: {said} in {self.seconds:.2f} s{why}"
+        return f"{self.operation.number} {self.operation}: {text} in {self.seconds:.2f} s{why}"
 
 
 @dataclass

@@ -54,8 +54,8 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def say(said: str) -> None:
-    print(f"… {said}", file=sys.stderr, flush=True)
+def say(line: str) -> None:
+    print(f"… {line}", file=sys.stderr, flush=True)
 
 
 def run(given: argparse.Namespace) -> tuple[list[results.Result], dict[str, str]]:

@@ -67,12 +67,12 @@ def complete(asked: Iterable[str], rows: Sequence[Result]) -> list[Result]:
 
     If the set-up of a class fails or is skipped, the suite reports it once, and it applies to all tests of the class.
     """
-    said = {plain(row.test): row for row in rows}
+    by_test = {plain(row.test): row for row in rows}
     found = []
     for test in map(plain, asked):
-        row = said.get(test)
+        row = by_test.get(test)
         if row is None:
-            row = said.get(f"setUpClass ({test.rpartition('.')[0]})")
+            row = by_test.get(f"setUpClass ({test.rpartition('.')[0]})")
             detail = row.detail if row is not None else "the suite said nothing of it"
             verdict = row.verdict if row is not None and row.verdict is Verdict.SKIPPED else Verdict.FAILED
             row = Result(test, verdict, 0.0, detail)

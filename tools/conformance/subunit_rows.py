@@ -19,12 +19,12 @@ def row(test: dict[str, Any]) -> dict[str, Any]:
     details = {
         name: content.as_text() for name, content in test["details"].items() if content.content_type.type == "text"
     }
-    said = details.get("reason") or "\n".join(text for name, text in sorted(details.items()) if "traceback" in name)
+    detail = details.get("reason") or "\n".join(text for name, text in sorted(details.items()) if "traceback" in name)
     return {
         "test": test["id"],
         "verdict": verdict,
         "seconds": round((ended - began).total_seconds(), 3) if began and ended else 0.0,
-        "detail": said if said or verdict == "passed" else "\n".join(details.values()),
+        "detail": detail if detail or verdict == "passed" else "\n".join(details.values()),
     }
 
 

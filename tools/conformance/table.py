@@ -36,7 +36,7 @@ def text(judged: Judged) -> list[str]:
     """Return the lines for a terminal: the table, followed by lists of failures and other unexpected results."""
     cells = [HEADS, *rows(judged)]
     widths = [max(len(row[at]) for row in cells) for at in range(len(HEADS))]
-    said = [
+    lines = [
         "  ".join(
             cell.rjust(width) if at else cell.ljust(width)
             for at, (cell, width) in enumerate(zip(row, widths, strict=True))
@@ -49,26 +49,26 @@ def text(judged: Judged) -> list[str]:
         ("Skipped without a reason in known.toml", judged.unexplained),
     ):
         if results:
-            said += ["", f"{heading}:", *(f"  {each.test}  {each.last_line[:160]}".rstrip() for each in results)]
-    return said
+            lines += ["", f"{heading}:", *(f"  {each.test}  {each.last_line[:160]}".rstrip() for each in results)]
+    return lines
 
 
 def markdown(judged: Judged, about: Mapping[str, str]) -> list[str]:
     """Return the lines for a page: the table, failures, known differences, and reasons for skipped tests with their
     numbers.
     """
-    said = [", ".join(f"{name} {value}" for name, value in about.items()) + ".", ""]
-    said += [_line(HEADS), _line(["---", *["--:"] * (len(HEADS) - 1)]), *(_line(row) for row in rows(judged))]
+    lines = [", ".join(f"{name} {value}" for name, value in about.items()) + ".", ""]
+    lines += [_line(HEADS), _line(["---", *["--:"] * (len(HEADS) - 1)]), *(_line(row) for row in rows(judged))]
     if judged.failures:
-        said += ["", "Failed:", "", *sorted(f"- `{each.test}`" for each in judged.failures)]
+        lines += ["", "Failed:", "", *sorted(f"- `{each.test}`" for each in judged.failures)]
     if judged.differences:
-        said += ["", "Known differences:", "", *sorted(f"- `{each.test}`: {why}" for each, why in judged.differences)]
+        lines += ["", "Known differences:", "", *sorted(f"- `{each.test}`: {why}" for each, why in judged.differences)]
     if judged.skips:
-        said += ["", "Skipped:", "", _line(["reason", "tests"]), _line(["---", "--:"])]
-        said += [_line([why, str(len(tests))]) for why, tests in sorted(judged.skips.items())]
+        lines += ["", "Skipped:", "", _line(["reason", "tests"]), _line(["---", "--:"])]
+        lines += [_line([why, str(len(tests))]) for why, tests in sorted(judged.skips.items())]
     if judged.unexplained:
-        said += ["", "Skipped without a reason:", "", *sorted(f"- `{each.test}`" for each in judged.unexplained)]
-    return said
+        lines += ["", "Skipped without a reason:", "", *sorted(f"- `{each.test}`" for each in judged.unexplained)]
+    return lines
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -88,8 +88,8 @@ def run(*command: str | Path, cwd: Path | None = None, stdin: bytes | None = Non
     words = [str(word) for word in command]
     done = subprocess.run(words, cwd=cwd, input=stdin, capture_output=True, env=environment, check=False)
     if done.returncode != 0:
-        said = (done.stderr or done.stdout).decode(errors="replace").strip()
-        raise BuildError(f"{Path(words[0]).name} failed: {said[-600:]}")
+        output = (done.stderr or done.stdout).decode(errors="replace").strip()
+        raise BuildError(f"{Path(words[0]).name} failed: {output[-600:]}")
     return done.stdout.decode(errors="replace")
 
 

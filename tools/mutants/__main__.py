@@ -65,9 +65,9 @@ def verdicts(checkout: Path, target: Target, made: list[Mutant], tier: str, fold
     found = [json.loads(line) for line in answered.read_text().splitlines()] if answered.exists() else []
     log = Path(f"{answered}.log")
     if not found or found[0]["status"] != 0 or len(found) <= len(made):
-        said = log.read_text()[-3000:] if log.exists() else ""
+        log_end = log.read_text()[-3000:] if log.exists() else ""
         raise SystemExit(
-            f"{target.name}: the tests do not pass by themselves.\n{said}\n{done.stdout[-2000:]}{done.stderr}"
+            f"{target.name}: the tests do not pass by themselves.\n{log_end}\n{done.stdout[-2000:]}{done.stderr}"
         )
     return found[1:]
 
@@ -75,12 +75,12 @@ def verdicts(checkout: Path, target: Target, made: list[Mutant], tier: str, fold
 def rows(checkout: Path, target: Target, given: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
     made = mutants((checkout / target.path).read_text(), target.functions, given.most)
     by_key = {mutant.key: mutant for mutant in made}
-    said = [{"key": key} for key in by_key] if given.list else verdicts(checkout, target, made, given.tier, folder)
+    results = [{"key": key} for key in by_key] if given.list else verdicts(checkout, target, made, given.tier, folder)
     return [
         {"target": target.name, "tier": given.tier, **verdict}
         | {name: getattr(by_key[verdict["key"]], name) for name in ("function", "line", "before", "after")}
         | {"killed": verdict.get("status", 0) != 0}
-        for verdict in said
+        for verdict in results
     ]
 
 

@@ -67,13 +67,13 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 class _Child:
     """Records the first failed test, and ends the process without the cleanup of the parent process."""
 
-    def __init__(self, said: Path) -> None:
-        self._said = said
+    def __init__(self, report: Path) -> None:
+        self._report = report
 
     @pytest.hookimpl
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed and not self._said.exists():
-            self._said.write_text(report.nodeid)
+        if report.failed and not self._report.exists():
+            self._report.write_text(report.nodeid)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, exitstatus: int) -> None:
@@ -92,18 +92,18 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     for mutant in [None, *wanted["mutants"]]:
         shutil.rmtree(os.environ[DATA], ignore_errors=True)  # a mutant whose tests were aborted may have removed it
         shutil.copytree(kept, os.environ[DATA])
-        said = Path(f"{verdicts}.said")
-        said.unlink(missing_ok=True)
+        report = Path(f"{verdicts}.said")
+        report.unlink(missing_ok=True)
         began = time.monotonic()
         child = os.fork()
         if child == 0:
             _become(session, mutant, wanted, verdicts)
-            session.config.pluginmanager.register(_Child(said))
+            session.config.pluginmanager.register(_Child(report))
             return None
         status, cost = _wait(child, within)
         seconds = time.monotonic() - began
         verdict = {"key": mutant and mutant["key"], "status": status, "cost": cost, "seconds": round(seconds, 1)}
-        verdict["by"] = said.read_text() if said.exists() else ""
+        verdict["by"] = report.read_text() if report.exists() else ""
         with verdicts.open("a") as file:
             file.write(json.dumps(verdict) + "\n")
         if mutant is None:
@@ -116,9 +116,9 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
 
 def _become(session: pytest.Session, mutant: dict[str, str] | None, wanted: dict[str, str], verdicts: Path) -> None:
     os.setsid()
-    said = os.open(f"{verdicts}.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    log = os.open(f"{verdicts}.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for number in (1, 2):
-        os.dup2(said, number)
+        os.dup2(log, number)
     if mutant is not None:
         put_in(wanted["module"], mutant["function"], mutant["source"], wanted["path"])
 

@@ -37,11 +37,11 @@ def ensure(name: str) -> pwd.struct_passwd:
     for _ in range(TRIES):
         if (found := _lookup(name)) is not None:
             return found
-        said = _run("useradd", *options, "--shell", "/usr/sbin/nologin", name)
-        if not said:
+        result = _run("useradd", *options, "--shell", "/usr/sbin/nologin", name)
+        if not result:
             continue
         time.sleep(PAUSE)
-    message = f"there is no user {name}, and it cannot be created: {said}"
+    message = f"there is no user {name}, and it cannot be created: {result}"
     raise AccountError(message)
 
 
@@ -57,8 +57,8 @@ def ensure_agents(device: Path = KVM) -> None:
     if not device.exists() or device.stat().st_gid == 0 or device.stat().st_mode & 0o060 != 0o060:
         return
     group = grp.getgrgid(device.stat().st_gid)
-    if GUESTS not in group.gr_mem and (said := _run("usermod", "--append", "--groups", group.gr_name, GUESTS)):
-        message = f"user {GUESTS} cannot be added to group {group.gr_name}: {said}"
+    if GUESTS not in group.gr_mem and (result := _run("usermod", "--append", "--groups", group.gr_name, GUESTS)):
+        message = f"user {GUESTS} cannot be added to group {group.gr_name}: {result}"
         raise AccountError(message)
 
 

@@ -255,16 +255,16 @@ class Preparation:
                     text=True,
                     errors="replace",
                 )
-            said, _ = process.communicate()
+            output, _ = process.communicate()
         except BaseException:
             if process is not None:
                 with process:  # closes its output, and waits until it has ended
                     process.kill()
             raise
         with log.open("a") as file:
-            file.write(f"$ {' '.join(command)}\n{said}\n")
+            file.write(f"$ {' '.join(command)}\n{output}\n")
         if process.returncode != 0:
-            tail = "\n".join(f"    {line}" for line in said.splitlines()[-LAST_LINES:])
+            tail = "\n".join(f"    {line}" for line in output.splitlines()[-LAST_LINES:])
             raise PreparationError(f"{Path(command[0]).name} {command[1]} failed:\n{tail}\n    (all of it: {log})")
 
 

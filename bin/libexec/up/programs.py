@@ -95,15 +95,15 @@ def _agents(data: DataFolder, port: int, hosts: Hosts) -> list[Program]:
     """Return the agents of the hosts: one for this machine, one process for all simulated hosts, or one for each of
     several real hosts.
     """
-    told = _agent_environment()
+    variables = _agent_environment()
     if hosts.simulated:
-        return [Program("agent", _simulation(data, port, len(hosts.names)), told, stop_within=15)]
+        return [Program("agent", _simulation(data, port, len(hosts.names)), variables, stop_within=15)]
     if not hosts.switched:
-        return [Program("agent", _agent(data, port, hosts.names[0], "--netns", data.netns), told, stop_within=15)]
+        return [Program("agent", _agent(data, port, hosts.names[0], "--netns", data.netns), variables, stop_within=15)]
     places = Places(data.netns)
-    told = _receiving() | told
+    variables = _receiving() | variables
     return [
-        Program(f"agent-{name}", _agent(data, port, name, *places.agent_options(number)), told, stop_within=15)
+        Program(f"agent-{name}", _agent(data, port, name, *places.agent_options(number)), variables, stop_within=15)
         for number, name in enumerate(hosts.names, 1)
     ]
 

@@ -55,10 +55,10 @@ class Bare:
 
     def _line(self) -> str:
         assert self._process.stdout is not None  # noqa: S101 - asked for above
-        said: str = self._process.stdout.readline().strip()
-        if not said:
+        line: str = self._process.stdout.readline().strip()
+        if not line:
             raise BenchError(f"libvirt alone: {self._process.communicate()[1].strip()[-700:]}")
-        return said
+        return line
 
     def migrate(self) -> float:
         """Return the seconds of one migration. Raises BenchError."""

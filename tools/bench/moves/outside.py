@@ -152,19 +152,19 @@ class Line:
     def check(self) -> None:
         """Send a number, and wait until it comes back. Raises BenchError if the connection is lost."""
         self._number += 1
-        said = f"{self._number}\n".encode()
+        line = f"{self._number}\n".encode()
         try:
-            self._socket.sendall(said)
+            self._socket.sendall(line)
             found = b""
-            while len(found) < len(said):
-                piece = self._socket.recv(len(said) - len(found))
+            while len(found) < len(line):
+                piece = self._socket.recv(len(line) - len(found))
                 if not piece:
                     raise BenchError("the guest has closed the connection")
                 found += piece
         except OSError as error:
             raise BenchError(f"the connection to the guest is lost: {error}") from error
-        if found != said:
-            raise BenchError(f"the connection returned {found!r} instead of {said!r}")
+        if found != line:
+            raise BenchError(f"the connection returned {found!r} instead of {line!r}")
 
     def close(self) -> None:
         self._socket.close()

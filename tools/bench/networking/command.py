@@ -86,17 +86,17 @@ def on_a_host(found: Results, sizes: Sizes) -> None:
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if done.returncode != 0:
         raise BenchError(f"on a host: {done.stderr.strip()[-700:]}")
-    said = json.loads(done.stdout.splitlines()[-1])
+    figures = json.loads(done.stdout.splitlines()[-1])
     many = f"{sizes.guests} guests"
-    found.host = said["more"]
+    found.host = figures["more"]
     found.rows += [
-        Row(f"filters of {many} with 20 rules each, as a whole", spread(said["whole"])),
-        Row("one rule of one of them", spread(said["one"])),
-        Row(f"filters of one more guest beside these {sizes.guests}", spread(said["beside"])),
-        Row("the same beside one guest", spread(said["beside one"])),
-        Row("host's network for a launch", spread(said["more"])),
-        Row("the same, the first guest on a network", spread(said["first"])),
-        Row("rule at the host → its effect on packets", spread(said["effect"])),
+        Row(f"filters of {many} with 20 rules each, as a whole", spread(figures["whole"])),
+        Row("one rule of one of them", spread(figures["one"])),
+        Row(f"filters of one more guest beside these {sizes.guests}", spread(figures["beside"])),
+        Row("the same beside one guest", spread(figures["beside one"])),
+        Row("host's network for a launch", spread(figures["more"])),
+        Row("the same, the first guest on a network", spread(figures["first"])),
+        Row("rule at the host → its effect on packets", spread(figures["effect"])),
     ]
 
 
@@ -114,7 +114,7 @@ def addresses(found: Results, folder: Path, sizes: Sizes, say: Callable[[str], N
             if server is not None:
                 os.environ["NOVELLA_ROLE"] = "web"  # whose threads share a pool of connections
             code = f"from tools.bench.networking import addresses; addresses.main({sizes.launches}, {sizes.alone})"
-            said = shell.answer(shell.run(data, code))
+            text = shell.answer(shell.run(data, code))
         except postgresql.PostgresqlError as error:
             found.rows.append(Row(f"addresses, {name}", str(error)))
             continue
@@ -123,14 +123,14 @@ def addresses(found: Results, folder: Path, sizes: Sizes, say: Callable[[str], N
                 os.environ.pop(variable, None)
             if server is not None:
                 server.stop(keep=False)
-        (whole,) = said["whole"]
-        many = len(said["each"])
-        found.records[name] = said["alone"]
+        (whole,) = text["whole"]
+        many = len(text["each"])
+        found.records[name] = text["alone"]
         found.rows += [
-            Row(f"port and address of a launch, {name}", spread(said["alone"])),
+            Row(f"port and address of a launch, {name}", spread(text["alone"])),
             Row(
                 f"{many} launches' addresses in {many} simultaneous threads, {name}",
-                f"{many / whole:.0f} a second; {spread(said['each'])}",
+                f"{many / whole:.0f} a second; {spread(text['each'])}",
             ),
         ]
 
@@ -151,10 +151,10 @@ def over_http(found: Results, folder: Path, sizes: Sizes) -> None:
             if listed < sizes.ports:
                 raise BenchError(f"{listed} ports")
         server = client.launch("filtered")
-        told = told_after(cloud, client, server, sizes.changes)
+        delays = told_after(cloud, client, server, sizes.changes)
         found.rows += [
             Row(f"list of {sizes.ports:,} ports, HTTP", spread(lists[1:])),
-            Row("POST of a rule → the host has it, HTTP", spread(told)),
+            Row("POST of a rule → the host has it, HTTP", spread(delays)),
         ]
     finally:
         cloud.clean()

@@ -141,18 +141,18 @@ def _memory(found: Comparison) -> list[str]:
 
 def _parts(found: Comparison) -> list[str]:
     """Return lines with the processor time and memory of each part of the clouds."""
-    said = []
+    pieces = []
     for at, label in enumerate(found.labels):
         wanted = [(found.alone, row) for row in ALONE] + [(found.together, row) for row in TOGETHER]
         for rows, row in wanted:
             series = rows.get((row, at))
             used = _shares(series.used, series.count / 1000) if series is not None and series.used else ""
             if "," in used:
-                said.append(f"  {label}: {row}: {used}")
-    if said:
-        said.insert(0, "Processor by part, ms for each request or server")
+                pieces.append(f"  {label}: {row}: {used}")
+    if pieces:
+        pieces.insert(0, "Processor by part, ms for each request or server")
     memory = [f"  {label}: {_shares(parts, 1024, places=0)}" for label, parts in _each_memory(found)]
-    return said + (["Memory by part, MiB", *memory] if memory else [])
+    return pieces + (["Memory by part, MiB", *memory] if memory else [])
 
 
 def _each_memory(found: Comparison) -> list[tuple[str, Mapping[str, int]]]:

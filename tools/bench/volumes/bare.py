@@ -79,14 +79,14 @@ class Volume:
         command += ["--export", "nbd,id=e1,node-name=n1,name=e1,writable=on,writethrough=on"]
         subprocess.run(command, check=True)
 
-    def told(self) -> Qmp:
+    def monitor(self) -> Qmp:
         return Qmp(self.folder / f"{self.key}.qmp")
 
     def push(self, size: int) -> None:
         """Add an empty layer; the layers below it no longer change."""
         below, self.layers, self.size = self.file, self.layers + 1, size
         self.create("-u", "-b", str(below), "-F", "qcow2")
-        with self.told() as qmp:
+        with self.monitor() as qmp:
             qmp.execute("blockdev-add", **node(f"n{self.layers}", self.file), backing=None)
             qmp.execute("blockdev-snapshot", node=f"n{self.layers - 1}", overlay=f"n{self.layers}")
 
@@ -107,7 +107,7 @@ class Volume:
         self.push(size)
         self.exports += 1
         name = f"e{self.exports}"
-        with self.told() as qmp:
+        with self.monitor() as qmp:
             qmp.execute(
                 "block-export-add", type="nbd", id=name, node_name=f"n{self.layers}", name=name, writable=True,
                 writethrough=True,
@@ -115,11 +115,11 @@ class Volume:
         source = ET.fromstring(domain.XMLDesc()).find("./devices/disk/target[@dev='vdb']/../source")  # noqa: S314
         reopening.move(domain, source.get("index", "") if source is not None else "", self.disk.connection, "")
         domain.blockResize("vdb", size * GIB, libvirt.VIR_DOMAIN_BLOCK_RESIZE_BYTES)
-        with self.told() as qmp:
+        with self.monitor() as qmp:
             qmp.execute("block-export-del", id=f"e{self.exports - 1}", mode="hard")
 
     def end(self) -> None:
-        with self.told() as qmp:
+        with self.monitor() as qmp:
             qmp.execute("quit")
         for path in self.folder.glob(f"{self.key}.*"):
             path.unlink(missing_ok=True)

@@ -59,10 +59,10 @@ def bare_command(image: Path, times: int, turns: int = 0) -> subprocess.Popen[st
 
 def answer(process: subprocess.Popen[str]) -> Spent:
     """Wait for the measurement without Novella, and return its result. Raises BenchError."""
-    said, wrong = process.communicate()
+    output, wrong = process.communicate()
     if process.returncode != 0:
         raise BenchError(f"QEMU and libvirt alone: {wrong.strip()[-700:]}")
-    found: Spent = json.loads(said.splitlines()[-1])
+    found: Spent = json.loads(output.splitlines()[-1])
     return found
 
 
@@ -84,8 +84,8 @@ def operation_rows(spent: Spent, bare: Spent) -> list[Row]:
 def ratio(what: str, measured: float, text: str, *, most: float = 0.0, least: float = 0.0) -> Row:
     """Return a row for a ratio that should be at most ``most``, or at least ``least``."""
     met = measured <= most if most else measured >= least
-    said = f"at most {most}" if most else f"at least {least}"
-    return Row(what, f"{measured:.2f} ({text})", f"{said}: {'met' if met else 'missed'}")
+    limit = f"at most {most}" if most else f"at least {least}"
+    return Row(what, f"{measured:.2f} ({text})", f"{limit}: {'met' if met else 'missed'}")
 
 
 def throughput_rows(ours: guest.Figures, bare: guest.Figures) -> list[Row]:

@@ -56,8 +56,8 @@ def figures(log: Path, turns: int) -> Figures:
     """Wait for a guest's last turn, and return its figures.  Raises BenchError."""
 
     def lines() -> list[str]:
-        said = log.read_text(errors="replace") if log.exists() else ""
-        return re.findall(r"\+measured (\d+(?: \d+\.\d+){5})\s", said)
+        text = log.read_text(errors="replace") if log.exists() else ""
+        return re.findall(r"\+measured (\d+(?: \d+\.\d+){5})\s", text)
 
     until(lambda: len(lines()) > turns, "a guest measures its disk", WITHIN + 2 * SECONDS * (turns + 1))
     found: Figures = {kind: [] for kind in KINDS}

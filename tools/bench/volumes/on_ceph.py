@@ -117,10 +117,10 @@ def running(folder: Path) -> Generator[Cluster]:
         watch = threading.Timer(START_WITHIN, process.kill)
         watch.start()
         assert process.stdout is not None  # noqa: S101 - asked for above
-        said = process.stdout.readline()
+        line = process.stdout.readline()
         watch.cancel()
-        if not said.startswith("Ceph runs"):
-            raise BenchError(f"Ceph does not start: {said.strip()} {process.communicate()[0].strip()[-500:]}")
+        if not line.startswith("Ceph runs"):
+            raise BenchError(f"Ceph does not start: {line.strip()} {process.communicate()[0].strip()[-500:]}")
         yield Cluster(folder, place)
     finally:
         if process is not None:

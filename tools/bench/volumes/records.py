@@ -32,14 +32,14 @@ class Records:
         self._socket = Socket(f"ws://127.0.0.1:{port}/ws/v1/events", {"X-Auth-Token": token}, self._take)
 
     def _take(self, message: dict[str, Any], _: float) -> None:
-        arrived, said = time.perf_counter(), message.get("payload", {})
-        if "id" not in said:
+        arrived, payload = time.perf_counter(), message.get("payload", {})
+        if "id" not in payload:
             return
-        state = "deleted" if said.get("deleted") else said.get("status", "")
-        if "vm_state" in said:
-            state = "" if said.get("task_state") else said["vm_state"]
+        state = "deleted" if payload.get("deleted") else payload.get("status", "")
+        if "vm_state" in payload:
+            state = "" if payload.get("task_state") else payload["vm_state"]
         with self._changed:
-            self._seen.setdefault(said["id"], []).append(Seen(state, arrived))
+            self._seen.setdefault(payload["id"], []).append(Seen(state, arrived))
             self._changed.notify_all()
 
     def reached(self, key: str, state: str, after: float) -> float:

@@ -67,19 +67,21 @@ class Hosts:
         )
         assert self._keeper.stdout is not None  # noqa: S101 - asked for above
         if self._keeper.stdout.readline().strip() != READY:
-            _, said = self._keeper.communicate()
-            raise PacketsError(f"This machine does not allow network namespaces: {said.strip()[-600:]}")
+            _, errors = self._keeper.communicate()
+            raise PacketsError(f"This machine does not allow network namespaces: {errors.strip()[-600:]}")
 
     def remove(self) -> None:
         """Remove the namespaces with everything in them. Raises PacketsError if some remain."""
         if self._keeper is None:
             return
         try:
-            _, said = self._keeper.communicate(timeout=REMOVED_WITHIN)
+            _, errors = self._keeper.communicate(timeout=REMOVED_WITHIN)
         except subprocess.TimeoutExpired:
-            said = "it takes too long"
+            errors = "it takes too long"
         if left := namespace.listed(f"{self.places.name}-"):
-            raise PacketsError(f"The network namespaces {', '.join(left)} could not be removed: {said.strip()[-600:]}")
+            raise PacketsError(
+                f"The network namespaces {', '.join(left)} could not be removed: {errors.strip()[-600:]}"
+            )
 
     # ----- where things are -----------------------------------------------------------------------------------------
 

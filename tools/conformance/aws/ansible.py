@@ -22,8 +22,8 @@ _RECAP = re.compile(r"changed=(\d+)")
 def changed(expected: Callable[[int], bool], sentence: str) -> Callable[[str], str]:
     """Return a function that checks the number of changes in Ansible's recap."""
 
-    def check(said: str) -> str:
-        numbers = [int(number) for number in _RECAP.findall(said)]
+    def check(output: str) -> str:
+        numbers = [int(number) for number in _RECAP.findall(output)]
         return "" if numbers and expected(numbers[-1]) else f"{sentence}, and {numbers or 'nothing'} changed"
 
     return check

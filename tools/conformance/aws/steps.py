@@ -44,7 +44,7 @@ def _run(step: Step, folder: Path, environment: Mapping[str, str]) -> list[str]:
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return [f"{step.name}: it took more than {LONGEST:.0f} s"]
-    said = step.wrong(done.stdout) if done.returncode in step.right else f"it ended with {done.returncode}"
-    if not said:
+    problem = step.wrong(done.stdout) if done.returncode in step.right else f"it ended with {done.returncode}"
+    if not problem:
         return []
-    return [f"{step.name}: {said}", *(f"    {line}" for line in done.stdout.splitlines()[-LAST_LINES:])]
+    return [f"{step.name}: {problem}", *(f"    {line}" for line in done.stdout.splitlines()[-LAST_LINES:])]

@@ -51,9 +51,9 @@ def mirror(folders: Sequence[str]) -> Path:
     raise BenchError(f"there is no provider {PROVIDER} in {', '.join(folders)}: specify its folder with --plugins")
 
 
-def planned_nothing(said: str) -> str:
+def planned_nothing(output: str) -> str:
     """Return an error message if the output of ``terraform plan -json`` contains changes."""
-    lines = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+    lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
     changes = [
         f"{line['change']['action']} {line['change']['resource']['addr']}"
         for line in lines
