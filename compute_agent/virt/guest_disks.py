@@ -32,8 +32,10 @@ for link in "$root"/dev/disk/by-id/*"$serial"*; do
     case $link in *-part*) continue ;; esac
     [ -e "$link" ] && disk=$(readlink -f "$link") && break
 done
-for each in "$root"/sys/block/*/serial; do
-    [ -z "$disk" ] && grep -q "^$serial" "$each" 2>/dev/null && disk=$root/dev/$(basename "$(dirname "$each")")
+for each in "$root"/sys/block/*/serial "$root"/sys/block/*/device/vpd_pg80; do
+    [ -z "$disk" ] && [ -e "$each" ] || continue
+    shown=${each#"$root/sys/block/"}
+    tr -d '\000' <"$each" 2>/dev/null | grep -q "$serial" && disk=$root/dev/${shown%%/*}
 done
 [ -n "$disk" ] || fail 20 "No disk has the serial number $serial."
 name=${disk##*/}
@@ -81,6 +83,7 @@ if [ "$verb" = extend ]; then
 fi
 
 fstab=$root/etc/fstab
+[ -e "$fstab" ] || : >"$fstab" || exit 1
 [ "$content" != other ] || fail 21 "$disk has data${kind:+ ($kind)}."
 uuid=$(blkid -p -s UUID -o value "$disk" 2>/dev/null)
 place=$(awk -v own="UUID=$uuid" '$1 == own { print $2; exit }' "$fstab")

@@ -108,6 +108,12 @@ def test_an_empty_disk_is_formatted_mounted_and_kept_for_the_next_start(guest: G
     assert (guest.root / "srv/data").is_dir()
 
 
+def test_a_guest_without_fstab_gets_one(guest: Guest) -> None:
+    (guest.root / "etc/fstab").unlink()
+    assert guest.run("mount", "/srv/data").returncode == 0
+    assert guest.fstab() == ADDED.partition("\n")[2]
+
+
 def test_a_file_system_is_mounted_and_never_formatted(guest: Guest) -> None:
     (guest.root / "formatted").touch()
     assert guest.run("mount", "/srv/data").returncode == 0
@@ -186,6 +192,10 @@ def test_it_says_what_a_disk_has(guest: Guest) -> None:
     (guest.root / "dev/disk/by-id").mkdir(parents=True)
     (guest.root / f"dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_{SERIAL}").symlink_to(guest.disk)
     assert found().device == str(guest.disk)
+    (guest.root / f"dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_{SERIAL}").unlink()
+    (guest.root / "sys/block/vdb/device").mkdir()
+    (guest.root / "sys/block/vdb/device/vpd_pg80").write_bytes(b"\0\x80\0\x24" + SERIAL.encode())
+    assert found().device == str(guest.disk), "a SCSI disk without udev"
     assert guest.calls() == []
 
 

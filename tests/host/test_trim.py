@@ -134,26 +134,14 @@ async def test_the_fake_host_trims_what_runs(tmp_path: Path) -> None:
 
 # ----- a real guest ---------------------------------------------------------------------------------------------------
 
-AGENT = """
-for port in /dev/vport*; do
-  [ "$(cat /sys/class/virtio-ports/${port##*/}/name)" = org.qemu.guest_agent.0 ] && break
-done
-exec 3<>$port
-while :; do
-  while read -r line; do
-    id=$(echo "$line" | sed -n "s/.*guest-sync.*\\"id\\": *\\([0-9]*\\).*/\\1/p")
-    if [ "$id" ]; then echo "{\\"return\\": $id}"; else fstrim /; echo "{\\"return\\": {\\"paths\\": []}}"; fi >&3
-  done <&3
-  sleep 1
-done
-"""
-"""As much of QEMU's guest agent as a trim needs."""
+AGENT = "pid=$(cat /run/qemu-ga.pid); kill -{} $pid"
+"""Stops (STOP) or continues (CONT) the guest agent."""
 WRITTEN = 40 << 20
 
 
 @dataclass
 class Stage:
-    """A guest whose image says that it has an agent, which does not run yet."""
+    """A guest whose image says that it has an agent, which runs."""
 
     lab: Lab
     host: HostProcess
@@ -182,15 +170,16 @@ def stage(lab: Lab, image: GuestImage, key: Path) -> Iterator[Stage]:
 
 
 @pytest.mark.deep
-def test_a_guest_whose_agent_does_not_run_says_so_and_goes_on(stage: Stage) -> None:
+def test_a_guest_whose_agent_does_not_answer_says_so_and_goes_on(stage: Stage) -> None:
+    stage.ssh(AGENT.format("STOP"))
     with pytest.raises(UnsupportedError, match="agent does not answer"):
         stage.host.driver.trim(stage.spec.uuid, 5)
     assert stage.host.driver.power_state(stage.spec.uuid) == PowerState.RUNNING
+    stage.ssh(AGENT.format("CONT"))
 
 
 @pytest.mark.deep
 def test_a_guest_with_an_agent_gives_back_what_it_has_deleted(stage: Stage) -> None:
-    stage.ssh(f"cat >/root/agent <<'END'\n{AGENT}END\nsetsid sh /root/agent >/root/agent.log 2>&1 </dev/null &")
     stage.ssh(f"head -c {WRITTEN} /dev/urandom >/root/much; sync; rm /root/much; sync")
     before = stage.bytes_on_the_host()
 

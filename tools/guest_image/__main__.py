@@ -45,18 +45,18 @@ KERNELS = ("linux-image-cloud-amd64", "linux-image-virtual", "linux-image-amd64"
 """Kernel packages, small and fast ones for virtual machines first. The first one in the machine's package lists is
 used.
 """
-USERLAND = ("busybox-static", "dropbear-bin", "e2fsprogs", "util-linux")
-LIBRARY = re.compile(r"^(lib|zlib)")
+USERLAND = ("busybox-static", "dropbear-bin", "e2fsprogs", "qemu-guest-agent", "util-linux")
+LIBRARY = re.compile(r"^(lib(?!.*perl)|zlib)")
 KERNEL_PART = re.compile(r"^linux-(image|modules)-\d")
 
 RAMDISK_MODULES = ("virtio_pci", "virtio_blk", "ext4")
 ROOT_MODULES = ("virtio_net", "virtio-rng", "virtio_balloon", "ata_piix", "sr_mod", "sd_mod", "virtio_scsi", "isofs",
                 "vfat", "nls_ascii", "button", "evdev", "virtio_console")  # fmt: skip
-PROGRAMS = ("usr/sbin/dropbear", "usr/bin/dbclient", "usr/bin/dropbearkey", "sbin/resize2fs",
-            "bin/lsblk")  # fmt: skip
+PROGRAMS = ("usr/sbin/dropbear", "usr/bin/dbclient", "usr/bin/dropbearkey", "usr/sbin/qemu-ga", "sbin/blkid",
+            "sbin/mkfs.ext4", "sbin/resize2fs", "bin/lsblk")  # fmt: skip
 ROOT_FOLDERS = ("bin", "sbin", "usr/bin", "usr/sbin", "lib64", "etc/acpi/PWRF", "root", "tmp", "run", "dev", "proc",
                 "sys", "mnt", "var/log", "var/lib/novella")  # fmt: skip
-NOT_LINKED = frozenset({"busybox", "mke2fs", "udhcpd", "rpm", "rpm2cpio", "ar"})
+NOT_LINKED = frozenset({"busybox", "blkid", "mke2fs", "udhcpd", "rpm", "rpm2cpio", "ar"})
 IN_SBIN = ("init", "getty", "reboot", "poweroff", "halt", "udhcpc")
 
 

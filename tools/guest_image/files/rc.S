@@ -24,6 +24,7 @@ file_systems() {
 drivers() {
   for module in $(cat /modules/order); do insmod "/modules/$module" 2>/dev/null; done
   acpid -c /etc/acpi -l /run/acpid.log 2>/dev/null
+  [ ! -e /etc/fstab ] || mount -a 2>/run/mount.log
 }
 
 # A seed is a disk labelled cidata (NoCloud) or config-2 (OpenStack's config drive); either tree is read on either.
@@ -115,6 +116,14 @@ secure_shell() {
   dropbear -R $keys_only -E 2>/run/dropbear.log
 }
 
+# QEMU's guest agent, if the image's hw_qemu_guest_agent gave the guest its channel.
+guest_agent() {
+  for port in /sys/class/virtio-ports/*; do
+    [ "$(cat "$port/name" 2>/dev/null)" = org.qemu.guest_agent.0 ] || continue
+    qemu-ga -d -m virtio-serial -p "/dev/${port##*/}" -t /run -f /run/qemu-ga.pid -l /run/qemu-ga.log
+  done
+}
+
 # A script runs once for each instance, as cloud-init does it.
 user_data() {
   [ "$first" = yes ] || return
@@ -143,6 +152,7 @@ read_service
 [ "$(cat $DONE 2>/dev/null)" = "${instance:-none}" ] || first=yes
 identity
 secure_shell
+guest_agent
 user_data
 echo "${instance:-none}" >$DONE
 banner
