@@ -6,7 +6,7 @@ from typing import Any
 
 from portal.api.ec2 import names
 from portal.api.ec2.actions.images import shapes
-from portal.api.ec2.actions.images.found import image_of, own_image_of
+from portal.api.ec2.actions.images.shapes import image_of, own_image_of
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action

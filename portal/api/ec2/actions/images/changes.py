@@ -6,9 +6,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from portal.api.ec2 import names, tags
-from portal.api.ec2.actions.images.found import own_image_of
-from portal.api.ec2.actions.images.shapes import ARCHITECTURES, ROOT
-from portal.api.ec2.actions.volumes.found import instance_of, snapshot_of
+from portal.api.ec2.actions.images.shapes import ARCHITECTURES, ROOT, own_image_of
+from portal.api.ec2.actions.volumes.shapes import instance_of, snapshot_of
 from portal.api.ec2.devices import guest_name, is_guest_name
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error

@@ -1,7 +1,10 @@
-"""StartInstances, StopInstances, RebootInstances, TerminateInstances."""
+"""Start, stop, reboot and terminate instances; their console output and password."""
 
+import base64
 from collections.abc import Callable
 from typing import Any
+
+from django.utils import timezone
 
 from portal.api.ec2.actions.instances import related as reading
 from portal.api.ec2.actions.instances import states
@@ -13,6 +16,7 @@ from provisioning.compute.actions.registry import actions
 from provisioning.compute.actions.resize import start_after_resize
 from provisioning.compute.actions.unshelve import unshelve
 from provisioning.compute.models import Instance
+from provisioning.compute.services.console import console_output
 from provisioning.compute.states import VmState
 from provisioning.ec2 import ids
 from provisioning.identity import policy
@@ -129,3 +133,47 @@ def _refuse_ended(call: Call, instance: Instance, word: str) -> None:
     if states.name_of(instance) in {states.TERMINATED, states.SHUTTING_DOWN}:
         ec2_id = ids.id_of("i", instance.id)
         raise Ec2Error(INCORRECT, f"The instance '{ec2_id}' is not in a state from which it can be {word}.")
+
+
+MOST_BYTES = 64 << 10
+"""Maximum bytes of console output in a response; as in EC2, only the end of a longer output is returned."""
+
+
+def _one(call: Call) -> Instance:
+    """Return the instance. Raises Ec2Error if it is terminated."""
+    instance = reading.wanted(call, [call.arguments["InstanceId"]])[0]
+    if instance.vm_state in (VmState.DELETED, VmState.SOFT_DELETED):
+        raise Ec2Error("IncorrectInstanceState", f"The instance '{call.arguments['InstanceId']}' is terminated")
+    return instance
+
+
+@action(
+    "GetConsoleOutput",
+    "os_compute_api:os-console-output",
+    takes="InstanceId",
+    passes_over="Latest",
+    missing=MISSING,
+    conflict="IncorrectInstanceState",
+)
+def get_console_output(call: Call) -> dict[str, Any]:
+    """Return the end of the console output."""
+    instance = _one(call)
+    text = console_output(call.context, instance.id).encode(errors="replace")[-MOST_BYTES:]
+    return {
+        "InstanceId": call.arguments["InstanceId"],
+        "Timestamp": timezone.now(),
+        "Output": base64.b64encode(text).decode(),
+    }
+
+
+@action("GetPasswordData", "os_compute_api:os-server-password:show", takes="InstanceId", missing=MISSING)
+def get_password_data(call: Call) -> dict[str, Any]:
+    """Return the administrator's password that the guest has posted, encrypted with the public key of the instance's
+    key pair.
+    """
+    instance = _one(call)
+    return {
+        "InstanceId": call.arguments["InstanceId"],
+        "Timestamp": timezone.now(),
+        "PasswordData": instance.password,
+    }

@@ -10,7 +10,7 @@ from portal.api.ec2 import names, tags
 from portal.api.ec2.actions.instances import related as reading
 from portal.api.ec2.actions.instances import shapes
 from portal.api.ec2.actions.instances.block_devices import Asked, disks_of, keep_asked
-from portal.api.ec2.actions.instances.metadata_options import read as read_options
+from portal.api.ec2.actions.instances.metadata import read as read_options
 from portal.api.ec2.actions.places import flavor_of_type
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error

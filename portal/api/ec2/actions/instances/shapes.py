@@ -6,7 +6,7 @@ from typing import Any
 
 from portal.api.ec2 import names
 from portal.api.ec2.actions.instances import states
-from portal.api.ec2.actions.instances.metadata_options import shape as options_shape
+from portal.api.ec2.actions.instances.metadata import shape as options_shape
 from portal.api.ec2.actions.instances.related import Related
 from provisioning.compute.disks import device_names
 from provisioning.compute.models import BlockDevice, Instance

@@ -1,6 +1,5 @@
 """Network interfaces: ports that are attached to instances or can be."""
 
-from importlib import import_module
+from portal.api.ec2.actions.interfaces import attributes, create, describe
 
-for name in ("describe", "create", "attachments", "attributes", "private_addresses"):
-    import_module(f"{__name__}.{name}")
+__all__ = ["attributes", "create", "describe"]

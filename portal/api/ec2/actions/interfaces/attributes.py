@@ -1,22 +1,31 @@
-"""ModifyNetworkInterfaceAttribute, ResetNetworkInterfaceAttribute and DescribeNetworkInterfaceAttribute."""
+"""Attributes of network interfaces, and their additional addresses (AssignPrivateIpAddresses and others)."""
 
 from typing import Any
 
 from portal.api.ec2 import names
+from portal.api.ec2.actions.interfaces.create import ipv6_entries, ipv6_subnets
+from portal.api.ec2.actions.interfaces.describe import shapes
 from portal.api.ec2.actions.interfaces.lookups import (
+    Entries,
+    check_addresses,
     check_description,
+    fixed_of,
     groups_named,
     interface_named,
     is_attached,
+    kept,
+    plain,
     value_of,
 )
-from portal.api.ec2.actions.interfaces.shapes import shapes
 from portal.api.ec2.actions.source_checks import check_sources
+from portal.api.ec2.actions.vpcs.lookups import unless
 from portal.api.ec2.protocol import errors
+from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
 from provisioning.ec2 import ids
 from provisioning.network import services
 from provisioning.network.models import Port
+from provisioning.network.services.addressing.ipam import is_stateless
 from provisioning.network.services.ports.interfaces import set_delete_with_device
 
 ATTRIBUTES = ("Attachment", "Description", "Groups", "SourceDestCheck")
@@ -92,3 +101,110 @@ def describe_network_interface_attribute(call: Call) -> dict[str, Any]:
     if attribute not in found:
         raise errors.unsupported(f"There is no attribute {attribute} of an interface here")
     return {"NetworkInterfaceId": ids.id_of(names.INTERFACE.prefix, port.id), **found[attribute]}
+
+
+IN_USE = "InvalidIPAddress.InUse"
+
+
+@action(
+    "AssignPrivateIpAddresses",
+    "update_port",
+    takes="NetworkInterfaceId PrivateIpAddresses SecondaryPrivateIpAddressCount AllowReassignment",
+    missing=names.INTERFACE.missing,
+    conflict=IN_USE,
+)
+def assign_private_ip_addresses(call: Call) -> dict[str, Any]:
+    """Assign secondary addresses of the subnet to an interface: specified addresses, or a number of free addresses."""
+    unless(call, "AllowReassignment", present=False, why="an address is taken from its interface first")
+    port = interface_named(call, call.arguments["NetworkInterfaceId"])
+    addresses, count = call.get("PrivateIpAddresses", []), call.get("SecondaryPrivateIpAddressCount")
+    if addresses and count is not None:
+        raise errors.combination("PrivateIpAddresses and SecondaryPrivateIpAddressCount may not be used together")
+    if not addresses and count is None:
+        raise errors.missing_parameter("PrivateIpAddress")
+    if count is not None and count < 1:
+        raise errors.invalid_value("SecondaryPrivateIpAddressCount", count, "It is less than 1.")
+    there = fixed_of(port, 4)
+    if not there:
+        raise Ec2Error("InvalidParameterValue", "The interface has no IPv4 address, so no subnet for secondary ones")
+    here: dict[str, object] = {"subnet_id": there[0].subnet_id}
+    named = [here | {"ip_address": address} for address in dict.fromkeys(plain(each, 4) for each in addresses)]
+    now = _add(call, port, named + [here] * min(count or 0, 100))
+    before = {fixed.address for fixed in there}
+    made = [{"PrivateIpAddress": fixed.address} for fixed in fixed_of(now, 4) if fixed.address not in before]
+    return {"NetworkInterfaceId": call.arguments["NetworkInterfaceId"], "AssignedPrivateIpAddresses": made}
+
+
+@action(
+    "AssignIpv6Addresses",
+    "update_port",
+    takes="NetworkInterfaceId Ipv6Addresses Ipv6AddressCount",
+    missing=names.INTERFACE.missing,
+    conflict=IN_USE,
+)
+def assign_ipv6_addresses(call: Call) -> dict[str, Any]:
+    """Assign IPv6 addresses to an interface. This is not supported on subnets where guests configure their own
+    addresses.
+    """
+    port = interface_named(call, call.arguments["NetworkInterfaceId"])
+    subnets = ipv6_subnets(call, port.network_id)
+    wanted = ipv6_entries(call, subnets)
+    if not wanted and subnets and all(is_stateless(subnet) for subnet in subnets):
+        raise errors.unsupported("Guests configure their IPv6 addresses themselves on this network")
+    if not wanted:
+        raise errors.missing_parameter("Ipv6AddressCount")
+    before = {fixed.address for fixed in fixed_of(port, 6)}
+    now = _add(call, port, wanted)
+    made = [fixed.address for fixed in fixed_of(now, 6) if fixed.address not in before]
+    return {"NetworkInterfaceId": call.arguments["NetworkInterfaceId"], "AssignedIpv6Addresses": made}
+
+
+def _add(call: Call, port: Port, entries: Entries) -> Port:
+    have = kept(port)
+    known = {entry["ip_address"] for entry in have}
+    wanted = [*have, *(entry for entry in entries if entry.get("ip_address") not in known)]
+    check_addresses(call, "update", port.network, wanted)
+    services.update_port(port, {}, fixed_ips=wanted)
+    return interface_named(call, call.arguments["NetworkInterfaceId"])
+
+
+@action(
+    "UnassignPrivateIpAddresses",
+    "update_port",
+    takes="NetworkInterfaceId PrivateIpAddresses",
+    missing=names.INTERFACE.missing,
+)
+def unassign_private_ip_addresses(call: Call) -> dict[str, Any]:
+    """Unassign secondary addresses from an interface; the primary one is kept."""
+    port, given = interface_named(call, call.arguments["NetworkInterfaceId"]), call.get("PrivateIpAddresses", [])
+    if not given:
+        raise errors.missing_parameter("PrivateIpAddress")
+    _take(call, port, [plain(each, 4) for each in given], {fixed.address for fixed in fixed_of(port, 4)[1:]})
+    return {}
+
+
+@action(
+    "UnassignIpv6Addresses",
+    "update_port",
+    takes="NetworkInterfaceId Ipv6Addresses",
+    missing=names.INTERFACE.missing,
+)
+def unassign_ipv6_addresses(call: Call) -> dict[str, Any]:
+    """Unassign IPv6 addresses from an interface, except those that its guest configures itself."""
+    port, given = interface_named(call, call.arguments["NetworkInterfaceId"]), call.get("Ipv6Addresses", [])
+    if not given:
+        raise errors.missing_parameter("Ipv6Addresses")
+    own = {fixed.address for fixed in fixed_of(port, 6) if not is_stateless(fixed.subnet)}
+    gone = [plain(each, 6) for each in given]
+    _take(call, port, gone, own)
+    return {"NetworkInterfaceId": call.arguments["NetworkInterfaceId"], "UnassignedIpv6Addresses": gone}
+
+
+def _take(call: Call, port: Port, given: list[str], removable: set[str]) -> None:
+    missing = next((address for address in given if address not in removable), None)
+    if missing is not None:
+        msg = f"{missing[:60]} is not a secondary address of {call.arguments['NetworkInterfaceId']}"
+        raise Ec2Error("InvalidParameterValue", msg)
+    left = [entry for entry in kept(port) if entry["ip_address"] not in given]
+    check_addresses(call, "update", port.network, [])
+    services.update_port(port, {}, fixed_ips=left)

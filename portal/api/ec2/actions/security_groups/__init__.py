@@ -1,6 +1,5 @@
 """Security groups and their rules."""
 
-from importlib import import_module
+from portal.api.ec2.actions.security_groups import describe, groups, rules
 
-for name in ("describe", "groups", "rules", "rule_changes"):
-    import_module(f"{__name__}.{name}")
+__all__ = ["describe", "groups", "rules"]

@@ -1,5 +1,5 @@
 """Volumes and their snapshots."""
 
-from portal.api.ec2.actions.volumes import attachments, changes, describe, modifications, snapshots, status
+from portal.api.ec2.actions.volumes import attachments, changes, modifications, snapshots
 
-__all__ = ["attachments", "changes", "describe", "modifications", "snapshots", "status"]
+__all__ = ["attachments", "changes", "modifications", "snapshots"]

@@ -3,8 +3,8 @@
 from typing import Any
 
 from portal.api.ec2 import names
-from portal.api.ec2.actions.volumes import shapes, states
-from portal.api.ec2.actions.volumes.found import instance_of, volume_of, volumes_of
+from portal.api.ec2.actions.volumes import shapes
+from portal.api.ec2.actions.volumes.shapes import instance_of, volume_of, volumes_of
 from portal.api.ec2.devices import guest_name, is_guest_name
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
@@ -96,7 +96,7 @@ def _meant(call: Call, volume: Volume) -> Attachment:
     there = list(volume.attachments.all())
     ec2_id = call.arguments["VolumeId"]
     if not there:
-        raise Ec2Error(INCORRECT, f"Volume '{ec2_id}' is in the '{states.of_volume(volume)}' state.")
+        raise Ec2Error(INCORRECT, f"Volume '{ec2_id}' is in the '{shapes.of_volume(volume)}' state.")
     instance, device = call.get("InstanceId"), call.get("Device")
     if instance:
         key = instance_of(call, instance).id

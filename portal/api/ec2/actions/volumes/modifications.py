@@ -1,14 +1,15 @@
-"""ModifyVolume and DescribeVolumesModifications."""
+"""ModifyVolume, DescribeVolumesModifications, and DescribeVolumeStatus: whether the data of a volume can be reached."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import QuerySet
+from django.utils import timezone
 
 from portal.api.ec2 import names
-from portal.api.ec2.actions.volumes.found import volume_of, volumes_of
-from portal.api.ec2.actions.volumes.shapes import NO_TYPE
-from portal.api.ec2.describe import NOTHING, Column, Described, describe, members
+from portal.api.ec2.actions.volumes import shapes
+from portal.api.ec2.actions.volumes.shapes import NO_TYPE, volume_of, volumes_of
+from portal.api.ec2.describe import NOTHING, Column, Described, describe, members, nothing
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
@@ -17,6 +18,7 @@ from provisioning.ec2 import given, ids
 from provisioning.volumes import services
 from provisioning.volumes.errors import BeingModifiedError
 from provisioning.volumes.models import Volume, VolumeModification
+from provisioning.volumes.selectors.pools import is_up
 
 
 @action(
@@ -117,6 +119,68 @@ describe(
             "target-size": Column("TargetSize", "modification__target_size_gb"),
             "targetMultiAttachEnabled": "TargetMultiAttachEnabled",
             "volume-id": Column("VolumeId", "pk", names.VOLUME),
+        },
+    )
+)
+
+
+_IO = {"ok": "passed", "impaired": "failed", "insufficient-data": "insufficient-data"}
+
+
+def _statuses(volumes: Sequence[Volume]) -> list[dict[str, Any]]:
+    known = ids.ids_of(names.VOLUME.prefix, [volume.id for volume in volumes])
+    return [_status_shape(volume, known[volume.id]) for volume in volumes]
+
+
+def _status_shape(volume: Volume, ec2_id: str) -> dict[str, Any]:
+    status = _status(volume)
+    return {
+        "VolumeId": ec2_id,
+        "AvailabilityZone": volume.availability_zone,
+        "AvailabilityZoneId": volume.availability_zone,
+        "VolumeStatus": {
+            "Status": status,
+            "Details": [
+                {"Name": "io-enabled", "Status": _IO[status]},
+                {"Name": "io-performance", "Status": "not-applicable"},
+            ],
+        },
+        "Events": [],
+        "Actions": [],
+    }
+
+
+def _status(volume: Volume) -> str:
+    state = shapes.of_volume(volume)
+    if state == shapes.ERROR:
+        return "impaired"
+    if state == shapes.CREATING:
+        return "insufficient-data"
+    return "ok" if volume.pool is not None and is_up(volume.pool, timezone.now()) else "impaired"
+
+
+describe(
+    Described(
+        action="DescribeVolumeStatus",
+        rule="volume:get_all",
+        member="VolumeStatuses",
+        kind=names.VOLUME,
+        ids="VolumeIds",
+        ids_exclude_pages=True,
+        ignored="IncludeManagedResources",
+        rows=lambda call: volumes_of(call.context),
+        shape=lambda call, volumes: _statuses(volumes),
+        tags=None,
+        filters={
+            "availability-zone": Column("AvailabilityZone", "availability_zone"),
+            "volume-status.status": "VolumeStatus.Status",
+            "volume-status.details-name": "VolumeStatus.Details[].Name",
+            "volume-status.details-status": "VolumeStatus.Details[].Status",
+            **nothing(
+                "action.code action.description action.event-id attachment-status.instance-id "
+                "attachment-status.io-performance event.description event.event-id event.event-type event.not-after "
+                "event.not-before"
+            ),
         },
     )
 )

@@ -1,16 +1,122 @@
-"""Representations of volumes and snapshots."""
+"""Volumes, snapshots and instances by EC2 id, EC2's states of them (fewer than the Block Storage API's), and shapes."""
 
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from portal.api.ec2 import names, tags
-from portal.api.ec2.actions.volumes import states
-from provisioning.compute.models import BlockDevice
+from django.db.models import Q, QuerySet
+
+from portal.api.ec2 import names, owned, tags
+from portal.api.ec2.registry import Call
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NotFoundError
+from provisioning.compute import selectors as compute
+from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.selectors.block_devices import volumes_shown
 from provisioning.ec2 import given
 from provisioning.volumes.models import Attachment, Snapshot, Volume
+from provisioning.volumes.selectors.access import visible_snapshots, visible_volumes
+from provisioning.volumes.selectors.pools import servings
+from provisioning.volumes.states import AttachStatus, SnapshotStatus, VolumeStatus
+
+
+def volumes_of(context: RequestContext) -> QuerySet[Volume]:
+    """Return the project's volumes with attachments and pools prefetched."""
+    return visible_volumes(context).prefetch_related("attachments", servings("pool__"))
+
+
+def volume_of(call: Call, ec2_id: str) -> Volume:
+    """Return one volume. Raises Ec2Error."""
+    return names.one(names.VOLUME, ec2_id, volumes_of(call.context))
+
+
+def snapshot_of(call: Call, ec2_id: str) -> Snapshot:
+    """Return one snapshot. Raises Ec2Error."""
+    return names.one(names.SNAPSHOT, ec2_id, visible_snapshots(call.context))
+
+
+def instance_of(call: Call, ec2_id: str) -> Instance:
+    """Return one existing instance. Raises Ec2Error."""
+    key = names.resource(names.INSTANCE, ec2_id)
+    try:
+        instance = compute.instance_for(call.context, key)
+    except NotFoundError as error:
+        raise names.not_found(names.INSTANCE, [ec2_id]) from error
+    if instance.project_id != call.project_id:
+        raise names.not_found(names.INSTANCE, [ec2_id])
+    return instance
+
+
+owned.register(names.VOLUME, visible_volumes)
+owned.register(names.SNAPSHOT, visible_snapshots)
+
+
+CREATING, AVAILABLE, IN_USE, DELETING, ERROR = "creating", "available", "in-use", "deleting", "error"
+_OWN = {
+    VolumeStatus.DELETING: DELETING,
+    VolumeStatus.ERROR: ERROR,
+    VolumeStatus.ERROR_DELETING: ERROR,
+    VolumeStatus.ERROR_BACKING_UP: ERROR,
+    VolumeStatus.ERROR_RESTORING: ERROR,
+    VolumeStatus.ERROR_EXTENDING: ERROR,
+}
+_BEING_WRITTEN = frozenset(
+    {VolumeStatus.CREATING, VolumeStatus.DOWNLOADING, VolumeStatus.RESTORING_BACKUP, VolumeStatus.REVERTING}
+)
+_OF_ATTACHMENT = {
+    AttachStatus.RESERVED: "attaching",
+    AttachStatus.ATTACHING: "attaching",
+    AttachStatus.ERROR_ATTACHING: "attaching",
+    AttachStatus.ATTACHED: "attached",
+    AttachStatus.DETACHING: "detaching",
+    AttachStatus.ERROR_DETACHING: "busy",
+}
+_OF_SNAPSHOT = {
+    SnapshotStatus.CREATING: "pending",
+    SnapshotStatus.DELETING: "pending",  # EC2 has no state for it; clients that wait for the deletion keep waiting
+    SnapshotStatus.UNMANAGING: "pending",
+    SnapshotStatus.ERROR: "error",
+    SnapshotStatus.ERROR_DELETING: "error",
+}
+
+
+def of_volume(volume: Volume) -> str:
+    """Return the state of a volume. During an operation, an attached volume is ``in-use``, a volume to which data is
+    being written is ``creating``, and any other volume is ``available``.
+    """
+    status = VolumeStatus(volume.status)
+    if status in _OWN:
+        return _OWN[status]
+    if volume.attachments.all():
+        return IN_USE
+    return CREATING if status in _BEING_WRITTEN else AVAILABLE
+
+
+def condition(states: Sequence[str]) -> Q:
+    """Return a condition of columns that all volumes in one of these states fulfil."""
+    found = Q(pk__in=[])
+    for state in states:
+        if state == CREATING:
+            found |= Q(status__in=_BEING_WRITTEN)
+        elif state in {AVAILABLE, IN_USE}:
+            found |= ~Q(status__in=_OWN)
+        else:
+            found |= Q(status__in=[status for status, name in _OWN.items() if name == state])
+    return found
+
+
+def of_attachment(attachment: Attachment) -> str:
+    return _OF_ATTACHMENT[AttachStatus(attachment.status)]
+
+
+def of_snapshot(snapshot: Snapshot) -> str:
+    return _OF_SNAPSHOT.get(SnapshotStatus(snapshot.status), "completed")
+
+
+def progress_of(snapshot: Snapshot) -> str:
+    return f"{100 if of_snapshot(snapshot) == 'completed' else snapshot.progress}%"
+
 
 NO_TYPE = "standard"
 """Type name shown for a volume without a volume type."""
@@ -65,7 +171,7 @@ def volume_shape(volume: Volume, related: Related) -> dict[str, Any]:
         "SourceVolumeId": related.ids[names.VOLUME][volume.source_volume_id] if volume.source_volume_id else None,
         "AvailabilityZone": volume.availability_zone,
         "AvailabilityZoneId": volume.availability_zone,
-        "State": states.of_volume(volume),
+        "State": of_volume(volume),
         "CreateTime": volume.created_at,
         "Attachments": [attachment_shape(each, related) for each in volume.attachments.all()],
         "Encrypted": bool(volume.encryption_key),
@@ -93,7 +199,7 @@ def attachment_shape(attachment: Attachment, related: Related) -> dict[str, Any]
         "VolumeId": related.ids[names.VOLUME][attachment.volume_id],
         "InstanceId": related.ids[names.INSTANCE][attachment.instance_id] if attachment.instance_id else None,
         "Device": _asked_name(device, related) or attachment.mountpoint,
-        "State": states.of_attachment(attachment),
+        "State": of_attachment(attachment),
         "AttachTime": attachment.attached_at or attachment.created_at,
         "DeleteOnTermination": device is not None and device.delete_on_termination,
     }
@@ -109,10 +215,10 @@ def snapshot_shapes(snapshots: Sequence[Snapshot]) -> list[dict[str, Any]]:
             "SnapshotId": known[names.SNAPSHOT][snapshot.id],
             "VolumeId": known[names.VOLUME][snapshot.volume_id],
             "OwnerId": snapshot.project_id.hex,
-            "State": states.of_snapshot(snapshot),
+            "State": of_snapshot(snapshot),
             "StateMessage": "The snapshot is being deleted" if snapshot.status == "deleting" else None,
             "StartTime": snapshot.created_at,
-            "Progress": states.progress_of(snapshot),
+            "Progress": progress_of(snapshot),
             "VolumeSize": snapshot.size_gb,
             "Description": snapshot.description,
             "Encrypted": bool(snapshot.volume.encryption_key),

@@ -6,7 +6,7 @@ from django.db.models import Q
 
 from portal.api.ec2 import names, owned, tags
 from portal.api.ec2.actions.volumes import shapes
-from portal.api.ec2.actions.volumes.found import snapshot_of, volume_of
+from portal.api.ec2.actions.volumes.shapes import snapshot_of, volume_of
 from portal.api.ec2.describe import NOTHING, Column, Described, describe, members
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action

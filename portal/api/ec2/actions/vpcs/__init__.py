@@ -1,6 +1,5 @@
 """VPCs: networks with their subnets, routers and gateways in EC2's terms."""
 
-from importlib import import_module
+from portal.api.ec2.actions.vpcs import internet_gateways, network_acls, route_tables, routes, subnets, vpcs
 
-for name in ("vpcs", "subnets", "internet_gateways", "route_tables", "routes", "network_acls"):
-    import_module(f"{__name__}.{name}")
+__all__ = ["internet_gateways", "network_acls", "route_tables", "routes", "subnets", "vpcs"]
