@@ -328,7 +328,7 @@ class Host:
             mark = powers.mark()
             guests = await in_thread(services.threads.calls, services.driver.guests)
             powers.compare(guests, mark)
-            await self._go_on_after_errors(guests)
+            await self._resume_after_errors(guests)
         except HypervisorUnavailableError as error:
             log.warning("%s: the hypervisor does not answer, connecting again: %s", self.name, error.detail)
             with contextlib.suppress(HypervisorUnavailableError):
@@ -344,12 +344,12 @@ class Host:
             self._tell(leased)
         self._runner.sweep()
 
-    async def _go_on_after_errors(self, guests: Iterable[Guest]) -> None:
+    async def _resume_after_errors(self, guests: Iterable[Guest]) -> None:
         """Resume guests that were paused because a volume was unreachable, once it is reachable."""
         for guest in guests:
             if guest.power_state != PowerState.PAUSED or self._runner.busy(Subject(SERVER, guest.uuid)):
                 continue
-            go_on = partial(self._services.driver.go_on_after_error, guest.uuid)
+            go_on = partial(self._services.driver.resume_after_error, guest.uuid)
             try:
                 goes_on = await in_thread(self._services.threads.calls, go_on)
             except HostError as error:

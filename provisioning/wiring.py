@@ -263,7 +263,7 @@ def _hosts() -> None:
     )
     provisioning.hosts.restored.STEPS.connect(
         provisioning.compute.upkeep.restored.restore_servers,
-        provisioning.compute.upkeep.kept_interfaces.tell_guests,
+        provisioning.compute.upkeep.kept_interfaces.resend_interfaces,
         provisioning.volumes.inbound.restored.restore_volumes,
         provisioning.network.delivery.restored.raise_numbers,
         provisioning.images.restored.complete_images,

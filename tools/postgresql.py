@@ -117,7 +117,7 @@ class Server:
         if not keep:
             shutil.rmtree(self._folder, ignore_errors=True)
 
-    def break_off(self) -> None:
+    def crash(self) -> None:
         """Shut the server down immediately, so that it must recover at its next start."""
         if self._process is not None:
             self._process.send_signal(signal.SIGQUIT)

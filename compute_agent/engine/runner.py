@@ -221,7 +221,7 @@ class CommandRunner:
     async def _sweep(self, record: SubjectRecord) -> None:
         kind = self._kinds.get(record.subject.kind)
         if kind is not None and await kind.sweep(record):
-            self._store.mark_gone(record.subject)
+            self._store.delete_spec(record.subject)
             log.info("Removed what was left of %s.", record.subject)
 
     # ----- one command ----------------------------------------------------------------------------------------------

@@ -150,7 +150,7 @@ class StateStore:
             if outcome.description is not None:
                 self._update(subject, "description = ?", outcome.description)
             if outcome.gone:
-                self.mark_gone(subject)
+                self.delete_spec(subject)
             if outcome.leftover:
                 self._update(subject, "leftover = 1")
 
@@ -202,7 +202,7 @@ class StateStore:
         """
         self._update(subject, "description = ?, leftover = 0", description)
 
-    def mark_gone(self, subject: Subject) -> None:
+    def delete_spec(self, subject: Subject) -> None:
         """Delete the subject's spec, because nothing of the subject is left on this host."""
         self._update(subject, "description = NULL, leftover = 0")
 
@@ -222,7 +222,7 @@ class StateStore:
     def mark_removed(self, subject: Subject, generation: int) -> None:
         """Record that a command of that generation has removed the subject."""
         self._mark_removed(subject, generation)
-        self.mark_gone(subject)
+        self.delete_spec(subject)
 
     def description(self, subject: Subject) -> bytes | None:
         """Return the subject's description, if this host knows it."""

@@ -181,7 +181,7 @@ class ImageCache:
                     held.enter_context(self._locked(name, wait=False))
                     break
                 except BlockingIOError:
-                    _go_on(stopped)
+                    _check_needed(stopped)
                     watched.look(progress.size_on_disk(*parts))
                     time.sleep(LOOK_EVERY)
             yield
@@ -212,7 +212,7 @@ class ImageCache:
         with target.open("wb") as out:
             target.chmod(0o600)
             for piece in self._fetch(image, instance_uuid):
-                _go_on(stopped)
+                _check_needed(stopped)
                 size += len(piece)
                 if size > image.size:
                     raise ImageUnacceptableError(f"Image {image.name!r} is larger than its record states.")
@@ -244,7 +244,7 @@ class ImageCache:
             with lent(self._account, source, target) as rights:
                 run_long(*command, limits=CONVERT, stopped=stopped, rights=rights)
         except ProgramError as error:
-            _go_on(stopped)
+            _check_needed(stopped)
             if NO_ROOM in str(error):
                 raise RetryableHostError("The host has no room for the image.", detail=str(error)) from error
             raise ImageUnacceptableError(f"Image {image.name!r} cannot be read.", detail=str(error)) from error
@@ -292,7 +292,7 @@ def cached_name(image: ImageRef) -> str:
     return name
 
 
-def _go_on(stopped: Stopped) -> None:
+def _check_needed(stopped: Stopped) -> None:
     """Raise StoppedError when the image is no longer needed."""
     if stopped():
         raise StoppedError("The image was not fetched to its end.")

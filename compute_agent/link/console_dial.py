@@ -222,7 +222,7 @@ class ConsoleDialer:
         try:
             with self._logged():
                 async with self._dialled(f"tunnels/{tunnel}", patient=True) as portal:
-                    await _both(_out_to_its_end(reader, portal, heard_all), _back_to_its_end(portal, writer, heard_all))
+                    await _both(_forward_to_end(reader, portal, heard_all), _back_to_its_end(portal, writer, heard_all))
                     complete = heard_all.is_set() and reader.at_eof()
             if complete:
                 writer.close()
@@ -230,7 +230,7 @@ class ConsoleDialer:
                     async with asyncio.timeout(FLUSHED_WITHIN):
                         await writer.wait_closed()
         finally:
-            _break_off(connection)
+            _reset(connection)
 
     async def _send(self, tunnel: str, frames: AsyncIterator[bytes]) -> None:
         with self._logged():
@@ -302,7 +302,7 @@ async def _connected(connection: socket.socket, address: tuple[str, int]) -> Gue
         raise GuestUnreachableError("The guest does not answer at this port.", detail=str(error)) from error
 
 
-def _break_off(connection: socket.socket) -> None:
+def _reset(connection: socket.socket) -> None:
     """Close the connection with a reset (RST), so that the guest does not consider partial data complete. Has no effect
     on a closed connection.
     """
@@ -310,7 +310,7 @@ def _break_off(connection: socket.socket) -> None:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
-async def _out_to_its_end(reader: asyncio.StreamReader, portal: ClientConnection, heard_all: asyncio.Event) -> None:
+async def _forward_to_end(reader: asyncio.StreamReader, portal: ClientConnection, heard_all: asyncio.Event) -> None:
     """Forward the guest's data like ``_out``. Then send an empty frame, which ends the data, and wait until the portal
     has ended its data as well.
     """

@@ -187,7 +187,7 @@ class _Connections:
                     self._pool, _answer_to, request, network_id, address, self._directory, self._tokens
                 )
                 if hops is not None:
-                    _let_pass(writer.get_extra_info("socket"), hops)
+                    _set_hops(writer.get_extra_info("socket"), hops)
                 writer.write(answer)
                 writer.close()
                 await writer.wait_closed()
@@ -215,7 +215,7 @@ def _answer_to(
     return made.written.getvalue(), made.hops
 
 
-def _let_pass(connection: socket.socket, hops: int) -> None:
+def _set_hops(connection: socket.socket, hops: int) -> None:
     """Set the hop limit of the response. With one hop, a container in the guest cannot receive a token."""
     if connection.family == socket.AF_INET6:
         connection.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_UNICAST_HOPS, hops)

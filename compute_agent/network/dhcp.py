@@ -184,7 +184,7 @@ class DhcpServer:
             "names": dhcp_config.names(served),
         }
         self._show(self._shown, 0o750)
-        self._let_say()
+        self._share_events()
         changed = [name for name, text in texts.items() if self._write_shown(name, text)]
         pid = self.running()
         if pid is not None and _write(self._conf, config):
@@ -197,7 +197,7 @@ class DhcpServer:
         _write(self._conf, config)
         self._start(served)
 
-    def _let_say(self) -> None:
+    def _share_events(self) -> None:
         """Allow dnsmasq's user to run the lease script, and to write the event file."""
         program, text = self._shown / dhcp_config.SCRIPT, dhcp_config.script(self._shown)
         if not program.exists() or program.read_text() != text:

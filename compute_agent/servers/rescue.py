@@ -32,7 +32,7 @@ class Rescue(GuestHandler[RescueRequest]):
         sources = BootSources(self.host.images, spec.uuid, image.image, image.kernel, image.ramdisk, context.stopped)
 
         async def go_back(error: Exception) -> None:
-            await context.work(lambda: self._go_back(request, context.generation))
+            await context.work(lambda: self._undo(request, context.generation))
 
         await context.take(
             [
@@ -44,7 +44,7 @@ class Rescue(GuestHandler[RescueRequest]):
         )
         return PowerState.RUNNING
 
-    def _go_back(self, request: RescueRequest, attempt: int) -> None:
+    def _undo(self, request: RescueRequest, attempt: int) -> None:
         """Undo a failed rescue as far as possible."""
         uuid = request.instance.uuid
         try:

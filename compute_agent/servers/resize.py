@@ -65,7 +65,7 @@ class Resize(GuestHandler[ResizeRequest]):
             if context.cancelled:
                 return
             try:
-                await context.work(lambda: self._give_back(before, context.generation, start=request.start))
+                await context.work(lambda: self._undo(before, context.generation, start=request.start))
             except InstanceNotFoundError:
                 return
             except Exception:
@@ -77,7 +77,7 @@ class Resize(GuestHandler[ResizeRequest]):
         reason = error.message if isinstance(error, HostError) else "The host could not resize the server."
         raise NotRestoredError(f"{reason} It could not be brought back to what it was.") from error
 
-    def _give_back(self, before: InstanceSpec, attempt: int, *, start: bool) -> None:
+    def _undo(self, before: InstanceSpec, attempt: int, *, start: bool) -> None:
         self.driver.stop(before.uuid, 0)
         self.driver.revert_resize(before, attempt)
         if start:

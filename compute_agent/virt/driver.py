@@ -454,7 +454,7 @@ class ComputeDriver(GuestDisks, abc.ABC):
         """
 
     @abc.abstractmethod
-    def go_on_after_error(self, uuid: str) -> bool:
+    def resume_after_error(self, uuid: str) -> bool:
         """Resume a guest that was paused because a volume could not be reached, if all its failed volumes can be
         reached again.
 

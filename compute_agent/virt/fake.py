@@ -255,12 +255,12 @@ class FakeDriver(FakeMigrations):
         return counters_of(guest, config_drive=guest.uuid in self._state.seeds)
 
     def rescue(self, spec: InstanceSpec, attempt: int, base: Path | None, files: BootFiles) -> None:
-        self._define_anew(spec, attempt, rescued=True)
+        self._redefine(spec, attempt, rescued=True)
 
     def unrescue(self, spec: InstanceSpec, attempt: int) -> None:
-        self._define_anew(spec, attempt, rescued=False)
+        self._redefine(spec, attempt, rescued=False)
 
-    def _define_anew(self, spec: InstanceSpec, attempt: int, *, rescued: bool) -> None:
+    def _redefine(self, spec: InstanceSpec, attempt: int, *, rescued: bool) -> None:
         with self._changed:
             guest = self._guest(spec.uuid)
             guest.attempt, guest.rescued, guest.volumes = attempt, rescued, list(spec.volumes)

@@ -108,7 +108,7 @@ class FakeVolumes(FakeGuestDisks):
             running = [guest for guest in self._state.guests.values() if guest.power in ON]
             return {disk.connection.export for guest in running for disk in guest.volumes} | self._targets
 
-    def go_on_after_error(self, uuid: str) -> bool:
+    def resume_after_error(self, uuid: str) -> bool:
         with self._changed:
             guest = self._state.guests.get(uuid)
             if guest is None or not guest.stalled or any(disk.id in self.away for disk in guest.volumes):

@@ -195,8 +195,8 @@ class PassingOn(ComputeDriver):
     def open_exports(self) -> set[str]:
         return self.inner.open_exports()
 
-    def go_on_after_error(self, uuid: str) -> bool:
-        return self.inner.go_on_after_error(uuid)
+    def resume_after_error(self, uuid: str) -> bool:
+        return self.inner.resume_after_error(uuid)
 
     def departure(self, uuid: str, options: MigrationOptions) -> Departure:
         return self.inner.departure(uuid, options)

@@ -19,6 +19,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
@@ -548,7 +549,7 @@ class Daemons:
         taken = {port for each in known for port in (each.port, each.gate)}
         first, last = self._address.ports
         with self._guard:
-            for port in (*range(self._last_port + 1, last + 1), *range(first, self._last_port + 1)):
+            for port in chain(range(self._last_port + 1, last + 1), range(first, self._last_port + 1)):
                 if port not in taken:
                     with contextlib.suppress(NotExportedError):
                         self._address.bind(port)

@@ -33,7 +33,7 @@ class _Local:
         self._writer.write_eof()
 
 
-async def listen(address: str, port: int, new_link: NewLink, leads_to: str) -> None:
+async def listen(address: str, port: int, new_link: NewLink, target: str) -> None:
     """Accept connections until the program is stopped. The failure of a connection is printed and does not affect other
     connections.
 
@@ -52,7 +52,7 @@ async def listen(address: str, port: int, new_link: NewLink, leads_to: str) -> N
         except (ClientError, OSError) as error:
             if isinstance(error, ClientError):
                 _say(error.message)
-            _break_off(writer)
+            _reset(writer)
 
     try:
         server = await asyncio.start_server(serve, address, port, limit=PIECE)
@@ -61,7 +61,7 @@ async def listen(address: str, port: int, new_link: NewLink, leads_to: str) -> N
     async with server:
         for listening in server.sockets:
             host, number = listening.getsockname()[:2]
-            _say(f"{f'[{host}]' if ':' in host else host}:{number} is forwarded to {leads_to}. Stop it with Ctrl-C.")
+            _say(f"{f'[{host}]' if ':' in host else host}:{number} is forwarded to {target}. Stop it with Ctrl-C.")
         try:
             await server.serve_forever()
         finally:
@@ -70,7 +70,7 @@ async def listen(address: str, port: int, new_link: NewLink, leads_to: str) -> N
             await asyncio.gather(*open_now, return_exceptions=True)
 
 
-def _break_off(writer: asyncio.StreamWriter) -> None:
+def _reset(writer: asyncio.StreamWriter) -> None:
     """Reset the connection (RST), so that the local program can distinguish an interruption from the end."""
     with contextlib.suppress(OSError):
         writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

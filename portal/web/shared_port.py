@@ -119,7 +119,7 @@ class SharedPort(tcp.Port):
         if self._of_place[connection.place] > self.most_of_address:
             self._refused[connection.place] += 1
             connection.abortConnection()
-        self.tell_load()
+        self.publish_load()
 
     def ends(self, connection: Connection) -> None:
         """Stop counting a connection."""
@@ -127,15 +127,15 @@ class SharedPort(tcp.Port):
         self._of_place[connection.place] -= 1
         if not self._of_place[connection.place]:
             del self._of_place[connection.place]
-        self.tell_load()
+        self.publish_load()
 
-    def tell_load(self) -> None:
+    def publish_load(self) -> None:
         self.board.set_load(self.row, len(self.connections) - self._sockets * (1 - SOCKET_WEIGHT))
 
     def _recount(self) -> None:
         """Count the connections that have become WebSockets, and find clients that do not read."""
         self._sockets = sum(isinstance(each.protocol, WebSocketProtocol) for each in self.connections)
-        self.tell_load()
+        self.publish_load()
         self.slow_readers.look(self.connections, time.monotonic())
         for place, count in self._refused.items():
             logger.warning("%d connections from %s were refused: it has %d.", count, place, self.most_of_address)

@@ -34,7 +34,7 @@ class InTray:
 def in_tray(context: RequestContext) -> list[InTray]:
     """Return the caller's unfinished batches and recent results that are not dismissed, newest first."""
     recent = Q(finished_at=None) | Q(unsuccessful__gt=0) | Q(finished_at__gt=timezone.now() - SUCCESS_SHOWN)
-    batches = list(_mine(context).filter(recent, dismissed_at=None)[:SHOWN])
+    batches = list(_own(context).filter(recent, dismissed_at=None)[:SHOWN])
     with_trouble = [batch.id for batch in batches if batch.unsuccessful]
     items: dict[uuid.UUID, list[BatchItem]] = defaultdict(list)
     for key in with_trouble:
@@ -45,12 +45,12 @@ def in_tray(context: RequestContext) -> list[InTray]:
 
 def batches_for(context: RequestContext) -> list[Batch]:
     """Return the caller's batches in the project, newest first."""
-    return list(_mine(context))
+    return list(_own(context))
 
 
 def batch_for(context: RequestContext, batch_id: uuid.UUID) -> Batch:
     """Return a batch of the caller in the project. Raises NotFoundError."""
-    found = _mine(context).filter(pk=batch_id).first()
+    found = _own(context).filter(pk=batch_id).first()
     if found is None:
         raise NotFoundError("This action was not found.")
     return found
@@ -62,7 +62,7 @@ def items_of(batch: Batch) -> Sequence[BatchItem]:
     return sorted(rows, key=lambda item: item.state not in UNSUCCESSFUL)
 
 
-def _mine(context: RequestContext) -> QuerySet[Batch]:
+def _own(context: RequestContext) -> QuerySet[Batch]:
     return Batch.objects.filter(user_id=context.user_id or NOBODY, project_id=context.project_id or NOBODY).order_by(
         "-created_at"
     )

@@ -151,7 +151,7 @@ class Tailer:
             events = [LoggedEvent(*row) for row in rows]
             for event in events:
                 self._advance(event.id)
-                self._hand_out(event)
+                self._deliver(event)
             if not events:
                 self._follow_back()
             if len(events) < BATCH:
@@ -191,7 +191,7 @@ class Tailer:
         now = time.monotonic()
         self._gaps = {number: end for number, end in self._gaps.items() if end > now}
 
-    def _hand_out(self, event: LoggedEvent) -> None:
+    def _deliver(self, event: LoggedEvent) -> None:
         with self._lock:
             followers = list(self._followers.get(event.topic, ()))
         for follower in followers:

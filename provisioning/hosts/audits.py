@@ -35,7 +35,7 @@ def audit(host_id: uuid.UUID, report: ResourceAudit, link: str = "") -> None:
     ``link`` is the source address of the agent's connection, empty if unknown.
     """
     address = addresses.record(host_id, report.host_ip, link)
-    remote_hosts.heard_from(report.host_ip)
+    remote_hosts.note_remote_host(report.host_ip)
     known = Host.objects.filter(id=host_id).update(
         last_seen_at=timezone.now(),
         vcpus_total=_amount(report.vcpus),

@@ -36,7 +36,7 @@ def admit(host_name: str, credential: str, hello: Hello, address: str = "") -> H
             f"The agent reports that it is host {hello.host!r:.80}, but its credential belongs to {host_name}."
         )
     check_machine(host, hello.machine, address)
-    remote_hosts.heard_from(address)
+    remote_hosts.note_remote_host(address)
     if uses_next(host, credential):
         in_use(host.id)
     connected(host.id, hello)

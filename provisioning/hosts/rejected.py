@@ -46,7 +46,7 @@ def keep(host_id: uuid.UUID, events: Iterable[AgentEvent], error: Exception) -> 
     RejectedReport.objects.bulk_create(rows[: max(room, 0)], ignore_conflicts=True)
 
 
-def heard_of(kind: str, subject_id: uuid.UUID, generation: int) -> bool:
+def is_stored(kind: str, subject_id: uuid.UUID, generation: int) -> bool:
     """Return whether a report about this generation of the subject is stored, to be retried or discarded."""
     return RejectedReport.objects.filter(subject_kind=kind, subject_id=subject_id, generation=generation).exists()
 

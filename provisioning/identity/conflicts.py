@@ -9,7 +9,7 @@ from provisioning.common.errors import ConflictError, NovellaError
 
 
 @contextmanager
-def told_as(message: str, kind: type[NovellaError] = ConflictError, *, field: str | None = None) -> Iterator[None]:
+def conflict_as(message: str, kind: type[NovellaError] = ConflictError, *, field: str | None = None) -> Iterator[None]:
     """Run a block in a transaction. Raises ``kind`` with this message if a constraint is violated."""
     try:
         with transaction.atomic():

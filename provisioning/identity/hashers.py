@@ -13,7 +13,7 @@ _AT_ONCE = threading.BoundedSemaphore(max(2, min(os.cpu_count() or 2, 4)))
 _M_MMAP_THRESHOLD = -3  # malloc.h
 
 
-def _give_memory_back() -> None:
+def _return_memory() -> None:
     """Make glibc return large memory blocks to the system when they are freed.
 
     By default, glibc keeps such blocks in the arena of each thread after the first hash: after logins in 16 threads, a
@@ -23,7 +23,7 @@ def _give_memory_back() -> None:
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, 1 << 20)
 
 
-_give_memory_back()
+_return_memory()
 
 
 class Argon2Hasher(Argon2PasswordHasher):

@@ -72,7 +72,7 @@ class WebFile:
         while True:
             try:
                 if came:
-                    self._go_on(came)
+                    self._request_rest(came)
                 for piece in self._pieces():
                     size += len(piece)
                     self.watch.came(size)
@@ -100,7 +100,7 @@ class WebFile:
         if self.total is not None and size != self.total:
             raise BrokenDownloadError(f"The download of {self.shown} broke off after {size} of {self.total} bytes.")
 
-    def _go_on(self, size: int) -> None:
+    def _request_rest(self, size: int) -> None:
         """Request the rest of the file. Raises DownloadError if the server sends the whole file or another version."""
         self.connection.close()
         asked = {"Range": f"bytes={size}-", "If-Range": self._version}

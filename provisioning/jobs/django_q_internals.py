@@ -86,7 +86,7 @@ def _reincarnate(sentinel: Any, process: Any) -> Any:
             os._exit(STUCK)
         process.join()
         try:
-            freed = worker_groups.give_back_at_a_death(SignedMessages.group)
+            freed = worker_groups.requeue_after_death(SignedMessages.group)
         except Exception:
             logger.exception("The job of a dead worker cannot be requeued now; the watchdog will requeue it.")
         else:

@@ -80,7 +80,7 @@ class Watchdog:
             close_old_connections()
             worker_groups.beat(self._group, self._topics)
             judge = time.monotonic() > self._cut_off_until
-            freed = worker_groups.forget_dead(judge_others=judge) + worker_groups.give_back_of_dead_workers(self._group)
+            freed = worker_groups.forget_dead(judge_others=judge) + worker_groups.requeue_of_dead_workers(self._group)
             if freed:
                 logger.warning("%s jobs of dead workers were requeued.", freed)
             self._ping()

@@ -132,16 +132,16 @@ def forget_dead(*, judge_others: bool) -> int:
     return freed
 
 
-def give_back_of_dead_workers(group: str) -> int:
+def requeue_of_dead_workers(group: str) -> int:
     """Requeue the messages that dead workers of this live group were running; returns their number."""
     begun = JobRun.objects.filter(group=group).exclude(worker="").values_list("worker", flat=True).distinct()
     dead = [worker for worker in begun if not is_running(worker)]
     return queue.give_back(JobRun.objects.filter(group=group, worker__in=dead)) if dead else 0
 
 
-def give_back_at_a_death(group: str) -> int:
+def requeue_after_death(group: str) -> int:
     """Requeue the messages that a worker may have had when it died, started or not; returns their number.
 
     Messages that were not started may also be in the group's own queue; ``queue.start`` lets only one copy start.
     """
-    return give_back_of_dead_workers(group) + queue.give_back(JobRun.objects.filter(group=group, worker=""))
+    return requeue_of_dead_workers(group) + queue.give_back(JobRun.objects.filter(group=group, worker=""))

@@ -54,7 +54,7 @@ def forget_tags() -> None:
 def complete() -> None:
     """Give networks of older versions a VNI, a DHCP port and at least the MTU that IPv6 requires."""
     for network in Network.objects.filter(network_type=networks.VXLAN, segmentation_id=None).order_by("id"):
-        networks.give_segment(network)
+        networks.allocate_segment(network)
         mark(NETWORK, [network.id])
     for network in Network.objects.filter(mtu__lt=networks.SMALLEST_MTU).order_by("id"):
         networks.raise_mtu(network)

@@ -41,9 +41,9 @@ def check_query(query: object) -> list[Any]:
     """Return a query, given as JSON text or as lists, as lists. Raises InvalidInputError with the reason."""
     found = _parsed(query) if isinstance(query, str) else query
     if not isinstance(found, list) or not found:
-        raise _wrong('it must be a condition like [">=", "$free_ram_mb", 1024].')
+        raise _invalid('it must be a condition like [">=", "$free_ram_mb", 1024].')
     if _parts(found, DEEPEST) > MOST_PARTS:
-        raise _wrong(f"it has more than {MOST_PARTS} parts.")
+        raise _invalid(f"it has more than {MOST_PARTS} parts.")
     _condition(found)
     return found
 
@@ -56,17 +56,17 @@ def compiled(query: object) -> Callable[[HostState], bool]:
 
 def _parsed(text: str) -> Any:
     if len(text) > LONGEST:
-        raise _wrong(f"it has more than {LONGEST} characters.")
+        raise _invalid(f"it has more than {LONGEST} characters.")
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise _wrong("it is not JSON.") from None
+        raise _invalid("it is not JSON.") from None
 
 
 def _parts(query: list[Any], deepest: int) -> int:
     """Count operators and operands; stop as soon as there are more than the maximum."""
     if not deepest:
-        raise _wrong(f"it has more than {DEEPEST} conditions inside each other.")
+        raise _invalid(f"it has more than {DEEPEST} conditions inside each other.")
     count = 0
     for part in query:
         count += _parts(part, deepest - 1) if isinstance(part, list) else 1
@@ -77,15 +77,15 @@ def _parts(query: list[Any], deepest: int) -> int:
 
 def _condition(query: list[Any]) -> Operand:
     if not query:
-        raise _wrong("one of its conditions is empty.")
+        raise _invalid("one of its conditions is empty.")
     sign, *parts = query
     if not isinstance(sign, str) or sign not in {*_COMPARISONS, *_LOGIC, "in"}:
-        raise _wrong(f"{_shown(sign)} is none of {', '.join([*_COMPARISONS, 'in', *_LOGIC])}.")
+        raise _invalid(f"{_shown(sign)} is none of {', '.join([*_COMPARISONS, 'in', *_LOGIC])}.")
     operands = [_operand(part) for part in parts]
     if sign in _LOGIC:
         return Operand("condition", _logic(sign, operands))
     if len(operands) < 2:
-        raise _wrong(f"{sign!r} compares two values or more.")
+        raise _invalid(f"{sign!r} compares two values or more.")
     return Operand("condition", _comparison(sign, operands))
 
 
@@ -93,15 +93,15 @@ def _operand(part: object) -> Operand:
     if isinstance(part, list):
         return _condition(part)
     if isinstance(part, bool) or not isinstance(part, str | int | float):
-        raise _wrong(f"{_shown(part)} is neither a text nor a number nor a condition.")
+        raise _invalid(f"{_shown(part)} is neither a text nor a number nor a condition.")
     if isinstance(part, str) and part.startswith("$"):
         return _of_host(part[1:])
     if isinstance(part, str):
         if len(part) > LONGEST_WORD or not part.isprintable():
-            raise _wrong(f"{_shown(part)} is not a text of at most {LONGEST_WORD} printable characters.")
+            raise _invalid(f"{_shown(part)} is not a text of at most {LONGEST_WORD} printable characters.")
         return Operand("text", lambda _: part)
     if abs(part) >= GREATEST or not math.isfinite(part):
-        raise _wrong("one of its numbers is too large.")
+        raise _invalid("one of its numbers is too large.")
     return Operand("number", lambda _: part)
 
 
@@ -114,12 +114,12 @@ def _of_host(name: str) -> Operand:
     if name in LISTS:
         return Operand("list", LISTS[name])
     known_names = ", ".join(f"${each}" for each in [*NUMBERS, *WORDS, *LISTS])
-    raise _wrong(f"{_shown('$' + name)} is not a known attribute of a host; known are {known_names}.")
+    raise _invalid(f"{_shown('$' + name)} is not a known attribute of a host; known are {known_names}.")
 
 
 def _logic(sign: str, operands: Sequence[Operand]) -> Callable[[HostState], bool]:
     if not operands or any(operand.kind != "condition" for operand in operands):
-        raise _wrong(f"{sign!r} requires conditions, which are lists.")
+        raise _invalid(f"{sign!r} requires conditions, which are lists.")
     judges = [operand.of for operand in operands]
     if sign == "and":
         return lambda host: all(judge(host) for judge in judges)
@@ -135,7 +135,7 @@ def _comparison(sign: str, operands: Sequence[Operand]) -> Callable[[HostState],
     first, *others = operands
     kinds = {operand.kind for operand in operands} - ({"list"} if sign == "in" and first.kind == "text" else set())
     if len(kinds) != 1 or kinds <= {"condition", "list"}:
-        raise _wrong(f"{sign!r} compares numbers with numbers and texts with texts.")
+        raise _invalid(f"{sign!r} compares numbers with numbers and texts with texts.")
     left, rights = first.of, [other.of for other in others]
     compare = _is_in if sign == "in" else _COMPARISONS[sign]
     enough = any if sign == "in" else all
@@ -157,7 +157,7 @@ def _shown(part: object) -> str:
     return repr(part[:64]) if isinstance(part, str) else f"a value of another kind ({type(part).__name__})"
 
 
-def _wrong(why: str) -> InvalidInputError:
+def _invalid(why: str) -> InvalidInputError:
     return InvalidInputError(f"Invalid input for query: {why}", field=FIELD)
 
 

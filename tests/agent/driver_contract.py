@@ -270,7 +270,7 @@ class DriverContract:
         with pytest.raises(UnsupportedError):
             driver.swap_volume(spec, VOLUME, OTHER_VOLUME)
         assert driver.volumes()[guest] == [VOLUME.id]
-        assert not driver.go_on_after_error(guest)
+        assert not driver.resume_after_error(guest)
         for force in (False, False, True):
             driver.detach_volume(spec, VOLUME, force=force)
         assert (driver.volumes()[guest], driver.attachments()[guest]) == ([], {})
@@ -308,7 +308,7 @@ class DriverContract:
     def test_volumes_of_a_guest_that_is_not_here(self, driver: ComputeDriver, spec: InstanceSpec) -> None:
         nobody = msgspec.structs.replace(spec, uuid=NOBODY)
         driver.detach_volume(nobody, VOLUME, force=True)
-        assert not driver.go_on_after_error(NOBODY)
+        assert not driver.resume_after_error(NOBODY)
         for change in (
             lambda: driver.attach_volume(nobody, VOLUME),
             lambda: driver.refresh_volume(nobody, VOLUME),

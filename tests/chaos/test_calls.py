@@ -55,10 +55,10 @@ def test_a_body_has_what_its_schema_requires() -> None:
 
 
 def test_where_a_call_leads() -> None:
-    assert CALLS["os-stop"].leads_to(VmState.ACTIVE) == VmState.STOPPED
-    assert CALLS["os-stop"].leads_to(VmState.PAUSED) == VmState.PAUSED, "it is refused"
-    assert CALLS["createImage"].leads_to(VmState.PAUSED) == VmState.PAUSED
-    assert CALLS["os-resetState"].leads_to(VmState.PAUSED, {"state": "error"}) == VmState.ERROR
+    assert CALLS["os-stop"].state_after(VmState.ACTIVE) == VmState.STOPPED
+    assert CALLS["os-stop"].state_after(VmState.PAUSED) == VmState.PAUSED, "it is refused"
+    assert CALLS["createImage"].state_after(VmState.PAUSED) == VmState.PAUSED
+    assert CALLS["os-resetState"].state_after(VmState.PAUSED, {"state": "error"}) == VmState.ERROR
     assert CALLS["os-start"].weight(VmState.STOPPED) > CALLS["createImage"].weight(VmState.STOPPED) > 0
     assert CALLS["os-start"].weight(VmState.ACTIVE) == 0
     assert CALLS["reboot"].weight(VmState.STOPPED) > 0

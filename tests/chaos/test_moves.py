@@ -101,7 +101,7 @@ async def test_a_migration_takes_a_detour_on_which_it_is_cut() -> None:
     detours = Detours(random.Random(1))  # noqa: S311
     async with asyncio.timeout(WITHIN), await asyncio.start_server(echo, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        led = json.loads((await detours.lead(text_frame(command(port)))).payload)["body"]["tcp_port"]
+        led = json.loads((await detours.redirect(text_frame(command(port)))).payload)["body"]["tcp_port"]
         assert led != port
         reader, writer = await asyncio.open_connection("127.0.0.1", led)
         writer.write(b"a guest")
@@ -116,7 +116,7 @@ async def test_a_migration_takes_a_detour_on_which_it_is_cut() -> None:
 @pytest.mark.parametrize("text", [b'{"type": "welcome"}', command(4711, "192.0.2.1"), b"x" * 200, b"x" * 70_000])
 async def test_other_frames_are_passed_on_as_they_are(text: bytes) -> None:
     frame = text_frame(text)
-    assert await Detours(random.Random(1)).lead(frame) is frame  # noqa: S311
+    assert await Detours(random.Random(1)).redirect(frame) is frame  # noqa: S311
     reader = asyncio.StreamReader()
     reader.feed_data(frame.raw)
     assert await read_frame(reader) == frame

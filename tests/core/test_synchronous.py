@@ -44,7 +44,7 @@ def level(wrapper: DatabaseWrapper) -> int:
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.9", "::1", "", "not an address", "0.0.0.0"])  # noqa: S104
 def test_hosts_on_this_machine_fail_with_it(opened: DatabaseWrapper, address: str) -> None:
-    remote_hosts.heard_from(address)
+    remote_hosts.note_remote_host(address)
     assert level(opened) == NORMAL
 
 
@@ -53,8 +53,8 @@ def test_a_host_on_another_machine_makes_every_connection_sync_each_commit(
     opened: DatabaseWrapper, address: str, tmp_path: Path
 ) -> None:
     assert level(opened) == NORMAL
-    remote_hosts.heard_from(address)
-    remote_hosts.heard_from(address)
+    remote_hosts.note_remote_host(address)
+    remote_hosts.note_remote_host(address)
     assert level(opened) == FULL
     later = DatabaseWrapper(configured(tmp_path), alias="later")
     assert level(later) == FULL
@@ -64,7 +64,7 @@ def test_a_host_on_another_machine_makes_every_connection_sync_each_commit(
 def test_what_the_operator_chose_stays(
     opened: DatabaseWrapper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    remote_hosts.heard_from("192.0.2.7")
+    remote_hosts.note_remote_host("192.0.2.7")
     monkeypatch.setenv("NOVELLA_SQLITE_SYNCHRONOUS", "NORMAL")
     chosen = DatabaseWrapper(configured(tmp_path), alias="chosen")
     assert level(chosen) == NORMAL
@@ -73,7 +73,7 @@ def test_what_the_operator_chose_stays(
 
 def test_hosts_are_heard_of_by_their_links_and_their_audits(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[str] = []
-    monkeypatch.setattr(remote_hosts, "heard_from", heard.append)
+    monkeypatch.setattr(remote_hosts, "note_remote_host", heard.append)
     credential = secrets.token_hex(32)
     enrolment.enrol(Enrol(join_token=enrolment.create_join_token("far"), host="far", credential=credential))
     liveness.admit("far", credential, Hello(host="far"), "192.0.2.7")

@@ -27,7 +27,7 @@ from tests.support.streams import streaming
 from tests.support.town import Town, launch, says
 from tests.support.traces import made_of, traces
 from tools.bench.cloud import Client, Cloud
-from tools.bench.networking.command import told_after
+from tools.bench.networking.command import delivery_seconds
 from tools.bench.networking.rules import effect
 from up import health
 from up.processes import command_line
@@ -263,7 +263,7 @@ def test_what_is_measured_of_rules_happens_on_real_hosts(cloud: OneMachine, town
     wait_for("it answers", town.answers, 30)
     with contextlib.closing(Client(measured)) as client:
         assert effect(client, group.id, cloud.switch.world, (town.floating.floating_ip_address, 9999)) > 0
-        assert len(told_after(measured, client, town.second.server, 1)) == 1
+        assert len(delivery_seconds(measured, client, town.second.server, 1)) == 1
     for rule in net.security_group_rules(security_group_id=group.id):
         if rule.id not in before:
             net.delete_security_group_rule(rule)

@@ -82,7 +82,7 @@ def test_it_writes_through_new_certificates_a_cable_that_is_out_and_a_dead_daemo
     readable = sum(b" " * 256 in frame for frame in heard)  # what it writes is mostly blanks
     assert readable == 0
     with export(storage, GUESTS, again=True):
-        until(lambda: stage.host.driver.go_on_after_error(stage.web.uuid), "the guest goes on")
+        until(lambda: stage.host.driver.resume_after_error(stage.web.uuid), "the guest goes on")
         stage.writes_on()
         blocks = stage.end_writing()
         stage.detach(disk)

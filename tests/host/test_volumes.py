@@ -300,12 +300,12 @@ def test_a_dead_storage_daemon_pauses_the_guest_and_no_write_is_lost(stage: Stag
     for _ in range(2):
         volume.kill()
         until(lambda: stage.power() == PowerState.PAUSED, "the guest that waits for its volume")
-        assert not driver.go_on_after_error(uuid)
+        assert not driver.resume_after_error(uuid)
         with pytest.raises(UnsupportedError):
             driver.pause(uuid)
         volume.start()
-        assert driver.go_on_after_error(uuid)
-        assert not driver.go_on_after_error(uuid)
+        assert driver.resume_after_error(uuid)
+        assert not driver.resume_after_error(uuid)
         assert stage.power() == PowerState.RUNNING
         stage.writes_on()
     blocks = stage.end_writing()
@@ -348,10 +348,10 @@ def test_a_full_pool_pauses_the_guest_until_there_is_room(stage: Stage, tmp_path
         stage.begin_to_write()
         filler = fill(folder)
         until(lambda: stage.power() == PowerState.PAUSED, "the guest that waits for room")
-        assert not driver.go_on_after_error(uuid)
+        assert not driver.resume_after_error(uuid)
         assert stage.power() == PowerState.PAUSED
         filler.unlink()
-        assert driver.go_on_after_error(uuid)
+        assert driver.resume_after_error(uuid)
         stage.writes_on()
         blocks = stage.end_writing()
         stage.detach(volume.disk())

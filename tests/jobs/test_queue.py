@@ -77,7 +77,7 @@ def test_only_the_first_who_finds_a_holder_dead_frees_its_message(monkeypatch: p
         return False
 
     monkeypatch.setattr(worker_groups, "is_running", another_is_faster)
-    assert worker_groups.give_back_of_dead_workers("g") == 0
+    assert worker_groups.requeue_of_dead_workers("g") == 0
     assert queue.take(["t"], "g") is None
 
 
@@ -133,7 +133,7 @@ def test_a_dead_worker_of_a_live_group_gives_its_message_back() -> None:
     queue.take(["t"], "g")
     queue.start(first, "g", dead_group().rpartition(":")[2])
     queue.start(second, "g", worker_groups.process_mark(os.getpid()))
-    assert worker_groups.give_back_of_dead_workers("g") == 1
+    assert worker_groups.requeue_of_dead_workers("g") == 1
     again = queue.take(["t"], "g")
     assert again is not None
     assert again.id == first

@@ -31,7 +31,7 @@ def test_hosts_are_forced_down_after_a_question_and_let_up(admin: Client, cloud:
     assert "Hosts forced down: 1." in page
     assert "Forced down" in page
     assert Host.objects.get().forced_down
-    act(admin, HOSTS, "let_up", [host])
+    act(admin, HOSTS, "clear_forced_down", [host])
     assert not Host.objects.get().forced_down
 
 

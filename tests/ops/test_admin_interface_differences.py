@@ -55,7 +55,7 @@ def test_the_server_gets_the_interface_of_its_guest(
     act(admin, PAGE, "acknowledge", [extra])
     act(admin, PAGE, "plug_in", [extra])
     assert not Port.objects.filter(id=KEY).exists()
-    act(admin, PAGE, "let_have", [extra])
+    act(admin, PAGE, "add_to_record", [extra])
     assert Port.objects.get(id=KEY).device_id == server.id
     assert not InterfaceDifference.objects.exists()
 

@@ -53,7 +53,7 @@ class Call:
         leads_back = VmState.ACTIVE in here[0].ends.values() and VmState.ACTIVE not in here[0].from_states
         return 24 if leads_back else 6
 
-    def leads_to(self, state: str, body: Any = None) -> str:
+    def state_after(self, state: str, body: Any = None) -> str:
         """Return the state that a server should have after the call."""
         if isinstance(body, dict) and "state" in body:
             return str(body["state"])
@@ -100,5 +100,5 @@ def _calls() -> dict[str, Call]:
 
 
 CALLS = _calls()
-STATES = [state.value for state in VmState if any(call.leads_to(state) != state for call in CALLS.values())]
+STATES = [state.value for state in VmState if any(call.state_after(state) != state for call in CALLS.values())]
 """The states that at least one action can change."""

@@ -239,7 +239,7 @@ class Postgresql(Database):
             time.sleep(seconds)
             self._server.signal(signal.SIGCONT)
             return "its processes were stopped"
-        self._server.break_off()
+        self._server.crash()
         time.sleep(seconds)
         self._server.run()
         return "it was shut down immediately and recovered"

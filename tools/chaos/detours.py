@@ -27,7 +27,7 @@ class Detours:
         self._open: set[tuple[asyncio.StreamWriter, ...]] = set()
         self._cut_until = self._stalled_until = 0.0
 
-    async def lead(self, frame: Frame) -> Frame:
+    async def redirect(self, frame: Frame) -> Frame:
         """Return the frame with the port of a detour in place of another agent's port on this machine."""
         if MARK not in frame.payload:
             return frame

@@ -170,7 +170,7 @@ SEND: Mapping[str, Callable[[World, Client, Operation, str], Answer]] = {
 }
 
 
-def lead_in(world: World) -> World:
+def associate_floating_ips(world: World) -> World:
     """Associate the unassociated floating IPs of each project with its running servers; a project without a floating IP
     gets one.
     """
@@ -191,7 +191,7 @@ def lead_in(world: World) -> World:
     return world
 
 
-def lead_across(world: World) -> World:
+def attach_to_routed_networks(world: World) -> World:
     """Attach running servers of each project to two networks that the project's router connects."""
     for client, router in zip(world.clients, world.routers, strict=True):
         servers = _listed(client, f"{COMPUTE}/servers/detail?status=ACTIVE")

@@ -25,11 +25,11 @@ def check(world: World) -> list[Finding]:
     errors = [wrong(each.server, f"{each}: an internal error.") for each in broken]
     broken_by_ec2 = [words for face in world.by_ec2 for words in face.broken]
     answered = (*broken_by_ec2, *world.ids.wrongs, *ec2.same_answers(kept))
-    by_ec2 = [wrong("", words) for words in (*answered, *_strange_ids(), *_several_of_a_token())]
+    by_ec2 = [wrong("", words) for words in (*answered, *_differing_ids(), *_several_of_a_token())]
     return [*_launches(world), *_actions(world), *by_ec2, *_untagged(world), *errors]
 
 
-def _strange_ids() -> Iterable[str]:
+def _differing_ids() -> Iterable[str]:
     """Describe instances whose stored EC2 id differs from the id that their guests derive from the UUID."""
     known = Ec2Id.objects.filter(kind="i", resource_id__in=Instance.objects.values("id"))
     for resource, ec2_id in known.values_list("resource_id", "ec2_id"):

@@ -401,8 +401,8 @@ class _Lane:
         if kind in CALLS:
             details["body"] = CALLS[kind].body(chance)
             if server.count == 1:
-                leads_to = _BY_MOVE.get((kind, server.state))
-                server.state = leads_to or CALLS[kind].leads_to(server.state, details["body"])
+                after = _BY_MOVE.get((kind, server.state))
+                server.state = after or CALLS[kind].state_after(server.state, details["body"])
         elif server.count == 1:
             server.state = _BY_EC2.get((kind, server.state), server.state)
         return Operation(number, self._number, kind, server.launch, index, times, settled, details)

@@ -209,7 +209,7 @@ class Proxy:
             if link.frames:
                 frame = await read_frame(reader)
                 if way == "down":
-                    frame = await self._detours.lead(frame)
+                    frame = await self._detours.redirect(frame)
                 await self._hold_up(link)
                 if link.swallowing not in {way, "both"}:
                     self._send(link, writer, frame)

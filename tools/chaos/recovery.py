@@ -121,7 +121,7 @@ class Recovery:
         """Add an interface that only the guest has to the records, or remove it from the guest if that is
         not possible.
         """
-        for decide in (interface_decisions.let_have, interface_decisions.take_out):
+        for decide in (interface_decisions.add_to_record, interface_decisions.take_out):
             try:
                 decide(system_context(), row)
             except ConflictError as error:
@@ -169,7 +169,7 @@ class Recovery:
         """
         known = with_used(losses.Records.read(), seen)
         guests = [(uuid, host) for uuid, host in seen.kept.items() if uuid not in known.servers]
-        if not guests and not any(_strange(volumes, known) for volumes in seen.pools.values()):
+        if not guests and not any(_unknown(volumes, known) for volumes in seen.pools.values()):
             return
         self.cloud.hold("agent")
         folder = self.cloud.folder / "hosts"
@@ -200,7 +200,7 @@ def with_used(known: losses.Records, seen: Seen) -> losses.Records:
     return replace(known, volumes={**kept, **known.volumes})
 
 
-def _strange(volumes: Mapping[str, Any], known: losses.Records) -> list[tuple[str, str]]:
+def _unknown(volumes: Mapping[str, Any], known: losses.Records) -> list[tuple[str, str]]:
     """Return the volumes of a pool without a record as (volume, ""), and the snapshots without a record as (volume,
     snapshot).
     """
@@ -218,7 +218,7 @@ def _forget_guest(host: Path, uuid: str) -> None:
 
 def _forget_data(path: Path, known: losses.Records) -> None:
     pool = json.loads(path.read_bytes())
-    for key, snapshot in _strange(pool["volumes"], known):
+    for key, snapshot in _unknown(pool["volumes"], known):
         if snapshot:
             del pool["volumes"][key]["snapshots"][snapshot]
         else:

@@ -187,15 +187,15 @@ class Run:
         """
         began = time.monotonic()
         self._stepping(lambda: moves.end_maintenance(world))
-        wrongs = self._until_nothing_is_wrong(checks.settled, SETTLES_WITHIN)
+        wrongs = self._until_consistent(checks.settled, SETTLES_WITHIN)
         if not wrongs:
             self._stepping(lambda: moves.end_resizes(world))
-            wrongs = self._until_nothing_is_wrong(checks.settled, SETTLES_WITHIN)
+            wrongs = self._until_consistent(checks.settled, SETTLES_WITHIN)
         wrongs += outcomes.check(world)
         self.log.say(f"At rest after {time.monotonic() - began:.1f} s: {_shape()}; {_moves()}.")
         self._tell(wrongs)
 
-    def _until_nothing_is_wrong(self, check: Callable[[Seen], list[Finding]], within: float) -> list[Finding]:
+    def _until_consistent(self, check: Callable[[Seen], list[Finding]], within: float) -> list[Finding]:
         deadline = time.monotonic() + within
         wrongs = [wrong("", "The cloud never came to rest.")]
         while time.monotonic() < deadline and not self.cloud.interrupted:
@@ -233,11 +233,11 @@ class Run:
     def _send(self, world: World, hosts: Hosts) -> None:
         """Send packets between the running guests, and compare the packets that arrive with the records."""
         world.operator.patient = True
-        self._stepping(lambda: networks.lead_across(world))
-        self._stepping(lambda: networks.lead_in(world))
+        self._stepping(lambda: networks.attach_to_routed_networks(world))
+        self._stepping(lambda: networks.associate_floating_ips(world))
         if any(fault.kind in FAULTS_OF_HOSTS for fault in self.plan.faults):
             self._stepping(lambda: time.sleep(REPAIRED_WITHIN))
-        self._tell(self._until_nothing_is_wrong(checks.settled, SETTLES_WITHIN))
+        self._tell(self._until_consistent(checks.settled, SETTLES_WITHIN))
         began, chance = time.monotonic(), random.Random(f"packets {self.plan.seed}")  # noqa: S311 - to be the same again
         traffic = Traffic(world.operator, hosts, self.hypervisors.seen(), chance, self.log.say)
         wrongs = self._stepping(traffic.wrongs)
@@ -252,16 +252,16 @@ class Run:
         """Delete all resources of the users, with the users' own requests."""
         began = time.monotonic()
         self._stepping(lambda: _delete_all(world))
-        wrongs = self._until_nothing_is_wrong(checks.empty, GONE_WITHIN)
+        wrongs = self._until_consistent(checks.empty, GONE_WITHIN)
         for _ in range(VOLUMES_GO_IN):
             if not wrongs:
                 self._stepping(lambda: volumes.delete_all(world))
-                wrongs = self._until_nothing_is_wrong(lambda _: list(checks.under_way()), GONE_WITHIN)
+                wrongs = self._until_consistent(lambda _: list(checks.under_way()), GONE_WITHIN)
         if not wrongs:
-            wrongs = self._until_nothing_is_wrong(checks.without_volumes, GONE_WITHIN)
+            wrongs = self._until_consistent(checks.without_volumes, GONE_WITHIN)
         if not wrongs:
             self._stepping(lambda: networks.delete_all(ec2.delete_interfaces(world)))
-            wrongs = self._until_nothing_is_wrong(self._without_networks, GONE_WITHIN)
+            wrongs = self._until_consistent(self._without_networks, GONE_WITHIN)
         self.log.say(f"Everything was deleted after {time.monotonic() - began:.1f} s.")
         self._tell(wrongs)
 

@@ -47,7 +47,7 @@ _TARGETS = (
         "provisioning/quotas/services/ledger.py",
         (
             "reserve", "hold_all", "check_room", "_claim", "raise_counters", "_check_user", "_missing",
-            "_take_singly", "_take_what_fits", "commit", "release", "make_counters", "lock_all",
+            "_take_singly", "_raise_within_limits", "commit", "release", "make_counters", "lock_all",
         ),
         ("tests/quotas/test_ledger.py", "tests/quotas/test_users.py", "tests/quotas/test_compute_api.py",
          "tests/quotas/test_network_api.py", "tests/quotas/test_check.py"),

@@ -28,7 +28,7 @@ INTERRUPTING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextlib.contextmanager
-def signals_held_back() -> Iterator[None]:
+def delayed_signals() -> Iterator[None]:
     """Delay signals that interrupt this program until the end of the block; then raise KeyboardInterrupt if one has
     arrived.
 
@@ -244,7 +244,7 @@ class Preparation:
         log = self.data.path / "log" / "setup.log"
         process = None
         try:
-            with signals_held_back():
+            with delayed_signals():
                 process = subprocess.Popen(
                     run_as.command(command),
                     env=run_as.environment(environment(self.data, self.port)),

@@ -26,7 +26,7 @@ def refusals(before: Plan | None, after: Plan) -> Mapping[int, Judge]:
     by_bridge: defaultdict[str, list[Pair]] = defaultdict(list)
     for old, new in _narrowed(before, after):
         by_bridge[new.bridge].append((old, new))
-    gone = _gone(before, after)
+    gone = _removed(before, after)
     return {
         zone: _judge(after, bridge, by_bridge[bridge], gone.get(bridge, frozenset()))
         for bridge, zone in after.zones.items()
@@ -39,7 +39,7 @@ def everything(_flow: Flow) -> bool:
     return True
 
 
-def _gone(before: Plan, after: Plan) -> Mapping[str, Set[str]]:
+def _removed(before: Plan, after: Plan) -> Mapping[str, Set[str]]:
     """Return bridge → addresses of ports that were removed."""
     there = {(port.number, port.bridge) for port in after.ports}
     found: defaultdict[str, set[str]] = defaultdict(set)

@@ -100,7 +100,7 @@ class MachineNetworks:
             _answer_no_more(route, before.interface, stale)
             for address in proxied:
                 _answer_for(route, "replace", outer, address)
-            within = _lies_in(route, found[0], network) if found else False
+            within = _contains_network(route, found[0], network) if found else False
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.write_bytes(msgspec.json.encode(Answered(outer, proxied)))
         ruleset = _ruleset(network, outer if found else "", within=within)
@@ -163,7 +163,7 @@ def _answer_no_more(route: Any, interface: str, addresses: Iterable[str]) -> Non
             _answer_for(route, "del", interface, address)
 
 
-def _lies_in(route: Any, index: int, network: NetworkDocument) -> bool:
+def _contains_network(route: Any, index: int, network: NetworkDocument) -> bool:
     """Return whether the interface's ranges contain the network's IPv4 ranges. Then no route is needed there."""
     own = [
         ipaddress.IPv4Network((row.get_attr("IFA_ADDRESS"), row["prefixlen"]), strict=False)

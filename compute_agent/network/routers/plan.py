@@ -223,7 +223,7 @@ def external_plan(
         mtu=network.mtu,
         addresses=_with_lengths(port, network) if port else (),
     )
-    routers = [each for each in wanted.routers.values() if leads_to(each, network.id)]
+    routers = [each for each in wanted.routers.values() if is_external(each, network.id)]
     links = {each.id: link_of(each.id, numbers[each.id], network) for each in routers}
     floating = [
         each
@@ -254,7 +254,7 @@ def legs_of(plan: RouterPlan) -> list[Leg]:
     return [*plan.legs, *([plan.gateway] if plan.gateway else [])]
 
 
-def leads_to(router: RouterDocument, network_id: str) -> bool:
+def is_external(router: RouterDocument, network_id: str) -> bool:
     """Return whether this network is the router's external network."""
     return router.external is not None and router.external.network_id == network_id
 

@@ -21,7 +21,7 @@ from compute_agent.network.routers.plan import (
     RouterPlan,
     beyond,
     external_plan,
-    leads_to,
+    is_external,
     legs_of,
     router_plan,
 )
@@ -170,7 +170,7 @@ class Routing(Part):
     def _bring_external(self, network_id: str, wanted: DesiredState, *, again: bool) -> None:
         """Create an external network's namespace, which routes packets for floating IPs to their routers."""
         network = wanted.networks[network_id]
-        routers = [each.id for each in wanted.routers.values() if leads_to(each, network_id)]
+        routers = [each.id for each in wanted.routers.values() if is_external(each, network_id)]
         numbers = {each: self._numbers.of(each) for each in routers}
         plan = _checked(lambda: external_plan(wanted, network, numbers, self._settings.host, self._underlay.address()))
         last = self._externals.get(network_id)
@@ -250,7 +250,7 @@ class Routing(Part):
         concerned = {each.external.network_id for each in routers if each.external is not None}
         concerned |= {last.network_id for each in routers if (last := self._routers.get(each.id)) and last.network_id}
         for network_id, network in wanted.networks.items():
-            leading = any(leads_to(each, network_id) for each in wanted.routers.values())
+            leading = any(is_external(each, network_id) for each in wanted.routers.values())
             if leading and (network_id in concerned or touched.includes(NETWORK, network.id)):
                 yield network_id
 

@@ -8,7 +8,7 @@ from typing import Any
 import libvirt
 
 from compute_agent.virt.driver import HostCapacity
-from compute_agent.virt.libvirt.connection import unless_gone
+from compute_agent.virt.libvirt.connection import if_defined
 from compute_agent.virt.uptime import machine_uptime
 
 GIB = 1 << 30
@@ -25,7 +25,7 @@ def measure(connection: Any, domains: list[Any], instances: Path, virt_type: str
     memory = connection.getMemoryStats(libvirt.VIR_NODE_MEMORY_STATS_ALL_CELLS)
     unused = sum(memory.get(name, 0) for name in ("free", "buffers", "cached"))
     disk = os.statvfs(instances)
-    infos = [info for domain in domains if (info := unless_gone(domain.info)) is not None]
+    infos = [info for domain in domains if (info := if_defined(domain.info)) is not None]
     active = [info for info in infos if info[0] != libvirt.VIR_DOMAIN_SHUTOFF]
     return HostCapacity(
         vcpus=node[2],

@@ -71,7 +71,7 @@ def translated(action: str) -> Iterator[None]:
         raise host_error(error, action) from error
 
 
-def unless_gone(question: Callable[[], T]) -> T | None:
+def if_defined(question: Callable[[], T]) -> T | None:
     """Call ``question`` about a domain from an earlier list; None if the domain no longer exists."""
     try:
         return question()

@@ -20,7 +20,7 @@ from compute_agent.virt import storage_account, volume_connections
 from compute_agent.virt.driver import Guest, PowerListener
 from compute_agent.virt.errors import HostError, InstanceNotFoundError, RetryableHostError
 from compute_agent.virt.libvirt import account, firmware, five_phases, host_limits, kvm, qemu_conf
-from compute_agent.virt.libvirt.connection import Connection, translated, unless_gone
+from compute_agent.virt.libvirt.connection import Connection, if_defined, translated
 from compute_agent.virt.libvirt.cpus import Cpus
 from compute_agent.virt.libvirt.domain_xml import NAMESPACE, Mark, VirtType, domain_xml, read_mark
 from compute_agent.virt.libvirt.hardware_xml import Parts
@@ -73,7 +73,7 @@ class Domains:
 
     def guests(self) -> list[Guest]:
         with translated("list its guests"):
-            seen = [(mark, unless_gone(domain.state)) for domain, mark in self._marked()]
+            seen = [(mark, if_defined(domain.state)) for domain, mark in self._marked()]
         found = [Guest(mark.uuid, mark.attempt, from_state(*state)) for mark, state in seen if state is not None]
         return sorted(found, key=lambda guest: guest.uuid)
 

@@ -11,7 +11,7 @@ from compute_agent.settings import AgentSettings
 from compute_agent.virt.driver import HostCapacity
 from compute_agent.virt.errors import HostError
 from compute_agent.virt.libvirt import capacity, console_log, host_traits, leftovers, snapshots
-from compute_agent.virt.libvirt.connection import translated, unless_gone
+from compute_agent.virt.libvirt.connection import if_defined, translated
 from compute_agent.virt.libvirt.domain_xml import VirtType, domain_name
 from compute_agent.virt.libvirt.domains import Domains
 from compute_agent.virt.processes import Reaper
@@ -59,7 +59,7 @@ class HostOperations(Domains):
 
     def cpus(self) -> dict[str, Cpu]:
         with translated("list the guests' processors"):
-            active = [domain for domain, _ in self._marked() if unless_gone(domain.isActive)]
+            active = [domain for domain, _ in self._marked() if if_defined(domain.isActive)]
             return self._cpus.of_guests(self._hypervisor.get(), active)
 
     def leftovers(self) -> list[Leftover]:

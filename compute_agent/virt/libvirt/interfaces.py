@@ -9,7 +9,7 @@ import libvirt
 from compute_agent.contract.build import InstanceSpec, PortRef
 from compute_agent.contract.guest_hardware import guest_hardware
 from compute_agent.contract.hardware import DEFAULT, Hardware
-from compute_agent.virt.libvirt.connection import translated, unless_gone
+from compute_agent.virt.libvirt.connection import if_defined, translated
 from compute_agent.virt.libvirt.domains import Domains
 from compute_agent.virt.libvirt.hardware_xml import interface_xml
 from compute_agent.virt.libvirt.unplugging import LETS_GO_WITHIN, unplug
@@ -61,7 +61,7 @@ class InterfaceOperations(Domains):
 
     def interfaces(self) -> dict[str, list[str]]:
         with translated("list the guests' interfaces"):
-            seen = [(mark.uuid, unless_gone(partial(tree_of, domain, RUNS))) for domain, mark in self._marked()]
+            seen = [(mark.uuid, if_defined(partial(tree_of, domain, RUNS))) for domain, mark in self._marked()]
         return {uuid: _addresses_in(tree) for uuid, tree in seen if tree is not None}
 
     def attach_interface(self, spec: InstanceSpec, port: PortRef) -> None:

@@ -55,10 +55,10 @@ def end(domain: Any) -> list[str]:
     jobs = [job for job in monitor.ask(domain, "query-jobs") if job["type"] == "backup"]
     for job in jobs:
         _end_job(domain, job["id"])
-    nodes = monitor.nodes_of_nobody(domain)
+    nodes = monitor.unused_nodes(domain)
     for node in nodes:
         monitor.tell(domain, "blockdev-del", {"node-name": node})  # fails if libvirt was faster
-    if nodes and (left := monitor.nodes_of_nobody(domain)):
+    if nodes and (left := monitor.unused_nodes(domain)):
         raise RetryableHostError("A copy that was cut off could not be ended.", detail=f"{left} cannot be removed")
     ended = [job["id"] for job in jobs] + nodes
     if ended:

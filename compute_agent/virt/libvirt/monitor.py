@@ -37,7 +37,7 @@ def nodes(domain: Any) -> dict[str, dict[str, Any]]:
     return {node["node-name"]: node for node in ask(domain, "query-named-block-nodes", {"flat": True})}
 
 
-def nodes_of_nobody(domain: Any) -> list[str]:
+def unused_nodes(domain: Any) -> list[str]:
     """List the nodes that no disk of the guest uses, in the order in which they can be removed: a node comes before the
     node below it.
     """

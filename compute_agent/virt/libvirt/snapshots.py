@@ -94,7 +94,7 @@ def _begin(domain: Any, disk: Path, target: Path, disk_format: str, account: Acc
 def _done(domain: Any, target: Path, stopped: Stopped) -> bool:
     """Wait until QEMU has finished the copy. Return False if the guest stopped before."""
     pause, watched = LOOK_FIRST, progress.Watched()
-    while _goes_on(domain):
+    while _is_running(domain):
         watched.look(progress.size_on_disk(target))
         if stopped():
             _end_job(domain)
@@ -141,7 +141,7 @@ def _device(tree: ET.Element, disk: Path) -> str:
     raise RetryableHostError(_NOT_COPIED, detail=f"the guest has no disk {disk}")
 
 
-def _goes_on(domain: Any) -> bool:
+def _is_running(domain: Any) -> bool:
     try:
         return bool(domain.jobStats().get("type", 0) != libvirt.VIR_DOMAIN_JOB_NONE)
     except libvirt.libvirtError:
@@ -152,19 +152,19 @@ def _goes_on(domain: Any) -> bool:
 
 def _end_job(domain: Any) -> None:
     """Abort the copies of this guest, including those that a killed agent started, and wait for their end."""
-    if not _goes_on(domain):
+    if not _is_running(domain):
         return
     try:
         domain.abortJob()
     except libvirt.libvirtError as error:
         log.info("the copy could not be stopped: %s", error)
-    while _goes_on(domain):
+    while _is_running(domain):
         time.sleep(LOOK_FIRST)
 
 
 def end_left_copy(domain: Any) -> None:
     """End a copy in QEMU that is unknown to libvirt. Call it only while no copy of this guest can start here."""
-    if domain.isActive() and not _goes_on(domain):
+    if domain.isActive() and not _is_running(domain):
         interrupted_backups.end(domain)
 
 

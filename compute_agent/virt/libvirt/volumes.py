@@ -16,7 +16,7 @@ from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import RetryableHostError, UnsupportedError
 from compute_agent.virt.libvirt import disk_xml, monitor, reopening, swapping
 from compute_agent.virt.libvirt import volume_table as table
-from compute_agent.virt.libvirt.connection import translated, unless_gone
+from compute_agent.virt.libvirt.connection import if_defined, translated
 from compute_agent.virt.libvirt.disks import GIB
 from compute_agent.virt.libvirt.domains import Domains
 from compute_agent.virt.libvirt.power import ERROR_STATE
@@ -105,21 +105,21 @@ class VolumeOperations(Domains):
 
     def volumes(self) -> dict[str, list[str]]:
         with translated("list the guests' volumes"):
-            seen = [(mark.uuid, unless_gone(partial(tree_of, domain, RUNS))) for domain, mark in self._marked()]
+            seen = [(mark.uuid, if_defined(partial(tree_of, domain, RUNS))) for domain, mark in self._marked()]
         return {uuid: sorted(volumes_in(tree)) for uuid, tree in seen if tree is not None}
 
     def attachments(self) -> dict[str, dict[str, str]]:
         with translated("list the guests' volumes"):
-            seen = [(mark.uuid, unless_gone(partial(tree_of, domain, RUNS))) for domain, mark in self._marked()]
+            seen = [(mark.uuid, if_defined(partial(tree_of, domain, RUNS))) for domain, mark in self._marked()]
         return {uuid: table.attachments_in(tree) for uuid, tree in seen if tree is not None}
 
     def open_exports(self) -> set[str]:
         with translated("list the guests' volumes"):
-            active = [domain for domain, _ in self._marked() if unless_gone(domain.isActive)]
-            trees = [unless_gone(partial(tree_of, domain, RUNS)) for domain in active]
+            active = [domain for domain, _ in self._marked() if if_defined(domain.isActive)]
+            trees = [if_defined(partial(tree_of, domain, RUNS)) for domain in active]
         return {name for tree in trees if tree is not None for name in exports_in(tree)}
 
-    def go_on_after_error(self, uuid: str) -> bool:
+    def resume_after_error(self, uuid: str) -> bool:
         domain = self._find(uuid)
         if domain is None:
             return False
@@ -214,7 +214,7 @@ class VolumeOperations(Domains):
                     raise RetryableHostError("The guest has not released a volume.", detail=f"device {device}")
                 time.sleep(GOES_ON_PAUSE)
         with self._no_copy_begins(uuid):
-            for node in monitor.nodes_of_nobody(domain):
+            for node in monitor.unused_nodes(domain):
                 monitor.tell(domain, "blockdev-del", {"node-name": node})
 
 

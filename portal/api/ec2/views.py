@@ -61,7 +61,7 @@ class Ec2View(View):
             pairs = _pairs(request)
             of_sts = sts.is_asked(pairs)
             signed = signed_request(request, pairs, sts.SERVICE if of_sts else model.SERVICE)
-            context = _who_asks(request, signed, request_id)
+            context = _authenticate(request, signed, request_id)
             named = dict(pairs)
             if of_sts:
                 body = sts.answer(context, named, request_id)
@@ -117,7 +117,7 @@ def _pairs(request: HttpRequest) -> Pairs:
     return pairs
 
 
-def _who_asks(request: HttpRequest, signed: SignedRequest, request_id: str) -> RequestContext:
+def _authenticate(request: HttpRequest, signed: SignedRequest, request_id: str) -> RequestContext:
     """Return the context of the user who signed the request. Raises Ec2Error, with the same message for every reason
     except a wrong time.
     """
@@ -182,7 +182,7 @@ def _done(action: Action, call: Call, signed: SignedRequest) -> str:
 
     An action that writes is one transaction, unless its declaration has ``whole=False``.
     """
-    if action.changes and not _may_come_again(action, call, signed):
+    if action.changes and not _is_repeatable(action, call, signed):
         _spend(signed)
     if not action.changes or not action.whole:
         return _handle(action, call)
@@ -211,7 +211,7 @@ def _handle(action: Action, call: Call) -> str:
     return render.body(model.operation(action.name), action.handler(call))
 
 
-def _may_come_again(action: Action, call: Call, signed: SignedRequest) -> bool:
+def _is_repeatable(action: Action, call: Call, signed: SignedRequest) -> bool:
     """Whether a client token keeps the request idempotent for longer than its signature is valid."""
     return action.whole and bool(call.get("ClientToken")) and "Expires" not in signed.params
 

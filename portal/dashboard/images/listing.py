@@ -93,7 +93,7 @@ def _rows(context: RequestContext, found: Sequence[Image]) -> list[Row]:
     return rows_of(context, found)
 
 
-def _whose(context: RequestContext, value: str) -> Q:
+def _visible(context: RequestContext, value: str) -> Q:
     own = Q(project_id=context.project_id or NOBODY)
     return {"own": own, "public": Q(visibility=Image.Visibility.PUBLIC), "shared": ~own & _SHARED}[value]
 
@@ -134,7 +134,7 @@ IMAGES = RecordList[Image](
     search=searched("name"),
     filters=(
         Filter(
-            *("whose", "Owner", fixed(("own", "Own"), ("public", "Public"), ("shared", "Shared with us")), _whose),
+            *("whose", "Owner", fixed(("own", "Own"), ("public", "Public"), ("shared", "Shared with us")), _visible),
             quick=True,
         ),
         columns.status_filter(wording.IMAGE_STATUS),

@@ -158,7 +158,7 @@ def later_actions(
             seconds=(action.finished_at - action.started_at).total_seconds() if action.finished_at else None,
             failed=bool(action.message),
             message=action.message or "",
-            note=_led_to((tunnels or {}).get(action.pk)) or _at_step(steps.get(action.pk)),
+            note=_target_of((tunnels or {}).get(action.pk)) or _at_step(steps.get(action.pk)),
             progress=_progress(steps.get(action.pk)),
             ident=action.pk,
             who=(who or {}).get(action.pk, ""),
@@ -182,7 +182,7 @@ def _at_step(step: Step | None) -> str:
     return words_of_tasks.get(step.name, "") if step else ""
 
 
-def _led_to(tunnel: Mapping[str, str] | None) -> str:
+def _target_of(tunnel: Mapping[str, str] | None) -> str:
     """Describe the target of a tunnel."""
     if not tunnel:
         return ""

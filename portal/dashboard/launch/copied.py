@@ -15,7 +15,7 @@ from provisioning.launches.plan import PLACEHOLDER, LaunchPlan
 from provisioning.launches.services.snippets import texts_of
 from provisioning.network.records.flows import Flow
 from provisioning.network.selectors import security_groups_to_choose
-from provisioning.network.selectors.ways_out import outsides_of
+from provisioning.network.selectors.ways_out import reachable_external_networks
 
 LEASE = "The lease is not part of these lines: the dashboard sets it."
 MOUNTS = "The data disks are not formatted and mounted by these lines."
@@ -34,7 +34,11 @@ def calls_of(context: RequestContext, plan: LaunchPlan) -> Sequence[Call]:
     for index in range(min(plan.count, MAX_COUNT)):
         name = numbered(plan.name, index, plan.count, placeholder=PLACEHOLDER)
         networks: list[dict[str, Any]] = [{"uuid": each} for each in plan.networks]
-        if plan.reachable and networks and (outside := outsides_of(context, [{"network_id": plan.networks[0]}])):
+        if (
+            plan.reachable
+            and networks
+            and (outside := reachable_external_networks(context, [{"network_id": plan.networks[0]}]))
+        ):
             port = Call(network.PORT, {"name": name, "network_id": plan.networks[0], "security_groups": groups})
             address = {"network_id": str(outside[0].id), "network_name": outside[0].name, "port_id": Result(port)}
             found += [port, Call(network.FLOATING_IP, address)]

@@ -31,7 +31,7 @@ from provisioning.launches.models import Snippet
 from provisioning.launches.plan import PLACEHOLDER, DataDisk
 from provisioning.network import selectors as network
 from provisioning.network.models import Network, SecurityGroup
-from provisioning.network.selectors.ways_out import outsides_of
+from provisioning.network.selectors.ways_out import reachable_external_networks
 from provisioning.volumes import selectors as volumes
 from provisioning.volumes.states import SnapshotStatus, VolumeStatus
 
@@ -199,7 +199,9 @@ def open_wizard(context: RequestContext, form: LaunchForm) -> Wizard:
     )
     if not form.is_bound:
         _choose(context, wizard)
-    wizard.outsides = outsides_of(context, [{"network_id": str(net.id)} for net in wizard.chosen_networks])
+    wizard.outsides = reachable_external_networks(
+        context, [{"network_id": str(net.id)} for net in wizard.chosen_networks]
+    )
     wizard.flavors = flavor_choices(context, wizard.image, wizard.limits, wizard.wanted)
     if not form.is_bound:
         fitting = [choice for choice in wizard.flavors if not choice.reason]

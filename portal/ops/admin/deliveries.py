@@ -75,4 +75,4 @@ class DeliveryAdmin(Readable):
 
     @row_action("Send to the host again", "Hosts to be notified again")
     def tell_again(self, context: RequestContext, row: Delivery) -> None:
-        sending.send_anew(row)
+        sending.resend(row)

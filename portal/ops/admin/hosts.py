@@ -28,7 +28,7 @@ from provisioning.hosts import credentials, enrolment
 from provisioning.hosts.machines import TOLD_FOR
 from provisioning.hosts.models import Host, HostCertificate
 from provisioning.hosts.selectors import is_alive
-from provisioning.volumes.services import give_back_of_dead_host
+from provisioning.volumes.services import detach_from_dead_host
 
 MEASURED = (
     "name", "id", "state", "last_seen_at", "clock", "agent_version", "contract_version",
@@ -103,7 +103,7 @@ class HostAdmin(Written):
         "enable": "os_compute_api:os-services:update",
         "disable": "os_compute_api:os-services:update",
         "force_down": "os_compute_api:os-services:update",
-        "let_up": "os_compute_api:os-services:update",
+        "clear_forced_down": "os_compute_api:os-services:update",
         "forget": "os_compute_api:os-services:delete",
         "give_back": "volume_extension:volume_admin_actions:force_detach",
         "join": "novella:hosts:join",
@@ -123,7 +123,7 @@ class HostAdmin(Written):
     list_filter = ("enabled", "availability_zone", "hypervisor_type")
     search_fields = ("name",)
     readonly_fields = MEASURED
-    actions = ("enable", "disable", "force_down", "let_up", "give_back", "renew", "forget")
+    actions = ("enable", "disable", "force_down", "clear_forced_down", "give_back", "renew", "forget")
     change_list_template = "admin/novella/hosts.html"
     fieldsets = (
         (None, {"fields": ("name", "state", "enabled", "disabled_reason", "forced_down", "availability_zone")}),
@@ -181,7 +181,7 @@ class HostAdmin(Written):
         change_host(context, host.id, forced_down=True)
 
     @row_action("Undo force down: it is up again when its agent answers", "Hosts let up")
-    def let_up(self, context: RequestContext, host: Host) -> None:
+    def clear_forced_down(self, context: RequestContext, host: Host) -> None:
         change_host(context, host.id, forced_down=False)
 
     @row_action(
@@ -190,7 +190,7 @@ class HostAdmin(Written):
         question="Release every volume of these hosts? Their servers lose them.",
     )
     def give_back(self, context: RequestContext, host: Host) -> None:
-        give_back_of_dead_host(context, host.id)
+        detach_from_dead_host(context, host.id)
 
     @row_action("New credential: request one from the agent", "Hosts asked for new credentials")
     def renew(self, context: RequestContext, host: Host) -> None:

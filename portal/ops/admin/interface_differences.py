@@ -12,18 +12,18 @@ from provisioning.compute.upkeep import adoption, interface_decisions
 class InterfaceDifferenceAdmin(Readable):
     """One row for each interface of an instance."""
 
-    rules = dict.fromkeys(("view", "let_have", "take_out", "plug_in", "acknowledge"), adoption.RULE)
+    rules = dict.fromkeys(("view", "add_to_record", "take_out", "plug_in", "acknowledge"), adoption.RULE)
     list_display = ("instance", "host", "mac_address", "port_id", "kind", "reason", "first_seen_at")
     list_filter = ("kind", "host")
     list_select_related = ("instance", "host")
     search_fields = ("instance__id__startswith", "instance__name", "port_id__startswith", "mac_address")
     search_help_text = "Id or name of an instance, port, or MAC address"
     ordering = ("kind", "-id")
-    actions = ("let_have", "take_out", "plug_in", "acknowledge")
+    actions = ("add_to_record", "take_out", "plug_in", "acknowledge")
 
     @row_action("Add the guest's interface to the server's record", "Interfaces restored")
-    def let_have(self, context: RequestContext, row: InterfaceDifference) -> None:
-        interface_decisions.let_have(context, row)
+    def add_to_record(self, context: RequestContext, row: InterfaceDifference) -> None:
+        interface_decisions.add_to_record(context, row)
 
     @row_action(
         "Detach the interface from the guest",

@@ -20,7 +20,7 @@ def are_known(database: str) -> bool:
     return os.path.exists(os.path.join(os.path.dirname(database), MARK))  # noqa: PTH110, PTH118, PTH120 - hot path
 
 
-def heard_from(address: str) -> None:
+def note_remote_host(address: str) -> None:
     """Create the file if ``address``, from which a host has connected, does not belong to this machine."""
     database = str(connection.settings_dict["NAME"])
     if connection.vendor != "sqlite" or database.startswith((":", "file:")):

@@ -416,12 +416,12 @@ class TasklessAction(HostAction[R, B], Generic[R, B]):
         self.write_begin(context, instance, started, prepared.detail)
         body = self.command(instance, prepared)
         if self.notification:
-            notify(instance, f"{self.notification}.start", Note(context, more=self.told_of(body)))
+            notify(instance, f"{self.notification}.start", Note(context, more=self.notification_fields(body)))
         self.send(host, instance, body)
         state.announce_all(instance, [{}])
         return instance
 
-    def told_of(self, body: B) -> Mapping[str, Any]:
+    def notification_fields(self, body: B) -> Mapping[str, Any]:
         """Return the additional fields of the action's notifications."""
         return {}
 
@@ -443,7 +443,7 @@ class TasklessAction(HostAction[R, B], Generic[R, B]):
             record_fault(instance, fault, details=f"{self.record}: {outcome.code}", host_name=instance.host_name)
         if self.notification:
             phase = "end" if outcome.well else "error"
-            note = Note(fault=fault, cause=outcome.code, more=self.told_of(body))
+            note = Note(fault=fault, cause=outcome.code, more=self.notification_fields(body))
             notify(instance, f"{self.notification}.{phase}", note)
         self.write_end(instance, self.row_of(instance, body), outcome)
         return instance

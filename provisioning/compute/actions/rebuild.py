@@ -158,7 +158,7 @@ class RebuildAction(HostAction[Rebuild, RebuildRequest | PowerRequest]):
         code = volume_rebuilds.FAILED
         if not failure:
             try:
-                self._make_again(instance, _plan_of(row))
+                self._send_rebuild(instance, _plan_of(row))
             except NovellaError as error:
                 failure, code = error.message, error.code
         if failure:
@@ -166,7 +166,7 @@ class RebuildAction(HostAction[Rebuild, RebuildRequest | PowerRequest]):
             outcome = Outcome(well=False, begun_at=now, ended_at=now, message=failure, code=code)
             super().end(instance, PowerRequest(action="stop"), outcome)
 
-    def _make_again(self, instance: Instance, plan: _Plan) -> None:
+    def _send_rebuild(self, instance: Instance, plan: _Plan) -> None:
         volume_rebuilds.check_there(instance)
         body = self.command(instance, Prepared(value=replace(plan, volume_image_id="")))
         moved = state.advance(instance, SPAWN, attempt=instance.attempt)

@@ -109,7 +109,7 @@ class SizeAction(HostAction[R, B], Generic[R, B]):
             set_migration(moved.id, self.migration[1 if outcome.well else 2])
             if self.has_one_size(outcome):
                 undo_resize(moved)
-            _go_on(moved)
+            _finish_change(moved)
         return moved
 
     def has_one_size(self, outcome: Outcome) -> bool:
@@ -176,7 +176,7 @@ class Resize(SizeAction[ResizeTo, ResizeRequest]):
         if isinstance(body, ReceiveGuestRequest):
             moved = cold.received(instance, outcome)
             if moved is not None:
-                _go_on(moved)
+                _finish_change(moved)
             return moved
         return super().end(instance, body, outcome) if isinstance(body, ResizeRequest) else None
 
@@ -294,7 +294,7 @@ class ConfirmResize(SizeAction[None, ConfirmResizeRequest]):
         shrink(ended.id, quota_held(ended.flavor))
         leave_second(ended)
         instance_actions.finish(ended.id, self.record)
-        _go_on(ended)
+        _finish_change(ended)
         return ended
 
     def command(self, instance: Instance, prepared: Prepared) -> ConfirmResizeRequest:
@@ -364,7 +364,7 @@ class RevertResize(SizeAction[None, RevertResizeRequest]):
         if isinstance(body, ReturnGuestRequest) and instance.vm_state != VmState.RESIZED:
             back = cold.returned(instance, outcome)
             if back is not None:
-                _go_on(back)
+                _finish_change(back)
             return back
         if not isinstance(body, RevertResizeRequest | ReturnGuestRequest):
             return None
@@ -433,10 +433,10 @@ def confirm_changed_types() -> None:
     for instance in waiting.filter(pk__in=given.resources_with(given.AFTER_RESIZE)).order_by("resized_at")[:BATCH]:
         with transaction.atomic():
             state.lock([instance.id])
-            _go_on(Instance.objects.get(pk=instance.pk))
+            _finish_change(Instance.objects.get(pk=instance.pk))
 
 
-def _go_on(instance: Instance) -> None:
+def _finish_change(instance: Instance) -> None:
     """Continue a ``change_type``: confirm the resize or, if requested, start the server after the confirmation."""
     if instance.task_state is not None or (asked := given.value_of(instance.id, given.AFTER_RESIZE)) is None:
         return

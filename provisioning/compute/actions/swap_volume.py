@@ -75,10 +75,10 @@ class SwapVolume(VolumeAction[Swap, SwapVolumeRequest]):
         state.announce_all(instance, [{}])
         return instance
 
-    def told_of(self, body: SwapVolumeRequest) -> Mapping[str, Any]:
+    def notification_fields(self, body: SwapVolumeRequest) -> Mapping[str, Any]:
         return {"old_volume_id": body.old.id, "new_volume_id": body.new.id}
 
-    def told_of_device(self, device: BlockDevice) -> Mapping[str, Any]:
+    def device_notification_fields(self, device: BlockDevice) -> Mapping[str, Any]:
         return {"old_volume_id": str(device.volume_id), "new_volume_id": str(device.swap_volume_id)}
 
     def _reserve(self, context: RequestContext, instance: Instance, device: BlockDevice, request: Swap) -> Attachment:
@@ -142,7 +142,7 @@ class SwapVolume(VolumeAction[Swap, SwapVolumeRequest]):
         if device.swap_attachment_id is not None:
             attachments.release(device.swap_attachment_id)
 
-    def gone_over(self, instance: Instance, device: BlockDevice, new: uuid.UUID) -> None:
+    def end_unrecorded(self, instance: Instance, device: BlockDevice, new: uuid.UUID) -> None:
         """End a swap, or a move of the volume's data, that the host has completed although the records contain no
         command of it.
 

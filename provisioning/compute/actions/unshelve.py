@@ -35,7 +35,7 @@ class Destination:
     host: str = ""
 
     @property
-    def says_something(self) -> bool:
+    def is_specified(self) -> bool:
         """Whether the caller specified a zone or a host."""
         return bool(self.host) or self.zone is not UNSET
 
@@ -98,7 +98,7 @@ class Unshelve(HostAction[Destination | None, PowerRequest]):
 
     def prepare(self, context: RequestContext, instance: Instance, request: Destination | None) -> Prepared:
         """Reject a destination for a server that is still on its host."""
-        if instance.vm_state == VmState.SHELVED and request is not None and request.says_something:
+        if instance.vm_state == VmState.SHELVED and request is not None and request.is_specified:
             raise ConflictError(
                 f"Specifying an availability zone or a host when unshelving server {instance.id} with status"
                 f" {instance.vm_state} is not supported: it must be {VmState.SHELVED_OFFLOADED.value}."

@@ -87,18 +87,18 @@ class VolumeAction(TasklessAction[R, B], Generic[R, B]):
     def tell(self, instance: Instance, device: BlockDevice, message: str) -> None:
         """Report that a volume could not be connected, and close its action record."""
         record_fault(instance, message, details=f"{self.record}: not connected", host_name=instance.host_name)
-        note = Note(fault=message, cause="not connected", more=self.told_of_device(device))
+        note = Note(fault=message, cause="not connected", more=self.device_notification_fields(device))
         notify(instance, f"{self.notification}.error", note)
         row = instance_actions.of_volume(instance.id, self.record, str(device.volume_id))
         if row is not None:
             self.close(row, message)
         state.announce_all(instance, [{}])
 
-    def told_of(self, body: B) -> Mapping[str, Any]:
+    def notification_fields(self, body: B) -> Mapping[str, Any]:
         disk: GuestDisk = body.disk  # type: ignore[union-attr] # SwapVolume overrides this method
         return {"volume_id": disk.id}
 
-    def told_of_device(self, device: BlockDevice) -> Mapping[str, Any]:
+    def device_notification_fields(self, device: BlockDevice) -> Mapping[str, Any]:
         """Return the additional fields of a notification when no command was sent."""
         return {"volume_id": str(device.volume_id)}
 

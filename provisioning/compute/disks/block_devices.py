@@ -207,12 +207,14 @@ def give_back(instance_id: uuid.UUID, devices: Sequence[BlockDevice] | None = No
         return
     attachments.release_all_of(instance_id)
     BlockDevice.objects.filter(instance_id=instance_id).delete()
-    going = [device.volume_id for device in devices if device.volume_id and _goes(device, failed=failed)]
+    going = [
+        device.volume_id for device in devices if device.volume_id and _is_deleted_with_server(device, failed=failed)
+    ]
     for volume in Volume.objects.filter(id__in=going).order_by("id"):
         delete_volume(volume)
 
 
-def _goes(device: BlockDevice, *, failed: bool) -> bool:
+def _is_deleted_with_server(device: BlockDevice, *, failed: bool) -> bool:
     return device.delete_on_termination and not device.leaving and (device.made or not failed)
 
 

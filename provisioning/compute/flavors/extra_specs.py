@@ -81,19 +81,19 @@ class KnownSpec:
         if self.kind == "number":
             self._check_number(value)
         elif self.kind == "boolean" and strutils.bool_from_string(value, default=None) is None:
-            raise _wrong(f"'{value}' is not a valid boolean-like value.")
+            raise _invalid(f"'{value}' is not a valid boolean-like value.")
         elif self.choices and value not in self.choices:
-            raise _wrong(f"'{value}' is not one of: {', '.join(self.choices)}.")
+            raise _invalid(f"'{value}' is not one of: {', '.join(self.choices)}.")
         elif self.pattern and not re.fullmatch(self.pattern, value):
-            raise _wrong(f"'{value}' is not of the format '{self.pattern}'.")
+            raise _invalid(f"'{value}' is not of the format '{self.pattern}'.")
 
     def _check_number(self, value: str) -> None:
         if not re.fullmatch(r"\s*[+-]?\d+\s*", value):
-            raise _wrong(f"'{value}' is not a valid integer value.")
+            raise _invalid(f"'{value}' is not a valid integer value.")
         if self.most is not None and int(value) > self.most:
-            raise _wrong(f"'{value}' is greater than the max value of '{self.most}'.")
+            raise _invalid(f"'{value}' is greater than the max value of '{self.most}'.")
         if self.least is not None and int(value) < self.least:
-            raise _wrong(f"'{value}' is less than the min value of '{self.least}'.")
+            raise _invalid(f"'{value}' is less than the min value of '{self.least}'.")
 
 
 def check(key: str, value: str) -> None:
@@ -107,10 +107,10 @@ def check(key: str, value: str) -> None:
             return
     namespace, mark, _ = key.partition(":")
     if mark and any(found.fullmatch(namespace) for found in NAMESPACES):
-        raise _wrong(f"extra spec '{key}' does not appear to be a valid extra spec.")
+        raise _invalid(f"extra spec '{key}' does not appear to be a valid extra spec.")
 
 
-def _wrong(what: str) -> InvalidInputError:
+def _invalid(what: str) -> InvalidInputError:
     return InvalidInputError(f"Validation failed; {what}", field="extra_specs")
 
 

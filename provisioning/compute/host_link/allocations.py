@@ -210,7 +210,7 @@ def exchange(instance: Instance) -> None:
 _EXCHANGED = ("host_id", "vcpus", "memory_mb", "disk_gb")
 
 
-def give_back_second(instance_id: uuid.UUID) -> bool:
+def release_second(instance_id: uuid.UUID) -> bool:
     """Release the allocation on the second host, inside the caller's transaction. Idempotent; returns whether there was
     one.
 

@@ -179,7 +179,7 @@ def finish_delete(instance: Instance, *, confirmed: bool) -> Instance | None:
         block_devices.give_back(gone.id, devices)
         release_place(gone.id, keep_quota=True)  # the quota is already released
     else:
-        if devices and _said_to_be_dead(gone.id):
+        if devices and _is_host_forced_down(gone.id):
             block_devices.give_back(gone.id, devices)
         release(gone.id, keep=network.OF_PORTS)
         commit(gone.id)
@@ -190,12 +190,12 @@ def finish_delete(instance: Instance, *, confirmed: bool) -> Instance | None:
     return gone
 
 
-def _said_to_be_dead(instance_id: uuid.UUID) -> bool:
+def _is_host_forced_down(instance_id: uuid.UUID) -> bool:
     """Whether the host with the server's allocation is forced down: it no longer writes to volumes."""
     return Allocation.objects.filter(instance_id=instance_id, host__forced_down=True).exists()
 
 
-def give_back_of_dead(host_id: uuid.UUID) -> None:
+def release_volumes_of_dead(host_id: uuid.UUID) -> None:
     """Release the volumes of deleted servers that waited for the report of a host which is now forced down."""
     waiting = Allocation.objects.filter(host_id=host_id, instance__vm_state=VmState.DELETED)
     waiting = waiting.filter(instance__block_devices__isnull=False)

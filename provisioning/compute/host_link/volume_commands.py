@@ -10,7 +10,7 @@ from provisioning.compute.models import Instance
 from provisioning.compute.records import host_commands
 from provisioning.hosts.models import HostCommand
 from provisioning.volumes.models import Attachment
-from provisioning.volumes.services import guest_goes_on
+from provisioning.volumes.services import extend_guest_deadline
 
 SWAP = str(SwapVolumeRequest.__struct_config__.tag)
 KINDS = (SWAP, str(RefreshVolumeRequest.__struct_config__.tag))
@@ -29,7 +29,7 @@ def unfinished(attachment: Attachment) -> list[HostCommand]:
 def goes_on(command: HostCommand, until: datetime) -> None:
     """Extend the deadline of the volume's task while a host works on its command."""
     if command.kind in KINDS:
-        guest_goes_on(uuid.UUID(_attachment_of(command)), until)
+        extend_guest_deadline(uuid.UUID(_attachment_of(command)), until)
 
 
 def _attachment_of(command: HostCommand) -> str:

@@ -19,7 +19,7 @@ from provisioning.common.text import one_line
 from provisioning.compute.actions.registry import abandoned, action_of, awaiting
 from provisioning.compute.disks import block_devices
 from provisioning.compute.host_link import guest_changes, superseded
-from provisioning.compute.host_link.allocations import give_back_second, second_of
+from provisioning.compute.host_link.allocations import release_second, second_of
 from provisioning.compute.host_link.newer_guests import is_current
 from provisioning.compute.host_link.outcome import Outcome
 from provisioning.compute.host_link.release import (
@@ -62,7 +62,7 @@ _ON_A_HOST = set(VmState) - {VmState.BUILDING, VmState.SHELVED_OFFLOADED, VmStat
 
 def take_steps(instance: Instance, known: Sequence[Reported]) -> None:
     """Record the steps of a running command, and send an event for each."""
-    current = [(event, command) for event, command in known if _goes_on(instance, event, command)]
+    current = [(event, command) for event, command in known if _is_awaited(instance, event, command)]
     action = _action_of(instance, current[0][1]) if current else None
     if action is None:
         return
@@ -230,7 +230,7 @@ def _left_second(instance: Instance, command: HostCommand) -> None:
     second = second_of(instance.id)
     if second is None or second.host_id != command.host_id or second.attempt >= command.generation:
         return
-    give_back_second(instance.id)
+    release_second(instance.id)
     if instance.task_state == TaskState.RESIZE_REVERTING:
         cold.cast_move(instance)
 
@@ -271,7 +271,7 @@ def _outcome(event: AgentEvent, command: HostCommand, *, well: bool) -> Outcome:
 # ----- validation of reports -----------------------------------------------------------------------------------------
 
 
-def _goes_on(instance: Instance, event: AgentEvent, command: HostCommand) -> bool:
+def _is_awaited(instance: Instance, event: AgentEvent, command: HostCommand) -> bool:
     """Whether the instance waits for the command, and the name of the step is valid for it."""
     if command.kind == "build_request":
         return event.step in BUILD_STEPS and is_spawning(instance, event.generation)

@@ -233,7 +233,7 @@ def released(attachment_id: str) -> None:
             send_removal(instance, device.volume_id, attachment_id)
         if device.swap_volume_id is not None:
             SwapVolume().drop(device)
-        elif device.swap_attachment_id is not None and not _goes_over(device):
+        elif device.swap_attachment_id is not None and not _is_switching(device):
             swapped(device.swap_attachment_id, failed=TAKEN)
         if device.is_root:
             row.update(attachment_id=None, plugged=False, swap_attachment_id=None)
@@ -245,7 +245,7 @@ def released(attachment_id: str) -> None:
         _with_server(attachment_id, forget)
 
 
-def _goes_over(device: BlockDevice) -> bool:
+def _is_switching(device: BlockDevice) -> bool:
     """Whether a host has an unfinished command to switch the guest to its volume's new data."""
     new = Attachment.objects.filter(id=device.swap_attachment_id or NOBODY).first()
     return new is not None and uses.user().is_swapping(new)

@@ -33,7 +33,7 @@ def allocate(instance: Instance, host: HostState, action: InstanceAction) -> Ins
         )
         given = {read_id(entry.get("port_id")) for entry in instance.requested_networks}
         creation_tags.give(instance.id, "network-interface", [port.id for port in ports if port.id not in given])
-    network.lead_automatic(instance.id, ports)
+    network.associate_automatic(instance.id, ports)
     detail = {"ports": str(len(ports))}
     return instance_actions.step(
         action, "allocate_network", instance_actions.since(started), attempt=instance.attempt, detail=detail

@@ -20,7 +20,7 @@ from provisioning.compute.services.tags import check_tags
 from provisioning.identity import policy
 from provisioning.network import selectors as network
 from provisioning.network.models import Network
-from provisioning.network.selectors.ways_out import outside_of
+from provisioning.network.selectors.ways_out import external_network_for
 from provisioning.network.services import automatic_network, quota_of
 from provisioning.quotas import selectors as quotas
 
@@ -108,7 +108,7 @@ def _outside(context: RequestContext, request: LaunchRequest, networks: list[dic
     if automatic is not None or not request.reachable:
         return automatic
     policy.enforce(context, "create_floatingip")
-    outside = outside_of(context, networks)
+    outside = external_network_for(context, networks)
     if outside is None:
         msg = "No router connects these networks to an external network, so the server cannot have a floating IP."
         raise InvalidInputError(msg, field="reachable")

@@ -14,7 +14,7 @@ from provisioning.common.prepared import PreparedInsert
 from provisioning.common.retry import when_broken_off
 from provisioning.compute.launch.checks import check
 from provisioning.compute.launch.idempotency import LaunchIdentity, identity_of
-from provisioning.compute.launch.map_block_devices import keep_volumes_still, reserve_volumes
+from provisioning.compute.launch.map_block_devices import lock_volumes, reserve_volumes
 from provisioning.compute.launch.mounts import mounting
 from provisioning.compute.launch.quote import LaunchQuote
 from provisioning.compute.launch.request import LaunchRequest
@@ -67,7 +67,7 @@ def _launch(context: RequestContext, request: LaunchRequest, identity: LaunchIde
         if made:
             return made
         checked = check(context, request)
-        keep_volumes_still(checked.disks.devices)
+        lock_volumes(checked.disks.devices)
         instances = reserve_servers(context, request, checked, identity)
         groups = checked.security_groups or [str(network.ensure_default_security_group(instances[0].project_id).id)]
         disks = [_copies_of(instance, checked.disks.devices) for instance in instances]

@@ -58,7 +58,7 @@ def _built(instance: Instance, body: CommandBody, outcome: Outcome) -> None:
     changes = {"launched_at": timezone.now(), "power_state": int(power), "admin_password": ""}
     kind = build_kind_of(instance)
     if kind is UNSHELVE or kind is EVACUATE:
-        _came_back(instance, kind, changes)
+        _end_return(instance, kind, changes)
         return
     devices = block_devices.volumes_of(instance.id)
     note = Note(ports=body.instance.ports, devices=devices) if isinstance(body, BuildRequest) else None
@@ -70,7 +70,7 @@ def _built(instance: Instance, body: CommandBody, outcome: Outcome) -> None:
     instance_actions.finish(instance.id, "create")
 
 
-def _came_back(instance: Instance, kind: BuildKind, changes: Mapping[str, Any]) -> None:
+def _end_return(instance: Instance, kind: BuildKind, changes: Mapping[str, Any]) -> None:
     """End an unshelving or an evacuation, and delete the shelved image and the firmware state, if any."""
     image_id = instance.snapshot_image_id
     back = state.advance(instance, kind.done, attempt=instance.attempt, changes={**changes, **OFF_THE_SHELF})

@@ -32,7 +32,7 @@ LATE = timedelta(seconds=60)
 REFUSED = "Invalid volume: {message}"
 
 
-def keep_volumes_still(devices: Iterable[BlockDevice]) -> None:
+def lock_volumes(devices: Iterable[BlockDevice]) -> None:
     """Lock the existing volumes of a launch; called before its quota is reserved. See
     ``provisioning.volumes.state_machine.state``.
     """

@@ -28,7 +28,7 @@ from provisioning.common.errors import ConflictError, NovellaError
 from provisioning.compute.disks import block_devices
 from provisioning.compute.flavors.sizes import quota_held
 from provisioning.compute.host_link import firmware_states, newer_guests
-from provisioning.compute.host_link.allocations import exchange, give_back_second, raise_attempt, second_of
+from provisioning.compute.host_link.allocations import exchange, raise_attempt, release_second, second_of
 from provisioning.compute.host_link.graceful_stop import seconds_of
 from provisioning.compute.host_link.guest_spec import guest_spec
 from provisioning.compute.host_link.outcome import Outcome
@@ -244,7 +244,7 @@ def go_on(instance_id: str, attempt: int) -> None:
         instance = rows.first()
         if instance is None or not waits_for_volumes(instance) or instance.host is None:
             return
-        if instance.task_state == TaskState.RESIZE_REVERTING and not _other_is_gone(instance):
+        if instance.task_state == TaskState.RESIZE_REVERTING and not _is_other_host_clear(instance):
             return
         try:
             with transaction.atomic():
@@ -309,7 +309,7 @@ def _leave_other_host(instance: Instance) -> None:
         block_devices.disconnect(instance.id)
 
 
-def _other_is_gone(instance: Instance) -> bool:
+def _is_other_host_clear(instance: Instance) -> bool:
     """Whether the host that the server returns from has nothing of it, or is down and cannot write to its volumes: it
     is forced down, or the server has none.
     """
@@ -343,7 +343,7 @@ def go_back(instance: Instance, message: str, code: str = "") -> Instance | None
         host_commands.withdraw(back.id, back.attempt)
         raise_attempt(back.id, before, back.attempt)
         set_migration(back.id, "error")
-        give_back_second(back.id)
+        release_second(back.id)
     else:
         left = instance.host
         back = _change_host(instance, second, "move_back", {"guest_attempt": second.attempt}, note)

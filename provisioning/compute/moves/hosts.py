@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.compute.flavors.sizes import room_of
-from provisioning.compute.host_link.allocations import exchange, give_back_second, hold_second, second_of, take_first
+from provisioning.compute.host_link.allocations import exchange, hold_second, release_second, second_of, take_first
 from provisioning.compute.host_link.release import send_destroy
 from provisioning.compute.launch.decisions import SchedulingAttempt, record_decision
 from provisioning.compute.models import Instance, Migration
@@ -14,7 +14,7 @@ from provisioning.compute.moves.targets import MoveRequest
 from provisioning.compute.records.migration_records import open_migration
 from provisioning.hosts.models import Host
 
-__all__ = ["claim_target", "exchange", "give_back_second", "leave_second", "second_of"]
+__all__ = ["claim_target", "exchange", "leave_second", "release_second", "second_of"]
 
 
 def claim_target(

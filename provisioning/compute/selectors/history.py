@@ -166,7 +166,7 @@ def timeline_for(context: RequestContext, instance_id: str | uuid.UUID) -> list[
         _step(row, with_host=policy.allows(context, "os_compute_api:os-instance-actions:events:details"))
         for row in events
     ]
-    return done + _to_come(instance, done)
+    return done + _expected_steps(instance, done)
 
 
 def _step(row: InstanceActionEvent, *, with_host: bool) -> Step:
@@ -192,7 +192,7 @@ def _label(name: str) -> str:
     return {"api": ACCEPTED, "compute": ON_HOST}.get(kind) or name.replace("_", " ").capitalize()
 
 
-def _to_come(instance: Instance, done: list[Step]) -> list[Step]:
+def _expected_steps(instance: Instance, done: list[Step]) -> list[Step]:
     if instance.vm_state != VmState.BUILDING or instance.task_state == "deleting":
         return []
     seen = {step.name for step in done if step.attempt == instance.attempt} | {"api_create"}

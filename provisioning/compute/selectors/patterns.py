@@ -46,27 +46,27 @@ def matching(column: str, pattern: str, field: str) -> Q:
 def checked(pattern: str, field: str) -> str:
     """Return an equivalent pattern for all databases. Raises InvalidInputError (``field``) for a disallowed pattern."""
     if "\0" in pattern or len(pattern) > LONGEST:
-        raise _wrong(pattern, field)
+        raise _invalid(pattern, field)
     text = re.sub(r"(?<!\\)\.\*\$?$", "", re.sub(r"^\^?\.\*", "", pattern)) if "|" not in pattern else pattern
     at, repetitions, before = 0, 0, "edge"
     while at < len(text):
         piece = _PIECE.match(text, at)
         if piece is None:
-            raise _wrong(pattern, field)
+            raise _invalid(pattern, field)
         if piece["repeat"]:
             repetitions += 1
             if before != "one" or repetitions > MOST_REPETITIONS:
-                raise _wrong(pattern, field)
+                raise _invalid(pattern, field)
         before = piece.lastgroup or "one"
         at = piece.end()
     try:
         as_in_postgresql(f"(?i){text}")
     except re2.error as error:
-        raise _wrong(pattern, field) from error
+        raise _invalid(pattern, field) from error
     return text
 
 
-def _wrong(pattern: str, field: str) -> InvalidInputError:
+def _invalid(pattern: str, field: str) -> InvalidInputError:
     return InvalidInputError(
         f"Invalid input for query parameters {field}. Value: {pattern[:64]}. It is not a supported pattern:"
         f" at most {LONGEST} characters and {MOST_REPETITIONS} repetitions, none of a group.",

@@ -9,7 +9,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, NotFoundError
 from provisioning.common.retry import when_broken_off
 from provisioning.compute.disks import block_devices
-from provisioning.compute.host_link.allocations import give_back_second
+from provisioning.compute.host_link.allocations import release_second
 from provisioning.compute.host_link.release import release_place
 from provisioning.compute.models import Allocation, Instance, Migration, MoveAllocation
 from provisioning.compute.records.migration_records import OPEN
@@ -50,7 +50,7 @@ def forget_host(context: RequestContext, host_id: uuid.UUID) -> None:
             block_devices.give_back(gone.id)
             release_place(gone.id)
         for row in MoveAllocation.objects.filter(host_id=host_id).exclude(migration__status__in=OPEN):
-            give_back_second(row.instance_id)
+            release_second(row.instance_id)
         host = Host.objects.select_for_update().filter(id=host_id).first()
         if host is None:
             raise NotFoundError(f"Service {host_id} not found.")

@@ -13,7 +13,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
 from provisioning.common.numbers import MAX_INTEGER
 from provisioning.common.retry import when_broken_off
-from provisioning.compute.host_link.release import give_back_of_dead
+from provisioning.compute.host_link.release import release_volumes_of_dead
 from provisioning.compute.models import Aggregate, Instance
 from provisioning.compute.records.names import check_text
 from provisioning.hosts import notifications
@@ -67,7 +67,7 @@ def change_host(
         if host is None:
             raise NotFoundError(f"Host {host_id} could not be found.")
         if forced_down:
-            give_back_of_dead(host.id)
+            release_volumes_of_dead(host.id)
         if columns:
             notifications.notify(host, "update")
     return host

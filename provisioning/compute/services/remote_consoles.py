@@ -133,7 +133,7 @@ def still_open(row: ConsoleToken) -> OpenConsole:
     context = token_store.still_good(row.asked_with)
     instance = selectors.instance_for(context, row.instance_id)
     policy.enforce(context, RULE, _target(instance))
-    if _made_anew(row, instance):
+    if _was_replaced(row, instance):
         raise NotFoundError(f"The guest of instance {instance.id} was rebuilt.")
     check_running(instance)
     if row.used_at is not None and row.protocol in EXCLUSIVE:
@@ -147,7 +147,7 @@ def find_token(token: str) -> ConsoleToken:
     Raises NotFoundError.
     """
     row = _unused(token)
-    if row is None or row.instance.vm_state == VmState.DELETED or _made_anew(row, row.instance):
+    if row is None or row.instance.vm_state == VmState.DELETED or _was_replaced(row, row.instance):
         raise NotFoundError("The console token is invalid or has expired.")
     return row
 
@@ -186,7 +186,7 @@ def _target(instance: Instance) -> dict[str, str]:
     return {"project_id": str(instance.project_id), "user_id": str(instance.user_id)}
 
 
-def _made_anew(row: ConsoleToken, instance: Instance) -> bool:
+def _was_replaced(row: ConsoleToken, instance: Instance) -> bool:
     """Whether the guest was replaced after the token was issued."""
     rebuilds = InstanceAction.objects.filter(instance=instance, action="rebuild", started_at__gt=row.created_at)
     return instance.attempt != row.attempt or rebuilds.exists()

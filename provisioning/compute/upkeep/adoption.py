@@ -180,14 +180,14 @@ def _follow(instance: Instance, attempt: int, power: PowerState) -> None:
             host_commands.withdraw(instance.id, instance.attempt)
             sync_power(instance, power)
         return
-    if _end_what_was_under_way(instance, changes, power) and instance.host_id is not None:
+    if _end_task(instance, changes, power) and instance.host_id is not None:
         newer_guests.hold_back(instance.host_id, instance)
 
 
 def _move_to(instance: Instance, row: NewerGuest) -> None:
     """Set the record to a guest on another host."""
     host, power = row.host, power_state_of(row.power_state) or PowerState.NOSTATE
-    if not _end_what_was_under_way(instance, {**_numbers(instance, row.attempt), "host_id": host.id}, power):
+    if not _end_task(instance, {**_numbers(instance, row.attempt), "host_id": host.id}, power):
         return
     instance.host = host
     occupy(instance, host.id)
@@ -204,7 +204,7 @@ def _numbers(instance: Instance, attempt: int) -> dict[str, Any]:
     return {"attempt": number, "guest_attempt": attempt if attempt != number else None}
 
 
-def _end_what_was_under_way(instance: Instance, changes: dict[str, Any], power: PowerState) -> bool:
+def _end_task(instance: Instance, changes: dict[str, Any], power: PowerState) -> bool:
     """Set a record to the state of its guest, and end the task that the record contains. Returns False if the record
     has changed concurrently.
     """

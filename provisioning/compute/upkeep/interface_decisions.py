@@ -20,7 +20,7 @@ BUSY = "The server has a task; try again later."
 
 
 @when_broken_off
-def let_have(context: RequestContext, row: InterfaceDifference) -> None:
+def add_to_record(context: RequestContext, row: InterfaceDifference) -> None:
     """Add the guest's interface to the server's record. Raises ForbiddenError, and ConflictError with the reason."""
     policy.enforce(context, RULE)
     with transaction.atomic():

@@ -63,7 +63,7 @@ _RECORDED = Prepared(
 )
 
 
-def tell_guests() -> Iterable[str]:
+def resend_interfaces() -> Iterable[str]:
     """Mark every host, so that it gets the interfaces of its guests again after its next complete report."""
     many = Host.objects.update(guests_untold=True)
     yield f"Interfaces of guests: sent again to {many} hosts."
@@ -188,7 +188,7 @@ def _differences(instance: Instance, guest: GuestState) -> dict[str, _Difference
             found[mac] = _Difference(read_id(each.port_id), EXTRA if reason else GIVEN_BACK, each, reason or BACK)
         elif since is None or port.leaving or port.updated_at >= since:
             continue
-        elif sentence := _give_addresses_back(port, each.addresses):
+        elif sentence := _restore_addresses(port, each.addresses):
             found[mac] = _Difference(port.id, GIVEN_BACK, each, sentence)
     for mac in ports.keys() - has.keys():
         if not ports[mac].leaving:
@@ -196,11 +196,11 @@ def _differences(instance: Instance, guest: GuestState) -> dict[str, _Difference
     return found
 
 
-def _give_addresses_back(port: Port, addresses: Sequence[str]) -> str:
+def _restore_addresses(port: Port, addresses: Sequence[str]) -> str:
     """Add those of the guest's addresses to the port that are available. Returns a sentence about the added and
     rejected addresses.
     """
-    given, refused = network.give_addresses_back(port, addresses)
+    given, refused = network.restore_addresses(port, addresses)
     sentences = [f"Restored addresses: {', '.join(given)}."] if given else []
     if refused:
         sentences.append(f"Removed addresses, which are in use elsewhere or not available: {', '.join(refused)}.")
@@ -252,7 +252,7 @@ def give_back(instance: Instance, interface: GuestInterface) -> str:
     try:
         with transaction.atomic():
             _take_from_other(instance, port_id)
-            network.give_port_back(
+            network.restore_port(
                 instance.id, instance.project_id, kept, host.name, host.availability_zone, instance.hostname.lower()
             )
     except NovellaError as error:

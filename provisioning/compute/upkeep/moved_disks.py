@@ -65,7 +65,7 @@ def _follow(instance: Instance, device: BlockDevice, volume_id: uuid.UUID, by: u
     elif device.swap_attachment_id == by or _is_of_move(instance, device, volume_id, row):
         log.warning("The guest of instance %s has switched to attachment %s.", instance.id, by)
         lost_moves.decide(volume_id)
-        SwapVolume().gone_over(instance, device, by)
+        SwapVolume().end_unrecorded(instance, device, by)
         if device.volume_id == volume_id:
             lost_moves.followed(volume_id, by)
 

@@ -58,9 +58,9 @@ CUT_OFF = "The server's task was interrupted, and its result is unknown."
 @periodic("compute.reaper", every=INTERVAL)
 def reap() -> None:
     """Process overdue tasks, deletes that wait for hosts that are down, and allocations that were not released."""
-    _make_up_for_absence()
+    _extend_deadlines()
     for instance in overdue():
-        _guarded(instance, _look_after)
+        _guarded(instance, _handle_overdue)
     for instance in _deleting_on_hosts_down():
         _guarded(instance, _end_delete_without_host)
     for instance in _leftovers():
@@ -72,7 +72,7 @@ def reap() -> None:
 
 
 @when_broken_off
-def _make_up_for_absence() -> None:
+def _extend_deadlines() -> None:
     """Extend the deadlines of tasks on hosts by the time during which no reaper was running."""
     gap = absence("compute.reaper")
     if gap is None or gap > LONGEST_ABSENCE:
@@ -102,13 +102,15 @@ def _guarded(instance: Instance, work: Callable[[Instance], None]) -> None:
         log.exception("The reaper failed for instance %s.", instance.id)
 
 
-def _look_after(found: Instance) -> None:
+def _handle_overdue(found: Instance) -> None:
     rows = Instance.objects.select_for_update(no_key=True, of=("self",)).select_related("host").exclude(task_state=None)
     instance = rows.filter(id=found.id, task_deadline__lt=timezone.now()).first()
     if instance is None:  # the task has ended concurrently
         return
     task = TaskState(instance.task_state) if instance.task_state else None
-    if (task == TaskState.SPAWNING or task in of_task) and (_waits_its_turn(instance) or _has_said_so(instance)):
+    if (task == TaskState.SPAWNING or task in of_task) and (
+        _waits_its_turn(instance) or _has_reported_success(instance)
+    ):
         return
     log.warning(
         "Instance %s has been %s for too long (attempt %s).", instance.id, instance.task_state, instance.attempt
@@ -148,13 +150,13 @@ def _waits_its_turn(instance: Instance) -> bool:
     """Extend the deadline if the host is up and the command is still queued there. Returns whether it was extended."""
     command = host_commands.working_at(instance.id, instance.attempt)
     until = commands.waits_there(command, instance.host) if command is not None else None
-    if until is None or rejected.heard_of(SERVER, instance.id, instance.attempt):
+    if until is None or rejected.is_stored(SERVER, instance.id, instance.attempt):
         return False
     state.extend_deadline(instance, until)
     return True
 
 
-def _has_said_so(instance: Instance) -> bool:
+def _has_reported_success(instance: Instance) -> bool:
     """Extend the deadline if a success report of the host is waiting to be processed. Returns whether it
     was extended.
     """

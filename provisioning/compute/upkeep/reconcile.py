@@ -69,7 +69,7 @@ def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool)
     with transaction.atomic():
         quiet = None if complete else timezone.now() - SETTLED
         known = {row[0]: _Known(*row) for row in _KNOWN(ids=sorted(seen))}
-        odd = {key for key, guest in seen.items() if key not in known or _is_odd(known[key], guest, host_id, quiet)}
+        odd = {key for key, guest in seen.items() if key not in known or _differs(known[key], guest, host_id, quiet)}
         rows = {row.id: row for row in Instance.objects.select_related("host").filter(Among("id", odd))} if odd else {}
         for instance_id in sorted(odd):
             instance, guest = rows.get(instance_id), seen[instance_id]
@@ -139,7 +139,7 @@ _HERE = Prepared(
 )
 
 
-def _is_odd(known: _Known, guest: GuestState, host_id: uuid.UUID, quiet: datetime | None) -> bool:
+def _differs(known: _Known, guest: GuestState, host_id: uuid.UUID, quiet: datetime | None) -> bool:
     """Whether a guest differs from its record. Most do not, so that their instances are not loaded."""
     if known.host_id != host_id or known.vm_state == VmState.DELETED:
         return True
@@ -164,10 +164,10 @@ def _take_missing(host_id: uuid.UUID, missing: Collection[uuid.UUID], quiet: dat
         log.warning("Host %s no longer has a guest of instance %s.", host_id, instance.id)
         sync_power(instance, PowerState.NOSTATE)
         adoption.settle(instance)
-    _tell_owners(absent)
+    _notify_owners(absent)
 
 
-def _tell_owners(absent: QuerySet[Instance]) -> None:
+def _notify_owners(absent: QuerySet[Instance]) -> None:
     """Write an action record about the missing guest, once, for the owners; later actions are listed after it."""
     newest = InstanceAction.objects.filter(instance_id=OuterRef("id")).order_by("-started_at", "-id")
     gone = absent.filter(power_state=PowerState.NOSTATE.value)

@@ -28,7 +28,7 @@ from provisioning.volumes.models import Attachment, Volume
 log = logging.getLogger(__name__)
 
 
-def order_away(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool) -> None:
+def send_detachments(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool) -> None:
     """Unplug volumes that the host's guests should not have; ``complete`` as in ``reconcile.compare``.
 
     A volume without a record is ignored, because the record may have been lost.

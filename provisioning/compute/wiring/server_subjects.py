@@ -72,7 +72,7 @@ class ServerHandler(SubjectHandler[Instance]):
     def compare(self, host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool) -> None:
         reconcile.compare(host_id, guests, complete=complete)
         moved_disks.follow(host_id, guests, complete=complete)
-        strange_disks.order_away(host_id, guests, complete=complete)
+        strange_disks.send_detachments(host_id, guests, complete=complete)
         kept_interfaces.compare(host_id, guests, complete=complete)
 
     def take_cpus(self, host_id: uuid.UUID, cpus: Sequence[RunningCpu]) -> None:

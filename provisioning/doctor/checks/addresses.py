@@ -128,11 +128,11 @@ def _leaving(port_id: uuid.UUID | None = None) -> Iterator[tuple[Port, Instance]
     ports = Port.objects.filter(leaving=True, device_id__isnull=False).order_by("id")
     for port in ports if port_id is None else ports.filter(id=port_id):
         instance = Instance.objects.filter(PLACED | KEPT, id__in=[port.device_id], task_state=None).first()
-        if instance is not None and not _is_told(instance, port):
+        if instance is not None and not _has_command(instance, port):
             yield port, instance
 
 
-def _is_told(instance: Instance, port: Port) -> bool:
+def _has_command(instance: Instance, port: Port) -> bool:
     bodies = unfinished(instance.id).values_list("body", flat=True)
     commands = (decode_command_body(body) for body in bodies)
     return any(isinstance(each, DetachInterfaceRequest) and each.port.id == str(port.id) for each in commands)

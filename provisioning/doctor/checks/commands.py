@@ -47,7 +47,7 @@ def _unawaited(command: HostCommand, instance: Instance | None, homes: set[uuid.
     if command.host_id not in homes:
         return "its host no longer exists"
     if command.kind == "destroy_request":
-        return "the server has no record, and the host has the command" if _never_heard(command, instance) else ""
+        return "the server has no record, and the host has the command" if _was_acknowledged(command, instance) else ""
     if instance is None:
         return "the server has no record"
     if command.generation != instance.attempt:
@@ -59,7 +59,7 @@ def _unawaited(command: HostCommand, instance: Instance | None, homes: set[uuid.
     return f"the server is {instance.vm_state}, {instance.task_state or 'no task'}"
 
 
-def _never_heard(command: HostCommand, instance: Instance | None) -> bool:
+def _was_acknowledged(command: HostCommand, instance: Instance | None) -> bool:
     return instance is None and command.acknowledged_at is not None
 
 

@@ -40,7 +40,7 @@ def leftovers() -> Iterator[Finding]:
             foreign.setdefault(row.host.name, []).append(row.name)
         else:
             instance = known.get(row.subject_id) if row.subject_id else None
-            if instance is None or row.kind == "domain" or _is_told(row, instance):
+            if instance is None or row.kind == "domain" or _is_reported(row, instance):
                 found = _left_over(row, instance)
                 strange[row.host.name] += found.repair is None
                 if found.repair is not None or strange[row.host.name] <= TOLD:
@@ -55,7 +55,7 @@ def leftovers() -> Iterator[Finding]:
         yield Finding("note", f"host {host}", sentence)
 
 
-def _is_told(row: Leftover, instance: Instance) -> bool:
+def _is_reported(row: Leftover, instance: Instance) -> bool:
     """Return whether a server's leftover is reported.
 
     The server's own host keeps data that is newer than the record, so such data is reported on other hosts only.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from provisioning.compute.host_link.allocations import give_back_second, second_of
+from provisioning.compute.host_link.allocations import release_second, second_of
 from provisioning.compute.models import Instance, MoveAllocation
 from provisioning.compute.moves.hosts import leave_second
 from provisioning.compute.records.host_commands import destroys_awaited
@@ -47,7 +47,7 @@ def _leave(found: MoveAllocation) -> Repair:
         if row is None or row.pk != found.pk or not _left().filter(pk=found.pk).exists():
             return None
         if row.host_id == instance.host_id:
-            give_back_second(instance.id)
+            release_second(instance.id)
             return "The second allocation was released: the server is on this host."
         leave_second(instance)
         return f"A removal command was sent to host {row.host.name}."

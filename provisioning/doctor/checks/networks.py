@@ -101,7 +101,7 @@ def _free() -> str | None:
 
 
 @check("floating_ips")
-def leading_nowhere() -> Iterator[Finding]:
+def wrong_associations() -> Iterator[Finding]:
     """Find floating IPs and port forwardings whose target does not match the records, and floating IPs of deleted
     servers.
     """

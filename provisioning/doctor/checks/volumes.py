@@ -165,12 +165,12 @@ def pool_counters() -> Iterator[Finding]:
             sentence = (
                 f"It counts {pool.allocated_gb} GiB; its volumes, deleted ones included, have {sums[pool.id]} GiB."
             )
-            repair = alone(lambda key=pool.id: _count_anew(key))  # type: ignore[misc]
+            repair = alone(lambda key=pool.id: _recount(key))  # type: ignore[misc]
             evidence = (pool.allocated_gb, sums[pool.id])
             yield Finding("error", f"pool {pool.name}", sentence, "Count again.", repair, evidence)
 
 
-def _count_anew(pool_id: uuid.UUID) -> str | None:
+def _recount(pool_id: uuid.UUID) -> str | None:
     pool = StoragePool.objects.select_for_update().filter(id=pool_id).first()
     if pool is None or pool.allocated_gb == (should := placement.sums([pool_id])[pool_id]):
         return None
@@ -261,14 +261,14 @@ def pool_contents() -> Iterator[Finding]:
         if each.pool_id not in seen:
             seen.add(each.pool_id)
             yield from _missing(each.pool, known, stored)
-            yield from _strange(each, stored)
-            yield from _strange_snapshots(known, stored)
+            yield from _unknown(each, stored)
+            yield from _unknown_snapshots(known, stored)
         else:
-            yield from _strange(each, {key: volume for key, volume in stored.items() if volume.daemon})
+            yield from _unknown(each, {key: volume for key, volume in stored.items() if volume.daemon})
         yield from _daemons(each.host, known, stored)
 
 
-def _strange(served: PoolHost, stored: dict[str, StoredVolume]) -> Iterator[Finding]:
+def _unknown(served: PoolHost, stored: dict[str, StoredVolume]) -> Iterator[Finding]:
     """Find volumes without a record that are stored in a pool or served by a daemon.
 
     Only volumes with a finished deletion command are removed. Another volume may belong to another control plane, or
@@ -281,7 +281,7 @@ def _strange(served: PoolHost, stored: dict[str, StoredVolume]) -> Iterator[Find
     for key in strange:
         if unfinished(VOLUME, read_id(key) or NOBODY).exists():
             continue
-        if _ordered_away(key) is not None:
+        if _last_deletion(key) is not None:
             sentence = f"It has the volume {key}, which was deleted."
             repair = alone(lambda key=key: _remove(pool.id, host_id, key))  # type: ignore[misc]
             yield Finding("warning", subject, sentence, "Send its host the removal command again.", repair, key)
@@ -295,7 +295,7 @@ def _strange(served: PoolHost, stored: dict[str, StoredVolume]) -> Iterator[Find
         yield Finding("warning", subject, sentence, evidence="more")
 
 
-def _ordered_away(key: str) -> HostCommand | None:
+def _last_deletion(key: str) -> HostCommand | None:
     """Return the last deletion command of a volume, if the volume has no record and the command has finished."""
     named = read_id(key)
     if named is None or (Volume.objects.filter(id=named) | Volume.objects.filter(data_id=named)).exists():
@@ -306,7 +306,7 @@ def _ordered_away(key: str) -> HostCommand | None:
 
 
 def _remove(pool_id: uuid.UUID, host_id: uuid.UUID, key: str) -> str | None:
-    last = _ordered_away(key)
+    last = _last_deletion(key)
     if last is None:
         return None
     body = DeleteVolumeRequest(volume=VolumeSpec(id=key, pool_id=str(pool_id), size_gb=0))
@@ -359,7 +359,7 @@ def _missing(pool: StoragePool, known: _Known, stored: dict[str, StoredVolume]) 
                 yield Finding("error", f"snapshot {snapshot_id}", sentence, evidence="data")
 
 
-def _strange_snapshots(known: _Known, stored: dict[str, StoredVolume]) -> Iterator[Finding]:
+def _unknown_snapshots(known: _Known, stored: dict[str, StoredVolume]) -> Iterator[Finding]:
     """Find snapshots in a pool that have no record.
 
     Snapshots that copies (clones, images, backups) have left behind are deleted. Other snapshots are not touched,
@@ -423,7 +423,7 @@ def _tell(volume_id: uuid.UUID, host_id: uuid.UUID) -> Repair:
         volume = state.lock([volume_id]).get(volume_id)
         if volume is None or volume.status not in state.RESTING or _in_work(volume):
             return None
-        daemons.tell_clients(volume, left=host_id)
+        daemons.send_clients(volume, left=host_id)
         return "The clients were sent to its host again."
 
     return alone(work)

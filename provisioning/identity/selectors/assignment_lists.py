@@ -93,7 +93,7 @@ def assignments(
         projects = {filters.project_id} if filters.project_id is not None else set()
     if effective:
         return list(islice(_effective(filters, projects, tree), limit))
-    found = _given(filters)
+    found = _stored(filters)
     if filters.user_id is not None:
         found = found.filter(user=filters.user_id)
     if filters.role_id is not None:
@@ -107,7 +107,7 @@ def assignments(
     return [_as_given(row) for row in found[:limit]]
 
 
-def _given(filters: AssignmentFilters) -> QuerySet[RoleAssignment]:
+def _stored(filters: AssignmentFilters) -> QuerySet[RoleAssignment]:
     """Return the rows, with the filters that apply to stored and effective assignments alike."""
     found = RoleAssignment.objects.order_by("id")
     if filters.group_id is not None:
@@ -134,7 +134,7 @@ def _as_given(row: RoleAssignment) -> Assignment:
 
 def _effective(filters: AssignmentFilters, projects: set[uuid.UUID], tree: ProjectTree) -> Iterator[Assignment]:
     """Yield effective assignments: users, then targets, then roles are expanded."""
-    found = _given(filters)
+    found = _stored(filters)
     if filters.user_id is not None:
         mine = GroupMembership.objects.filter(user=filters.user_id).values("group")
         found = found.filter(Q(user=filters.user_id) | Q(group__in=mine))

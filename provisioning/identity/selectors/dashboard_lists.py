@@ -98,7 +98,7 @@ def projects_of_user(within: str = "") -> Coalesce:
     domain.
     """
     mine = Q(user=OuterRef("id")) | Q(group__groupmembership__user=OuterRef("id"))
-    given = _given(RoleAssignment.objects.filter(mine, project__isnull=False), within).annotate(one=Value(1))
+    given = _assignments(RoleAssignment.objects.filter(mine, project__isnull=False), within).annotate(one=Value(1))
     return _count(given, "one", "project")
 
 
@@ -110,12 +110,12 @@ def users_of_group() -> Coalesce:
 def projects_of_group(within: str = "") -> Coalesce:
     """Return the expression for the number of projects on which a group has a role; ``within``: of this domain."""
     given = RoleAssignment.objects.filter(group=OuterRef("id"), project__isnull=False)
-    return _count(_given(given, within), "group", "project")
+    return _count(_assignments(given, within), "group", "project")
 
 
 def assignments_of_role(within: str = "") -> Coalesce:
     """Return the expression for the number of assignments of a role; ``within``: in this domain."""
-    return _count(_given(RoleAssignment.objects.filter(role=OuterRef("id")), within), "role", "id")
+    return _count(_assignments(RoleAssignment.objects.filter(role=OuterRef("id")), within), "role", "id")
 
 
 def in_domain(kind: type[Project | User | Group]) -> Coalesce:
@@ -127,7 +127,7 @@ def _inside(rows: QuerySet[Record], within: str) -> QuerySet[Record]:
     return rows.filter(domain=within) if within else rows
 
 
-def _given(given: QuerySet[RoleAssignment], within: str) -> QuerySet[RoleAssignment]:
+def _assignments(given: QuerySet[RoleAssignment], within: str) -> QuerySet[RoleAssignment]:
     """Return the assignments on a domain and its projects, or all of them."""
     return given.filter(Q(domain=within) | Q(project__domain=within)) if within else given
 

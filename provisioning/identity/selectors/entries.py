@@ -70,18 +70,18 @@ def _enabled(projects: Q) -> QuerySet[Project]:
 
 def domains_of(user_id: uuid.UUID) -> list[Domain]:
     """Return the enabled domains on which the user has a role that applies to the domain itself, by name."""
-    given = _given_to(user_id).filter(domain__isnull=False, inherited=False)
+    given = _assignments_of(user_id).filter(domain__isnull=False, inherited=False)
     return list(Domain.objects.filter(id__in=given.values("domain_id"), enabled=True).order_by("name"))
 
 
-def _given_to(user_id: Any) -> QuerySet[RoleAssignment]:
+def _assignments_of(user_id: Any) -> QuerySet[RoleAssignment]:
     groups = GroupMembership.objects.filter(user=user_id).values("group")
     return RoleAssignment.objects.filter(Q(user=user_id) | Q(group__in=groups))
 
 
 def _projects_of(user_id: Any) -> Q:
     """Match the projects on which the user was assigned roles, directly or for all projects of their domain."""
-    given = _given_to(user_id)
+    given = _assignments_of(user_id)
     here = given.filter(project__isnull=False, inherited=False).values("project_id")
     in_domain = given.filter(domain__isnull=False, inherited=True).values("domain_id")
     return Q(id__in=here) | Q(domain__in=in_domain)
@@ -89,7 +89,7 @@ def _projects_of(user_id: Any) -> Q:
 
 _BEYOND_PROJECTS: Prepared[tuple[Any, ...]] = Prepared(
     lambda user: (
-        _given_to(user)
+        _assignments_of(user)
         .filter(Q(system=True) | Q(domain__isnull=False, inherited=False) | Q(inherited=True))
         .values_list("project_id", "domain_id", "system", "inherited")
     ),
@@ -97,7 +97,7 @@ _BEYOND_PROJECTS: Prepared[tuple[Any, ...]] = Prepared(
 )
 """Roles on the system, on domains, and inherited roles on projects or domains."""
 _INHERITED = Prepared(
-    lambda user: _given_to(user).filter(project__isnull=False, inherited=True).values_list("project_id"),
+    lambda user: _assignments_of(user).filter(project__isnull=False, inherited=True).values_list("project_id"),
     user=UUIDField(),
 )
 _GIVEN_PROJECTS = Prepared(lambda user: _enabled(_projects_of(user)), user=UUIDField())

@@ -15,7 +15,7 @@ from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInp
 from provisioning.common.retry import when_broken_off
 from provisioning.common.text import has_control_characters
 from provisioning.identity import announce, effective, secret_hashes
-from provisioning.identity.conflicts import told_as
+from provisioning.identity.conflicts import conflict_as
 from provisioning.identity.models import AccessRule, ApplicationCredential, Project, Role, User
 from provisioning.identity.owner_locks import lock_rows
 from provisioning.identity.selectors.lookups import role_records
@@ -56,7 +56,7 @@ class Options(TypedDict, total=False):
 
 
 @when_broken_off
-@told_as("The user, the project or a role was deleted in the meantime.", NotFoundError)
+@conflict_as("The user, the project or a role was deleted in the meantime.", NotFoundError)
 def create_application_credential(
     user: User, project: Project, name: str, **options: Unpack[Options]
 ) -> tuple[ApplicationCredential, str]:

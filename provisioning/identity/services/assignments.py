@@ -5,7 +5,7 @@ from typing import Any, Unpack
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.common.retry import when_broken_off
 from provisioning.identity import announce
-from provisioning.identity.conflicts import told_as
+from provisioning.identity.conflicts import conflict_as
 from provisioning.identity.grant_target import Target, columns_of
 from provisioning.identity.last_admin import keeping_an_administrator
 from provisioning.identity.models import Domain, Group, Project, Role, RoleAssignment, User
@@ -21,7 +21,7 @@ def grant(role: Role, **target: Unpack[Target]) -> RoleAssignment:
     """
     row = columns_of(**target)
     _check_domain(role, row["project"], row["domain"])
-    with told_as("The user, group, project, domain or role was deleted in the meantime.", NotFoundError):
+    with conflict_as("The user, group, project, domain or role was deleted in the meantime.", NotFoundError):
         return RoleAssignment.objects.get_or_create(role=role, **row)[0]
 
 

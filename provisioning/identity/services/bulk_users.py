@@ -2,7 +2,7 @@
 
 from provisioning.identity.models import LONG, Domain, Project, User
 from provisioning.identity.services.checks import check_name, check_text, one_of_its_name
-from provisioning.identity.services.passwords import give_password
+from provisioning.identity.services.passwords import assign_password
 from provisioning.identity.services.users import LONGEST_EMAIL
 
 
@@ -12,7 +12,7 @@ def prepare_user(domain: Domain, name: str, *, password: str | None, email: str 
     Raises InvalidInputError for an invalid field.
     """
     user = User(domain=domain, name=check_name(name, LONG), email=check_text(email, "email", LONGEST_EMAIL))
-    give_password(user, password, by_admin=True)
+    assign_password(user, password, by_admin=True)
     return user
 
 

@@ -9,7 +9,7 @@ from django.db import transaction
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.common.text import has_control_characters
 from provisioning.identity.catalog import INTERFACES, OWN, check_url
-from provisioning.identity.conflicts import told_as
+from provisioning.identity.conflicts import conflict_as
 from provisioning.identity.models import LONG, Endpoint, Region, Service
 
 Extra = dict[str, Any]
@@ -59,7 +59,7 @@ def create_region(
             f"The id of a region must have from 1 to {LONG} printable characters, none of them a slash.", field="id"
         )
     region = Region(id=key, description=description, parent=parent, extra=extra or {})
-    with told_as(f"A region with the id {key[:64]} already exists. Choose another id.", field="id"):
+    with conflict_as(f"A region with the id {key[:64]} already exists. Choose another id.", field="id"):
         region.save(force_insert=True)
     return region
 
@@ -83,14 +83,14 @@ def update_region(region: Region, **changes: Any) -> Region:
                 )
             seen.add(above.id)
             above = above.parent
-    with told_as("The parent region was deleted in the meantime.", NotFoundError):
+    with conflict_as("The parent region was deleted in the meantime.", NotFoundError):
         _change(region, changes, {"description", "parent", "extra"})
     return region
 
 
 def delete_region(region: Region) -> None:
     """Delete a region.  Raises ForbiddenError while it has endpoints or child regions."""
-    with told_as(
+    with conflict_as(
         f"Unable to delete region {region.id} because it has endpoints or child regions. Move or delete them first.",
         ForbiddenError,
     ):
@@ -131,7 +131,7 @@ def create_endpoint(
     Raises InvalidInputError for an invalid interface or URL (``catalog.check_url``).
     """
     _check_endpoint({"interface": interface, "url": url})
-    with told_as("The service or the region was deleted in the meantime.", NotFoundError):
+    with conflict_as("The service or the region was deleted in the meantime.", NotFoundError):
         where = ensure_region(region) if isinstance(region, str) else region
         return Endpoint.objects.create(
             service=service, interface=interface, url=url, region=where, enabled=enabled, extra=extra or {}
@@ -144,7 +144,7 @@ def update_endpoint(endpoint: Endpoint, **changes: Any) -> Endpoint:
     Raises the errors of ``create_endpoint``.
     """
     _check_endpoint(changes)
-    with told_as("The service or the region was deleted in the meantime.", NotFoundError):
+    with conflict_as("The service or the region was deleted in the meantime.", NotFoundError):
         if isinstance(changes.get("region"), str):
             changes["region"] = ensure_region(changes["region"])
         _change(endpoint, changes, {"service", "interface", "url", "region", "enabled", "extra"})

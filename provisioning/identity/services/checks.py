@@ -85,7 +85,7 @@ def current(record: Model, column: str) -> dict[str, Any]:
     rows = type(record)._default_manager.select_for_update().filter(pk=record.pk)
     found = rows.values_list(column, flat=True).first()
     if found is None:
-        raise _gone(record)
+        raise _not_found(record)
     return dict(found)
 
 
@@ -94,7 +94,7 @@ def store(record: Model, values: Mapping[str, Any]) -> None:
     if not values:
         return
     if not type(record)._default_manager.filter(pk=record.pk).update(**values):
-        raise _gone(record)
+        raise _not_found(record)
     for name, value in values.items():
         setattr(record, name, value)
 
@@ -161,6 +161,6 @@ def refuse_immutable(record: Any, change: Mapping[str, Any] | None = None) -> No
         raise ForbiddenError(f"The {type(record).__name__.lower()} is immutable. Remove its option immutable first.")
 
 
-def _gone(record: Model) -> NotFoundError:
+def _not_found(record: Model) -> NotFoundError:
     key = record.pk if isinstance(record.pk, str) else record.pk.hex
     return NotFoundError(f"Could not find {record._meta.verbose_name}: {key}.")

@@ -15,7 +15,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError, UnavailableError
 from provisioning.common.retry import when_broken_off
 from provisioning.identity import announce, keys
-from provisioning.identity.conflicts import told_as
+from provisioning.identity.conflicts import conflict_as
 from provisioning.identity.encrypted import renewed
 from provisioning.identity.models import Credential, Project, SignIn, User
 from provisioning.identity.services.application_credentials import check_manages
@@ -51,7 +51,7 @@ class Changes(TypedDict, total=False):
 
 
 @when_broken_off
-@told_as("The user, the project or the application credential was deleted in the meantime.", NotFoundError)
+@conflict_as("The user, the project or the application credential was deleted in the meantime.", NotFoundError)
 def create_credential(
     user: User, *, kind: str, blob: str, project: Project | str | None = None, caller: RequestContext | None = None
 ) -> Credential:
@@ -90,7 +90,7 @@ def create_credential(
 
 
 @when_broken_off
-@told_as("The user or the project was deleted in the meantime.", NotFoundError)
+@conflict_as("The user or the project was deleted in the meantime.", NotFoundError)
 def update_credential(
     record: Credential, *, caller: RequestContext | None = None, **changes: Unpack[Changes]
 ) -> Credential:

@@ -6,7 +6,7 @@ from typing import Any
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
 from provisioning.common.retry import when_broken_off
 from provisioning.identity.catalog import INTERFACES
-from provisioning.identity.conflicts import told_as
+from provisioning.identity.conflicts import conflict_as
 from provisioning.identity.models import (
     LONG,
     Endpoint,
@@ -51,7 +51,7 @@ def add_endpoint_to_project(endpoint: Endpoint, project: Project) -> None:
     Raises ConflictError if it was already added.  Raises NotFoundError if the endpoint or project was deleted in the
     meantime.
     """
-    with told_as(_GONE, NotFoundError):
+    with conflict_as(_GONE, NotFoundError):
         if not ProjectEndpoint.objects.get_or_create(project=project, endpoint=endpoint)[1]:
             raise ConflictError(f"Endpoint {endpoint.id.hex} is already in project {project.id.hex}.")
 
@@ -65,7 +65,7 @@ def remove_endpoint_from_project(endpoint: Endpoint, project: Project) -> None:
 @when_broken_off
 def add_group_to_project(group: EndpointGroup, project: Project) -> None:
     """Add the endpoints of this group to the project's catalog, as ``add_endpoint_to_project``."""
-    with told_as(_GONE, NotFoundError):
+    with conflict_as(_GONE, NotFoundError):
         if not ProjectEndpointGroup.objects.get_or_create(project=project, group=group)[1]:
             raise ConflictError(f"Endpoint group {group.id.hex} is already in project {project.id.hex}.")
 

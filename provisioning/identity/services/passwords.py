@@ -79,13 +79,13 @@ def set_password(user: User, password: str | None, *, by_admin: bool = False) ->
 
     ``by_admin``: another user chose it, so it may have to be changed at the first use. None: no password is valid.
     """
-    give_password(user, password, by_admin=by_admin)
+    assign_password(user, password, by_admin=by_admin)
     user.save(update_fields=["password", "password_expires_at", "tokens_valid_after"])
     SignIn.objects.filter(user=user).delete()
     announce.revoked(user_id=user.id)
 
 
-def give_password(user: User, password: str | None, *, by_admin: bool) -> None:
+def assign_password(user: User, password: str | None, *, by_admin: bool) -> None:
     """Set the password as ``set_password`` does, but only on the object: the user is being created, and the caller
     saves it.
     """

@@ -7,7 +7,7 @@ from django.db import transaction
 from provisioning.common.errors import ConflictError, ForbiddenError, NotFoundError
 from provisioning.common.retry import when_broken_off
 from provisioning.identity import announce, last_admin
-from provisioning.identity.conflicts import told_as
+from provisioning.identity.conflicts import conflict_as
 from provisioning.identity.last_admin import keeping_an_administrator
 from provisioning.identity.models import LONG, Domain, ImpliedRole, Role, RoleAssignment
 from provisioning.identity.services.checks import check_name, undisturbed
@@ -78,7 +78,7 @@ def create_role(
     """
     _check_name(name, domain)
     role = Role(name=name, domain=domain, description=description, options=_without_none(options), extra=extra or {})
-    with told_as(_taken(name), field="name"):
+    with conflict_as(_taken(name), field="name"):
         role.save(force_insert=True)
     return role
 
@@ -103,7 +103,7 @@ def update_role(role: Role, **changes: Any) -> Role:
             changes[column] = _without_none({**getattr(role, column), **(changes[column] or {})})
     for column, value in changes.items():
         setattr(role, column, value)
-    with told_as(_taken(role.name), field="name"):
+    with conflict_as(_taken(role.name), field="name"):
         role.save(update_fields=list(changes))
         if renamed:  # rules refer to names
             announce.revoked()
@@ -135,7 +135,7 @@ def imply(prior: Role, implied: Role) -> None:
         raise ForbiddenError(f"The role {implied.name} cannot be an implied role.")
     if prior.domain_id is None and implied.domain_id is not None:
         raise ForbiddenError("Global role cannot imply a domain-specific role.")
-    with told_as(f"The role {prior.name} already implies {implied.name}."):
+    with conflict_as(f"The role {prior.name} already implies {implied.name}."):
         last_admin.take_turns()  # two concurrent changes could close a cycle
         if prior.id in _closure(implied):
             raise ForbiddenError(f"The role {implied.name} implies {prior.name}: neither may imply the other in turn.")

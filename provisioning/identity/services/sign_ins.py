@@ -20,7 +20,7 @@ from django.utils import timezone
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.common.retry import when_broken_off
 from provisioning.identity import announce, lockout
-from provisioning.identity.conflicts import told_as
+from provisioning.identity.conflicts import conflict_as
 from provisioning.identity.errors import REFUSED
 from provisioning.identity.models import ApplicationCredential, Project, SignIn, User
 from provisioning.identity.tokens import KEPT_AFTER_END, TokenData
@@ -51,7 +51,7 @@ def _plain(text: str) -> str:
 
 
 @when_broken_off
-@told_as(REFUSED, NotAuthenticatedError)
+@conflict_as(REFUSED, NotAuthenticatedError)
 def open_browser_session(user: User, client: Client, *, methods: Sequence[str], project: Project | None) -> SignIn:
     """Create the session of a browser; the least recently used session is ended if there are too many.
 
@@ -98,7 +98,7 @@ def record_client(
     found = SignIn.objects.filter(user=user, client=key, user__tokens_valid_after=user.tokens_valid_after).first()
     if found is not None and _again(found, user, project, now):
         if found.last_used_at == now:  # the row was written
-            with told_as(REFUSED, NotAuthenticatedError):  # the user may be deleted concurrently
+            with conflict_as(REFUSED, NotAuthenticatedError):  # the user may be deleted concurrently
                 lockout.remember(user, ways, client.address)
         return found
     kept: dict[str, Any] = {
@@ -111,7 +111,7 @@ def record_client(
 
 
 @when_broken_off
-@told_as(REFUSED, NotAuthenticatedError)
+@conflict_as(REFUSED, NotAuthenticatedError)
 def _first(user: User, key: str, kept: dict[str, Any], project: Project | None, now: datetime) -> SignIn:
     """Create the program's session, or use the shared one if there are too many."""
     _check_unchanged(user)
@@ -152,11 +152,11 @@ def _again(row: SignIn, user: User, project: Project | None, now: datetime) -> b
     row.last_used_at, row.project = now, project
     row.expires_at = max(row.expires_at, now + timedelta(seconds=settings.TOKEN_LIFETIME))
     found = SignIn.objects.filter(id=row.id)
-    with told_as(REFUSED, NotAuthenticatedError):  # the project may be deleted concurrently
+    with conflict_as(REFUSED, NotAuthenticatedError):  # the project may be deleted concurrently
         return bool(found.update(last_used_at=now, project=project, expires_at=row.expires_at))
 
 
-@told_as(REFUSED, NotAuthenticatedError)
+@conflict_as(REFUSED, NotAuthenticatedError)
 def move_session(sign_in_id: uuid.UUID, project: Project | None) -> None:
     """Record that a browser has switched to another project."""
     SignIn.objects.filter(id=sign_in_id).update(project=project, last_used_at=timezone.now())

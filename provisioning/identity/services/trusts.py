@@ -14,7 +14,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.common.retry import when_broken_off
 from provisioning.identity import announce, effective
-from provisioning.identity.conflicts import told_as
+from provisioning.identity.conflicts import conflict_as
 from provisioning.identity.models import Project, Role, Trust, TrustRole, User
 from provisioning.identity.selectors.lookups import existing
 from provisioning.identity.selectors.trusts import existing_trust, roles_of_trust
@@ -47,7 +47,7 @@ class TrustRequest:
 
 
 @when_broken_off
-@told_as("A user, the project, a role or the trust before it was deleted in the meantime.", NotFoundError)
+@conflict_as("A user, the project, a role or the trust before it was deleted in the meantime.", NotFoundError)
 def create_trust(caller: RequestContext, asked: TrustRequest) -> Trust:
     """Create a trust with the caller as trustor; with the token of a trust, redelegate that trust.
 

@@ -11,7 +11,7 @@ from django.db import transaction
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.common.retry import when_broken_off
-from provisioning.identity.conflicts import told_as
+from provisioning.identity.conflicts import conflict_as
 from provisioning.identity.models import LONG, Domain, Limit, Project, Region, RegisteredLimit, Service
 from provisioning.identity.services.checks import check_name, check_text
 
@@ -30,7 +30,7 @@ def create_registered_limits(wanted: Sequence[Mapping[str, Any]]) -> list[Regist
     """
     services, regions = _services(wanted), _regions(wanted)
     made = [RegisteredLimit(**_columns(one, services, regions)) for one in wanted]
-    with told_as(_TAKEN.format(what="registered limit")):
+    with conflict_as(_TAKEN.format(what="registered limit")):
         RegisteredLimit.objects.bulk_create(made)
     return made
 
@@ -41,7 +41,7 @@ def update_registered_limit(record: RegisteredLimit, changes: Mapping[str, Any])
     refers to it.
     """
     columns = _columns(changes, _services([changes]), _regions([changes]))
-    with told_as(_TAKEN.format(what="registered limit")):
+    with conflict_as(_TAKEN.format(what="registered limit")):
         _lock_unreferenced(record)
         for name, value in columns.items():
             setattr(record, name, value)
@@ -70,7 +70,7 @@ def create_limits(wanted: Sequence[Mapping[str, Any]]) -> list[Limit]:
     services, regions = _services(wanted), _regions(wanted)
     owners = _owners(wanted)
     resources = [_resource(one, services, regions) for one in wanted]
-    with told_as(_TAKEN.format(what="limit")):
+    with conflict_as(_TAKEN.format(what="limit")):
         registered = _locked(resources)
         missing = [name for service, region, name in resources if (service, region, name) not in registered]
         if missing:

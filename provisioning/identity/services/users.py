@@ -19,7 +19,7 @@ from provisioning.identity.services.checks import (
     store,
     undisturbed,
 )
-from provisioning.identity.services.passwords import give_password
+from provisioning.identity.services.passwords import assign_password
 from provisioning.identity.services.user_options import check_options
 
 LONGEST_EMAIL = 254
@@ -64,7 +64,7 @@ def create_user(domain: Domain, name: str, **fields: Unpack[UserFields]) -> User
     """
     user = User(domain=domain, enabled=fields.get("enabled", True), **_columns({"name": name, **fields}))
     user.options, user.extra = check_options(fields.get("options") or {}), merged({}, fields.get("extra"))
-    give_password(user, fields.get("password"), by_admin=True)
+    assign_password(user, fields.get("password"), by_admin=True)
     with one_of_its_name(User, domain=domain, name=name):
         user.save(force_insert=True)
     return user
@@ -81,7 +81,7 @@ def update_user(user: User, **changes: Unpack[UserChanges]) -> None:
     if "options" in changes:
         user.options = check_options({**user.options, **changes["options"]})
     if "password" in changes:  # before the transaction, because hashing takes time
-        give_password(user, changes["password"], by_admin=True)
+        assign_password(user, changes["password"], by_admin=True)
         values |= {name: getattr(user, name) for name in ("password", "password_expires_at", "tokens_valid_after")}
     with changed(user, changes, values):
         if "options" in changes:

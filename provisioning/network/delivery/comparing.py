@@ -58,7 +58,7 @@ def compare(kind: str, host_id: uuid.UUID, reported: Mapping[uuid.UUID, Owned], 
     for row in rows:
         owned = reported.get(row.subject_id)
         newer_at = row.newer_at
-        again = _must_be_told(row, owned, known=row.subject_id not in missing, complete=complete)
+        again = _needs_delivery(row, owned, known=row.subject_id not in missing, complete=complete)
         kept = row.subject_id in unplaced
         vni = _vni(owned) if kept and owned is not None else None
         changed = (kept, vni, newer_at) != (row.kept, row.vni, row.newer_at)
@@ -95,7 +95,7 @@ def _unplaced(kind: str, host_id: uuid.UUID, used: Collection[uuid.UUID]) -> set
     return {key for key in used if (kind, key) not in placed}
 
 
-def _must_be_told(row: Delivery, owned: Owned | None, *, known: bool, complete: bool) -> bool:
+def _needs_delivery(row: Delivery, owned: Owned | None, *, known: bool, complete: bool) -> bool:
     """Return whether the host's spec differs from the last delivery, and no pending command will correct it.
 
     If the host's generation is newer, it is recorded in ``row``.

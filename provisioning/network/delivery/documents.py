@@ -50,7 +50,7 @@ from provisioning.network.models import (
 )
 from provisioning.network.records.owners import AGENT_GATEWAY, COMPUTE, DHCP, GUESTS, ROUTER_GATEWAY, ROUTER_INTERFACE
 from provisioning.network.selectors.host_refs import project_domain, segment_ref, subnet_refs
-from provisioning.network.selectors.visibility import saying, shared_with_others
+from provisioning.network.selectors.visibility import shared_with_others, with_conditions
 
 Documents = Mapping[uuid.UUID, ApplyRequest]
 """Host id → the command with its document."""
@@ -66,7 +66,8 @@ def of(kind: str, subject_id: uuid.UUID) -> Documents:
 
 
 _NETWORK = Prepared(
-    lambda key: saying(Network.objects.filter(id=key), shared_with_others=shared_with_others()), key=UUIDField()
+    lambda key: with_conditions(Network.objects.filter(id=key), shared_with_others=shared_with_others()),
+    key=UUIDField(),
 )
 _SUBNETS = Prepared(lambda network: Subnet.objects.filter(network_id=network), network=UUIDField())
 _PORTS = Prepared(lambda network: Port.objects.filter(network_id=network).order_by("id"), network=UUIDField())

@@ -257,7 +257,7 @@ def tell_again(row: Delivery) -> None:
 
 
 @transaction.atomic
-def send_anew(found: Delivery) -> None:
+def resend(found: Delivery) -> None:
     """Send a host the document of a subject again, or the command to forget it, even if it has not changed."""
     for row in lock(found.kind, [found.subject_id]):
         if row.pk == found.pk and row.digest:

@@ -17,7 +17,7 @@ from provisioning.network import addressing
 from provisioning.network.models import FixedIP, Network, Port, Subnet
 from provisioning.network.models.base import short_of
 from provisioning.network.selectors.host_refs import project_domain, segment_ref, subnet_refs
-from provisioning.network.selectors.visibility import saying, shared_with_others
+from provisioning.network.selectors.visibility import shared_with_others, with_conditions
 
 TAP_LENGTH = 11
 """Characters of the port's id in the name of its tap device, as in Nova."""
@@ -53,12 +53,12 @@ def addresses_of(instance_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, list[Port
     """
     found: dict[uuid.UUID, dict[int, PortAddress]] = {}
     rows = _ADDRESSES_OF_ALL(ids=instance_ids)
-    for device_id, key, name, address, version, mac, port_id, network_id, leased_at, floating, leads_to in rows:
+    for device_id, key, name, address, version, mac, port_id, network_id, leased_at, floating, associated in rows:
         if device_id is None:
             continue
         mine = found.setdefault(device_id, {})
         entry = mine.get(key) or PortAddress(name, address, version, mac, port_id, network_id, leased_at=leased_at)
-        mine[key] = replace(entry, floating=(*entry.floating, floating)) if leads_to == address else entry
+        mine[key] = replace(entry, floating=(*entry.floating, floating)) if associated == address else entry
     return {device_id: list(mine.values()) for device_id, mine in found.items()}
 
 
@@ -101,18 +101,18 @@ def interfaces_of_all(instance_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, list
     found: dict[uuid.UUID, list[GuestInterface]] = {}
     every: dict[uuid.UUID, GuestInterface] = {}
     rows: list[Any] = list(_INTERFACES_OF_ALL(ids=keys))
-    for device_id, *own, address, subnet_id, version, floating, owner, leads_to in rows:
+    for device_id, *own, address, subnet_id, version, floating, owner, associated in rows:
         interface = every.get(own[0])
         if interface is None:
             interface = every[own[0]] = GuestInterface(*own)
             found.setdefault(device_id, []).append(interface)
         if address is None:
             continue
-        association = (floating, owner) if leads_to == address else (None, None)
+        association = (floating, owner) if associated == address else (None, None)
         addresses = interface.addresses
         if not addresses or addresses[-1].address != address:
             addresses.append(GuestAddress(address, subnet_id, version, *association))
-        elif leads_to == address:
+        elif associated == address:
             addresses[-1] = GuestAddress(address, subnet_id, version, *association)
     for port_id, group_id, name in _GROUPS_OF_ALL(ids=keys) if every else ():
         if port_id in every:
@@ -224,7 +224,7 @@ def _by(rows: Iterable[Any], column: str) -> defaultdict[uuid.UUID, list[Any]]:
 
 
 _PORTS = Prepared(
-    lambda device_id: saying(
+    lambda device_id: with_conditions(
         Port.objects.filter(device_id=device_id).select_related("network").order_by("device_index"),
         on_shared_network=shared_with_others("network__"),
     ),

@@ -136,7 +136,7 @@ def _sources(
     """
     found: dict[tuple[object, ...], Source] = {}
     for rule in rules:
-        kind, name, key = _who(rule)
+        kind, name, key = _source(rule)
         source = found.setdefault((kind, key, rule.ethertype), Source(kind, name, rule.ethertype))
         source.rules.append(rule)
         if rule.remote_group_id:
@@ -152,7 +152,7 @@ def _sources(
     return sorted(found.values(), key=lambda source: (source.kind != "anywhere", source.kind, source.name))
 
 
-def _who(rule: SecurityGroupRule) -> tuple[str, str, object]:
+def _source(rule: SecurityGroupRule) -> tuple[str, str, object]:
     if rule.remote_group is not None:
         return "group", str(rule.remote_group), rule.remote_group_id
     if rule.remote_address_group is not None:

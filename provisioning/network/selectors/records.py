@@ -42,12 +42,12 @@ from provisioning.network.selectors.visibility import (
     Viewer,
     is_usable,
     own,
-    saying,
     shared_with_caller,
     shared_with_others,
     usable,
     viewer_of,
     visible,
+    with_conditions,
 )
 
 WORDS: dict[type[NotFoundError], str] = {
@@ -74,7 +74,7 @@ LISTING = Listing[Any](
 
 def networks_for(context: RequestContext | Viewer, *, all_projects: bool = False) -> QuerySet[Network]:
     """Return the networks that the caller sees; ``all_projects`` is for operators."""
-    rows = saying(Network.objects.all(), shared_with_others=shared_with_others())
+    rows = with_conditions(Network.objects.all(), shared_with_others=shared_with_others())
     return visible(context, rows, "network", all_projects=all_projects)
 
 
@@ -150,7 +150,7 @@ def usable_by(project_id: uuid.UUID | Value, project: str | Value) -> QuerySet[N
 
 def networks_to_choose(context: RequestContext) -> list[Network]:
     """Return the networks that guests of the project can be attached to, with their subnets, by name."""
-    rows = saying(usable_networks_for(context), shared_with_caller=shared_with_caller(context, "network"))
+    rows = with_conditions(usable_networks_for(context), shared_with_caller=shared_with_caller(context, "network"))
     networks = list(rows.prefetch_related("subnets"))
     return sorted(networks, key=lambda network: not network.name)
 
@@ -161,7 +161,7 @@ def subnets_for(context: RequestContext | Viewer, *, all_projects: bool = False)
     Only the owner sees the subnets of an external network that is not shared.
     """
     shared = shared_with_caller(context, "network", "network__")
-    every = saying(Subnet.objects.all(), network_shared=shared)
+    every = with_conditions(Subnet.objects.all(), network_shared=shared)
     viewer = viewer_of(context, all_projects=all_projects)
     return every if viewer.everything else every.filter(own(viewer) | _on_own_network(viewer) | shared)
 
@@ -231,7 +231,7 @@ _SCOPES = Prepared(
 def ports_for(context: RequestContext | Viewer, *, all_projects: bool = False) -> QuerySet[Port]:
     """Return the project's ports, with their addresses and security groups."""
     every = Port.objects.prefetch_related("fixed_ips", "security_groups")
-    every = saying(every, on_shared_network=shared_with_others("network__"))
+    every = with_conditions(every, on_shared_network=shared_with_others("network__"))
     viewer = viewer_of(context, all_projects=all_projects)
     return every if viewer.everything else every.filter(own(viewer))
 

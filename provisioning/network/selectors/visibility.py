@@ -64,7 +64,7 @@ def visible(
     """
     viewer = viewer_of(context, all_projects=all_projects)
     if kind in SHAREABLE:
-        rows = saying(rows, shared_with_caller=shared_with_caller(viewer, kind))
+        rows = with_conditions(rows, shared_with_caller=shared_with_caller(viewer, kind))
     if viewer.everything:
         return rows
     if kind not in SHAREABLE:
@@ -118,7 +118,7 @@ def is_shared_with_others(network_id: uuid.UUID) -> bool:
     return Network.objects.filter(shared_with_others(), pk=network_id).exists()
 
 
-def saying(rows: QuerySet[M], **conditions: Q) -> QuerySet[M]:
+def with_conditions(rows: QuerySet[M], **conditions: Q) -> QuerySet[M]:
     """Annotate each row with whether it meets the conditions, by their names; no additional query."""
     columns = {name: ExpressionWrapper(each, output_field=BooleanField()) for name, each in conditions.items()}
     found: QuerySet[M] = rows.annotate(**columns)

@@ -70,15 +70,17 @@ def ways_out_of(context: RequestContext, port: Port) -> WaysOut:
     )
 
 
-def outside_of(context: RequestContext, requested: Sequence[Mapping[str, str | None]]) -> Network | None:
+def external_network_for(context: RequestContext, requested: Sequence[Mapping[str, str | None]]) -> Network | None:
     """Return the external network from which a server with these interfaces can get a floating IP; None: there is none.
 
     ``requested``: the interfaces, as in ``ports.allocate``. Of several, the default network is preferred.
     """
-    return next(iter(outsides_of(context, requested)), None)
+    return next(iter(reachable_external_networks(context, requested)), None)
 
 
-def outsides_of(context: RequestContext, requested: Sequence[Mapping[str, str | None]]) -> list[Network]:
+def reachable_external_networks(
+    context: RequestContext, requested: Sequence[Mapping[str, str | None]]
+) -> list[Network]:
     """Return the external networks that routers connect to the networks or ports of these interfaces."""
     networks = [key for entry in requested if (key := read_id(entry.get("network_id")))]
     ports = [key for entry in requested if (key := read_id(entry.get("port_id")))]

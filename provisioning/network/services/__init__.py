@@ -29,8 +29,8 @@ from provisioning.network.services.composed.together import (
     create_network_with_subnets,
 )
 from provisioning.network.services.floating_ips.automatic_floating_ips import (
+    associate_automatic,
     automatic_network,
-    lead_automatic,
     take_automatic,
 )
 from provisioning.network.services.floating_ips.floating_ips import (
@@ -61,9 +61,9 @@ from provisioning.network.services.ports.interfaces import (
 )
 from provisioning.network.services.ports.kept_ports import (
     KeptPort,
-    give_addresses_back,
-    give_port_back,
     hold_addresses_back,
+    restore_addresses,
+    restore_port,
 )
 from provisioning.network.services.ports.ports import (
     OF_PORTS,
@@ -142,6 +142,7 @@ __all__ = [
     "allocate_topology",
     "allow_ingress",
     "associate",
+    "associate_automatic",
     "automatic_network",
     "bind",
     "bind_ports",
@@ -184,10 +185,7 @@ __all__ = [
     "describe_security_group_rules",
     "disassociate",
     "ensure_default_security_group",
-    "give_addresses_back",
-    "give_port_back",
     "hold_addresses_back",
-    "lead_automatic",
     "note_lease",
     "quota_of",
     "release",
@@ -201,6 +199,8 @@ __all__ = [
     "remove_prefixes",
     "remove_routes",
     "remove_tag",
+    "restore_addresses",
+    "restore_port",
     "set_dns_name",
     "set_interface_leaving",
     "set_interface_status",

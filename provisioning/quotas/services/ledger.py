@@ -140,7 +140,7 @@ def raise_counters(
         totals[resource] = totals.get(resource, 0) + amount
     if bounds is None:
         bounds = selectors.bounds_of(scope_id, user_id)
-    taken = _take_what_fits(scope_id, totals, bounds.project, column)
+    taken = _raise_within_limits(scope_id, totals, bounds.project, column)
     if len(taken) < len(totals):
         others = {name: amount for name, amount in totals.items() if name not in taken}
         _take_singly(scope_id, others, bounds.project, column)
@@ -188,7 +188,7 @@ _HELD_BY_ONE = Prepared(
 )
 
 
-def _take_what_fits(scope_id: uuid.UUID, totals: Amounts, limits: Amounts, column: str) -> set[str]:
+def _raise_within_limits(scope_id: uuid.UUID, totals: Amounts, limits: Amounts, column: str) -> set[str]:
     """Raise each existing counter whose limit allows it, with one statement; returns their resources."""
     bounds = {name: limit for name in totals if (limit := limits.get(name, UNLIMITED)) != UNLIMITED}
     values = {**totals} | {f"{name}_limit": bounds[name] for name in bounds}
@@ -216,7 +216,7 @@ def _take_singly(scope_id: uuid.UUID, totals: Amounts, limits: Amounts, column: 
     """Create missing counters, then raise them one by one. Raises OverQuotaError for the first that does not fit."""
     make_counters(scope_id, totals)
     for resource, amount in totals.items():
-        if not _take_what_fits(scope_id, {resource: amount}, limits, column):
+        if not _raise_within_limits(scope_id, {resource: amount}, limits, column):
             used = selectors.usage_of(scope_id).get(resource, 0)
             raise OverQuotaError(resource, limit=limits[resource], used=used, asked=amount)
 

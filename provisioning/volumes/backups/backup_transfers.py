@@ -50,7 +50,7 @@ def take_chunk(host_id: uuid.UUID, place: Place, chunk: bytes, progress: tuple[i
     ``progress``: the bytes of the disk that the host has processed, and their total. Raises NotFoundError if the host
     has no such command, and InvalidInputError for an invalid chunk.
     """
-    backup = _being_made(host_id, place.backup_id)
+    backup = _in_creation(host_id, place.backup_id)
     if hashlib.sha256(chunk).hexdigest() != place.digest:
         raise InvalidInputError("The part does not match its digest.")
     disk_bytes = (backup.size_gb << 30) + SPARE
@@ -66,7 +66,7 @@ def take_manifest(host_id: uuid.UUID, backup_id: uuid.UUID, sent: SentManifest) 
     The backup becomes ``available`` when the host reports the end of its command. Raises NotFoundError if the host has
     no such command, InvalidInputError for a wrong disk size, and ConflictError if chunks are missing.
     """
-    backup = _being_made(host_id, backup_id)
+    backup = _in_creation(host_id, backup_id)
     if not (backup.size_gb << 30) <= sent.disk_bytes <= (backup.size_gb << 30) + SPARE:
         raise InvalidInputError("The disk does not have the volume's size.")
     parent = "" if sent.full or backup.parent_id is None else str(backup.parent_id)
@@ -100,7 +100,7 @@ def _place_of(backup: Backup) -> backup_data.Place:
     return backup_data.Place(store_named(backup.service), backup.id, data_key_of(backup))
 
 
-def _being_made(host_id: uuid.UUID, backup_id: uuid.UUID) -> Backup:
+def _in_creation(host_id: uuid.UUID, backup_id: uuid.UUID) -> Backup:
     """Return a backup that the host has an unfinished command to create; otherwise raise NotFoundError."""
     rows = HostCommand.objects.filter(subject_kind=VOLUME_COPY, subject_id=backup_id, host_id=host_id)
     if rows.filter(kind="backup_volume_request", finished_at=None).exists():

@@ -154,7 +154,7 @@ def give(attachment: Attachment, instance_id: uuid.UUID, mountpoint: str) -> boo
     state.settle(volume)
     if volume.status in state.RESTING:  # otherwise the clients are sent when the task ends
         with contextlib.suppress(UnavailableError):
-            daemons.tell_clients(volume)
+            daemons.send_clients(volume)
     sentences = [*volume.lost.get("said", []), f"Attachment {attachment.id} belongs to server {instance_id}."][
         -MOST_SAID:
     ]

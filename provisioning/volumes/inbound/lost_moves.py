@@ -99,7 +99,7 @@ def followed(volume_id: uuid.UUID, attachment_id: uuid.UUID) -> None:
         _say(volume, FOLLOWED.format(attachment_id), {}, str(lost.get("host", "")), lost)
         if volume.status in state.RESTING:
             with contextlib.suppress(UnavailableError):
-                daemons.tell_clients(volume)
+                daemons.send_clients(volume)
 
 
 def _pool(host_id: uuid.UUID, known: KnownVolume) -> StoragePool | None:

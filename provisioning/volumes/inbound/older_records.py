@@ -68,7 +68,7 @@ def compare(host_id: uuid.UUID, reported: Sequence[KnownVolume]) -> None:
     for volume in sorted(locked, key=lambda each: (str(each.project_id), each.id)):  # the locking order of quotas
         each = known.get(volume.data_id or volume.id)
         if each is not None and _is_newer(volume, each, first=volume.pool_id in pools):
-            hear(volume, each, host_id, more)
+            adopt(volume, each, host_id, more)
         elif each is not None and volume.daemon_host_id == host_id:
             _closed(volume, each, host_id, more)
         elif _has_no_clients(each) if each is not None else len(reported) < MOST_KNOWN:
@@ -100,11 +100,11 @@ def refused(volume: Volume, event: AgentEvent, body: Any, host_id: uuid.UUID) ->
         return True
     overtaken = body.volume.version < known.version <= volume.version and not _is_of_lost_records(volume, known)
     if overtaken and isinstance(body, ConnectVolumeRequest):
-        daemons.tell_clients(volume)
+        daemons.send_clients(volume)
         return False
     if not overtaken:
         more: Claims = Counter()
-        hear(volume, known, host_id, more)
+        adopt(volume, known, host_id, more)
         _claim(more)
     return True
 
@@ -127,7 +127,7 @@ def _is_of_lost_records(volume: Volume, known: KnownVolume) -> bool:
     return volume.copied is not None and volume.copied < known.version < volume.copied + LEAP
 
 
-def hear(volume: Volume, known: KnownVolume, host_id: uuid.UUID, more: Claims) -> None:
+def adopt(volume: Volume, known: KnownVolume, host_id: uuid.UUID, more: Claims) -> None:
     """Adopt the newer state of a locked volume that a host reports.
 
     ``more``: pool → additional GiB, which the caller claims after all volumes.
@@ -136,7 +136,7 @@ def hear(volume: Volume, known: KnownVolume, host_id: uuid.UUID, more: Claims) -
         log.warning("Host %s reports volume %s without authority; it is ignored.", host_id, volume.id)
         return
     if known.version > volume.version:
-        _hear_others(volume, host_id)
+        _adopt_others(volume, host_id)
     if _answers_for(volume, host_id):
         take_over(volume, known, host_id, more)
     elif kept_open.may_claim(volume, known, host_id):
@@ -147,7 +147,7 @@ def hear(volume: Volume, known: KnownVolume, host_id: uuid.UUID, more: Claims) -
         log.warning("Host %s reports volume %s without authority; it is ignored.", host_id, volume.id)
 
 
-def _hear_others(volume: Volume, host_id: uuid.UUID) -> None:
+def _adopt_others(volume: Volume, host_id: uuid.UUID) -> None:
     """Prepare a volume of a shared pool for changes of other hosts that the database has lost.
 
     Called when a host's report proves that the database has lost changes. Increases the version above every version

@@ -73,7 +73,7 @@ class VolumeHandler(SubjectHandler[Volume]):
         tasks.end(subject, event, body, command.host_id)
 
     def take_pools(self, host_id: uuid.UUID, pools_now: Sequence[PoolState]) -> None:
-        pools.keep_unserved_still(pools_now)
+        pools.lock_unserved(pools_now)
         for pool_id, unserved in pools.take(host_id, pools_now).items():
             daemons.serve_again(host_id, pool_id, unserved)
 

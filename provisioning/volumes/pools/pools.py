@@ -79,7 +79,7 @@ def take(host_id: uuid.UUID, reported: Sequence[PoolState]) -> dict[uuid.UUID, s
     return waiting
 
 
-def keep_unserved_still(reported: Sequence[PoolState]) -> None:
+def lock_unserved(reported: Sequence[PoolState]) -> None:
     """Lock the volumes whose clients will be sent to a host again. Must run before quotas and pools are locked."""
     named = {each for pool in reported[:MOST_POOLS] for each in pool.unserved[:MOST_UNSERVED]}
     if keys := {key for each in named if (key := read_id(each)) is not None}:

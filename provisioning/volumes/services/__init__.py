@@ -19,10 +19,10 @@ from provisioning.volumes.services.lifecycle.snapshots import (
 from provisioning.volumes.services.lifecycle.upload import upload_to_image
 from provisioning.volumes.services.updates.changes import (
     delete_item,
+    detach_from_dead_host,
+    detach_from_host,
     edit_volume,
     force_detach,
-    give_back_of_dead_host,
-    give_back_of_host,
     reset_status,
     set_bootable,
     set_items,
@@ -31,7 +31,7 @@ from provisioning.volumes.services.updates.changes import (
 )
 from provisioning.volumes.services.updates.extend import extend_volume
 from provisioning.volumes.services.updates.limits import follow_limits
-from provisioning.volumes.services.updates.migrate import guest_goes_on, migrate_volume, swap_sent, swapped
+from provisioning.volumes.services.updates.migrate import extend_guest_deadline, migrate_volume, swap_sent, swapped
 from provisioning.volumes.services.updates.modify import modify_volume
 from provisioning.volumes.services.updates.retype import retype
 
@@ -46,13 +46,13 @@ __all__ = [
     "delete_snapshot",
     "delete_snapshot_metadata",
     "delete_volume",
+    "detach_from_dead_host",
+    "detach_from_host",
     "edit_volume",
+    "extend_guest_deadline",
     "extend_volume",
     "follow_limits",
     "force_detach",
-    "give_back_of_dead_host",
-    "give_back_of_host",
-    "guest_goes_on",
     "messages",
     "migrate_volume",
     "modify_volume",

@@ -33,7 +33,7 @@ def discard_backup_data(backup_id: str) -> None:
 @periodic("volumes.lost_restores", every=15.0)
 def end_lost_restores() -> int:
     """Set backups whose volume is no longer being restored to ``available``; return the number of backups."""
-    return backup_restores.give_back_lost()
+    return backup_restores.reset_lost_restores()
 
 
 @periodic("volumes.sweep_backup_store", every=3600.0)

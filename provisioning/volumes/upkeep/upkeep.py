@@ -60,14 +60,14 @@ def follow_dead_hosts() -> None:
     """
     for (host_id,) in list(Host.objects.filter(forced_down=True).values_list("id")):
         with transaction.atomic():
-            changes.give_back_of_host(host_id, only_moving=True)
+            changes.detach_from_host(host_id, only_moving=True)
         held = Volume.objects.filter(daemon_host_id=host_id, pool__shared=True)
         for (key,) in list(held.values_list("id")):
             with transaction.atomic():
                 for volume in state.lock([key]).values():
                     if not Attachment.objects.filter(volume_id=volume.id).exists():
-                        daemons.tell_clients(volume)
-    _tell_owners()
+                        daemons.send_clients(volume)
+    _notify_owners()
 
 
 @periodic("volumes.ask_places", every=60.0)
@@ -91,7 +91,7 @@ def _ask_place(volume_id: object) -> None:
         if volume.status in state.RESTING and commands.awaited_until(unfinished) is None:
             commands.withdraw(unfinished)
             with contextlib.suppress(UnavailableError):
-                daemons.tell_clients(volume)
+                daemons.send_clients(volume)
 
 
 @periodic("volumes.forget_copies", every=60.0)
@@ -111,7 +111,7 @@ def forget_copies() -> None:
         rows.update(copied=None)
 
 
-def _tell_owners() -> None:
+def _notify_owners() -> None:
     """Write one message for each volume whose pool is only served by hosts that are forced down."""
     reached = PoolHost.objects.filter(host__forced_down=False).values("pool_id")
     dead = PoolHost.objects.filter(host__forced_down=True).exclude(pool_id__in=reached)

@@ -162,7 +162,7 @@ def test_a_token_passes_only_so_many_machines(
     service: MetadataService, guests: Guests, monkeypatch: pytest.MonkeyPatch, family: socket.AddressFamily
 ) -> None:
     passed: list[tuple[object, int]] = []
-    usual = module._let_pass
+    usual = module._set_hops
 
     def let_pass(connection: socket.socket, hops: int) -> None:
         usual(connection, hops)
@@ -171,7 +171,7 @@ def test_a_token_passes_only_so_many_machines(
             level = (socket.IPPROTO_IPV6, socket.IPV6_UNICAST_HOPS)
         passed.append((connection.family, connection.getsockopt(*level)))
 
-    monkeypatch.setattr(module, "_let_pass", let_pass)
+    monkeypatch.setattr(module, "_set_hops", let_pass)
     address = "127.0.0.1" if family == socket.AF_INET else "::1"
     listening = socket.create_server((address, 0), family=family)
     service.opened("a", [listening])

@@ -211,10 +211,10 @@ def test_one_that_the_records_do_not_get_is_left_alone_and_named(
         interface_decisions.acknowledge(operator, row)
     if way in ("address", "network"):
         with pytest.raises(ConflictError):
-            interface_decisions.let_have(operator, row)
+            interface_decisions.add_to_record(operator, row)
         interface_decisions.take_out(operator, row)
     else:
-        interface_decisions.let_have(operator, row)
+        interface_decisions.add_to_record(operator, row)
     cloud.run()
     agent.hello()
     assert interfaces(running) == has(agent, running)

@@ -51,8 +51,8 @@ def test_both_hosts_hold_the_server_until_one_is_released(
     assert (second.host_id, second.vcpus, second.attempt) == (running.host_id, 1, running.attempt)
     assert (taken("h1"), taken("h2")) == (SMALL, BIG)
 
-    assert hosts.give_back_second(running.id)
-    assert not hosts.give_back_second(running.id)
+    assert hosts.release_second(running.id)
+    assert not hosts.release_second(running.id)
     assert (taken("h1"), taken("h2")) == (NOTHING, BIG)
     Migration.objects.update(status="completed")
     cloud.agents["h1"].guests.clear()

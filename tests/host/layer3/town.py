@@ -273,8 +273,8 @@ class Town(Rack):
         for each in self.floating:
             bearer = self._bearer(each)
             if bearer is host or each.virtual or self._forwards_to(each, host):
-                told_as = each.document(self.external, "" if bearer is host else bearer.underlay)
-                now["floating_ip", told_as.id] = told_as
+                conflict_as = each.document(self.external, "" if bearer is host else bearer.underlay)
+                now["floating_ip", conflict_as.id] = conflict_as
         return now
 
     def _group(self, group: str, rules: list[SecurityRule]) -> SecurityGroupDocument:

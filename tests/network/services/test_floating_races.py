@@ -77,9 +77,9 @@ GOES: dict[str, tuple[str, Callable[[Town], Any], tuple[object, str]]] = {
         "guest", lambda town: interfaces.remove_address(GUEST, ADDRESS), (ipam, "give_back"),
     ),
     "a guest's interface": (
-        "guest", lambda town: interfaces.remove_interface(GUEST, town.guest.id), (ipam, "give_back_of"),
+        "guest", lambda town: interfaces.remove_interface(GUEST, town.guest.id), (ipam, "release_of_ports"),
     ),
-    "a guest": ("guest", lambda town: services.release(GUEST), (ipam, "give_back_of")),
+    "a guest": ("guest", lambda town: services.release(GUEST), (ipam, "release_of_ports")),
     "a router's interface": (
         "port", lambda town: services.remove_interface_by_subnet(town.router, town.subnet),
         (router_interfaces, "_delete"),

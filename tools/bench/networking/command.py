@@ -151,7 +151,7 @@ def over_http(found: Results, folder: Path, sizes: Sizes) -> None:
             if listed < sizes.ports:
                 raise BenchError(f"{listed} ports")
         server = client.launch("filtered")
-        delays = told_after(cloud, client, server, sizes.changes)
+        delays = delivery_seconds(cloud, client, server, sizes.changes)
         found.rows += [
             Row(f"list of {sizes.ports:,} ports, HTTP", spread(lists[1:])),
             Row("POST of a rule → the host has it, HTTP", spread(delays)),
@@ -160,7 +160,7 @@ def over_http(found: Results, folder: Path, sizes: Sizes) -> None:
         cloud.clean()
 
 
-def told_after(cloud: Cloud, client: Client, server: str, changes: int) -> list[float]:
+def delivery_seconds(cloud: Cloud, client: Client, server: str, changes: int) -> list[float]:
     """Return the seconds from the request for a rule to the host's report that it is in effect."""
     deadline = time.monotonic() + TOLD_WITHIN
     while client.call("GET", f"/compute/v2.1/servers/{server}")["server"]["status"] != "ACTIVE":

@@ -107,7 +107,7 @@ class Picture:
         near = {each for each in near if each in self.routers and self.routers[each]["admin_state_up"]}
         return {network} | {each["network_id"] for each in legs if each["device_id"] in near}
 
-    def leads(self, source: End, target: End) -> bool:
+    def is_routed(self, source: End, target: End) -> bool:
         """Return whether packets are routed from one end to the other and back; security groups are not considered."""
         if not self._up(source) or not self._up(target):
             return False
@@ -122,14 +122,14 @@ class Picture:
     def passes(self, source: End, target: End, flow: Flow) -> bool:
         """Return whether the source must be able to open a connection to the target at its fixed address."""
         return (
-            self.leads(source, target)
+            self.is_routed(source, target)
             and self.permits(source, "egress", flow, target.address)
             and self.permits(target, "ingress", flow, source.address)
         )
 
     # ----- outside --------------------------------------------------------------------------------------------------
 
-    def led_outside(self, end: End) -> Row | None:
+    def external_router_of(self, end: End) -> Row | None:
         """Return the router that connects an end to the external network, None if there is none."""
         router = self.way_out(end)
         return router if router is not None and router["external_gateway_info"] and self._up(end) else None
@@ -145,7 +145,7 @@ class Picture:
         """Return whether a client with the external address ``outside`` must reach ``flow`` of a guest by its floating
         IP.
         """
-        router = self.led_outside(target)
+        router = self.external_router_of(target)
         return (
             router is not None
             and router["id"] == floating["router_id"]
@@ -156,7 +156,7 @@ class Picture:
         """Return the addresses that a guest may have as a source in the external network. If the set is empty, its
         packets must not arrive there.
         """
-        router = self.led_outside(end)
+        router = self.external_router_of(end)
         if router is None or not self.permits(end, "egress", flow, outside):
             return set()
         floating = self.floating_of(end)

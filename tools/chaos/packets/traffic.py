@@ -101,25 +101,25 @@ class Traffic:
         for guest in guests:
             yield partial(self._to_the_outside, guest)
             yield partial(self._metadata, guest)
-        yield from self._leading_in({(each.end.port["id"], each.end.address): each for each in guests})
+        yield from self._by_floating_ips({(each.end.port["id"], each.end.address): each for each in guests})
         for pair in [each for each in pairs if self._may_spoof(*each)][:MOST_SPOOFING]:
             yield partial(self._spoofed, *pair)
 
-    def _leading_in(self, guests: Mapping[tuple[str, str], Guest]) -> Iterator[Callable[[], Iterator[Finding]]]:
+    def _by_floating_ips(self, guests: Mapping[tuple[str, str], Guest]) -> Iterator[Callable[[], Iterator[Finding]]]:
         """Yield the attempts to reach guests by floating IPs and port forwardings. The keys of ``guests`` are port and
         address.
         """
         for floating in self._picture.floating:
-            leads_to = guests.get((floating["port_id"], floating["fixed_ip_address"]))
-            if leads_to is not None:
-                yield partial(self._from_outside, floating, leads_to)
-                others = [each for each in guests.values() if each.space != leads_to.space]
+            target = guests.get((floating["port_id"], floating["fixed_ip_address"]))
+            if target is not None:
+                yield partial(self._from_outside, floating, target)
+                others = [each for each in guests.values() if each.space != target.space]
                 for other in self.chance.sample(others, min(len(others), MOST_CALLERS)):
-                    yield partial(self._from_a_guest, other, floating, leads_to)
+                    yield partial(self._from_a_guest, other, floating, target)
             for forward in floating["port_forwardings"]:
-                leads_to = guests.get((forward["internal_port_id"], forward["internal_ip_address"]))
-                if leads_to is not None:
-                    yield partial(self._forwarded, floating, forward, leads_to)
+                target = guests.get((forward["internal_port_id"], forward["internal_ip_address"]))
+                if target is not None:
+                    yield partial(self._forwarded, floating, forward, target)
 
     # ----- what there is --------------------------------------------------------------------------------------------
 
@@ -170,7 +170,7 @@ class Traffic:
         self.chance.shuffle(pairs)
         kinds: dict[tuple[bool, bool], list[tuple[Guest, Guest]]] = {}
         for one, other in pairs:
-            kind = (one.end.network == other.end.network, self._picture.leads(one.end, other.end))
+            kind = (one.end.network == other.end.network, self._picture.is_routed(one.end, other.end))
             kinds.setdefault(kind, []).append((one, other))
         return _in_turn([kinds[kind] for kind in sorted(kinds)], MOST_PAIRS)
 
@@ -239,7 +239,7 @@ class Traffic:
     def _is_elsewhere(self, source: Guest, target: Guest) -> bool:
         """Return whether another guest with the target's address may be reachable from the source."""
         return any(
-            each.address == target.end.address and each != target.end and self._picture.leads(source.end, each)
+            each.address == target.end.address and each != target.end and self._picture.is_routed(source.end, each)
             for each in self._picture.ends()
         )
 
@@ -329,8 +329,8 @@ class Traffic:
         address = floating["floating_ip_address"]
         for flow in (PING, *(Flow("tcp", port) for port in self._ports_of(target)[:1] + self._ports_of(target)[-1:])):
             self._count("flows to floating IPs")
-            leads = self._picture.leaves(source.end, flow, address)
-            should = bool(leads) and self._picture.enters(floating, target.end, flow, ELSEWHERE)
+            is_routed = self._picture.leaves(source.end, flow, address)
+            should = bool(is_routed) and self._picture.enters(floating, target.end, flow, ELSEWHERE)
             does = self._reaches(source.space, source.end.address, target.end, address, flow, should=should)
             if does != should:
                 yield self._finding(target, f"{flow} from {source} to {address} of {target}", should=should)

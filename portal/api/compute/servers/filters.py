@@ -86,7 +86,7 @@ def read_filters(found: Query, version: Version, *, every: bool) -> ServerListRe
     """
     given = {name: values[-1] for name, values in found.items() if values}
     if every:
-        _refuse_what_is_no_filter(given)
+        _check_filters(given)
     else:
         allowed = _EVERYBODY.union(*(names for since, names in _EVERYBODY_LATE.items() if version >= since))
         given = {name: value for name, value in given.items() if name in allowed}
@@ -110,7 +110,7 @@ def read_filters(found: Query, version: Version, *, every: bool) -> ServerListRe
     return ServerListRequest(everywhere, filters)
 
 
-def _refuse_what_is_no_filter(given: Mapping[str, str]) -> None:
+def _check_filters(given: Mapping[str, str]) -> None:
     for name in given:
         if name in _NEVER or name.startswith("_"):
             raise InvalidInputError(f"Invalid filter field: {name[:64]}.", field=name[:64])

@@ -96,14 +96,14 @@ def associate_address(call: Call) -> dict[str, Any]:
         others = routing.floating_ips_for(call.context).exclude(pk=floating.pk).filter(network=floating.network_id)
         there = list(others.filter(fixed_port=port, fixed_address=private))
         if not call.get("AllowReassociation", True):
-            _refuse_led([floating, *there])
+            _check_not_associated([floating, *there])
         for other in there:
             services.disassociate(other)
         services.associate(floating, port, private)
     return {"AssociationId": ids.id_of(names.ASSOCIATION.prefix, floating.id)}
 
 
-def _refuse_led(every: Sequence[FloatingIP]) -> None:
+def _check_not_associated(every: Sequence[FloatingIP]) -> None:
     associated = next((each for each in every if each.fixed_port_id is not None), None)
     if associated is not None:
         ec2_id = ids.id_of(names.ADDRESS.prefix, associated.id)

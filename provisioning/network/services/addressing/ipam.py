@@ -106,7 +106,7 @@ def give_back(rows: QuerySet[FixedIP]) -> None:
         rows.delete()
 
 
-def give_back_of(port_ids: Collection[uuid.UUID]) -> None:
+def release_of_ports(port_ids: Collection[uuid.UUID]) -> None:
     """Release the addresses of these ports, as ``give_back``."""
     if settings.ADDRESS_HOLD:
         _GIVE_BACK(ports=port_ids, now=timezone.now())

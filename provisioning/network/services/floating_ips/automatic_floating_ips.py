@@ -29,7 +29,7 @@ def automatic_network(requested: Sequence[Mapping[str, str | None]]) -> Network 
     ``requested``: the interfaces, as in ``ports.allocate``.
     """
     network = _named_network()
-    return network if network is not None and _leads_to(network, requested) else None
+    return network if network is not None and _is_requested(network, requested) else None
 
 
 def _named_network() -> Network | None:
@@ -46,7 +46,7 @@ def _named_network() -> Network | None:
     return found[0]
 
 
-def led_automatically(ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
+def with_automatic_floating_ips(ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
     """Return the networks among ``ids`` on which new servers get a floating IP; at most two queries."""
     network = _named_network()
     if network is None:
@@ -71,7 +71,7 @@ _WAITING = Prepared(
 )
 
 
-def lead_automatic(instance_id: uuid.UUID, ports: Sequence[Port]) -> None:
+def associate_automatic(instance_id: uuid.UUID, ports: Sequence[Port]) -> None:
     """Associate the floating IP that was allocated for a server with the first suitable address of its ports.
 
     Runs in the caller's transaction. Without a suitable address, the floating IP stays unassociated.
@@ -84,7 +84,7 @@ def lead_automatic(instance_id: uuid.UUID, ports: Sequence[Port]) -> None:
                 break
 
 
-def _leads_to(network: Network, requested: Sequence[Mapping[str, str | None]]) -> bool:
+def _is_requested(network: Network, requested: Sequence[Mapping[str, str | None]]) -> bool:
     ids = [identity for entry in requested if (identity := read_id(entry.get("network_id")))]
     ports = [identity for entry in requested if (identity := read_id(entry.get("port_id")))]
     if ports:

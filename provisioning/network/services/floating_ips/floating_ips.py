@@ -66,7 +66,7 @@ def create_floating_ip(
         floating.port, floating.address = own, taken.address
         floating.save(force_insert=True)
         if way is not None:
-            _lead(floating, way, fixed_address, called="a floating IP")
+            _associate(floating, way, fixed_address, called="a floating IP")
         announce(floating, "create", ports=[port])
     return floating
 
@@ -89,9 +89,9 @@ def update_floating_ip(
         floating = records.lock(floating, revision)
         associated = floating.fixed_port
         if way is not None:
-            _lead(floating, way, fixed_address)
+            _associate(floating, way, fixed_address)
         elif "port" in changes:
-            _lead_nowhere(floating)
+            _disassociate(floating)
         columns = {name: value for name, value in changes.items() if name != "port"}
         if not records.write(floating, columns):
             records.touch(floating)
@@ -253,7 +253,7 @@ def _take(own: Port, subnets: Sequence[Subnet], address: str | None) -> FixedIP:
     return addresses.take(own, subnet, address)
 
 
-def _lead(floating: FloatingIP, way: Way, fixed_address: str | None, *, called: str | None = None) -> None:
+def _associate(floating: FloatingIP, way: Way, fixed_address: str | None, *, called: str | None = None) -> None:
     """Associate a locked floating IP with a port.
 
     ``called``: the floating IP's name in error messages while it is being created.
@@ -298,7 +298,7 @@ def _fixed(port: Port, fixed_address: str | None) -> str:
     return own[0]
 
 
-def _lead_nowhere(floating: FloatingIP) -> None:
+def _disassociate(floating: FloatingIP) -> None:
     if floating.fixed_port_id is None:
         return
     floating.router = floating.fixed_port = floating.fixed_address = None

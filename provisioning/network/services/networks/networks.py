@@ -120,7 +120,7 @@ def update_network(network: Network, changes: Mapping[str, Any], revision: int |
         msg = f"Unable to reconfigure sharing settings for network {row.name or row.id}. Multiple tenants are using it."
         raise InvalidSharedSettingError(msg, field="shared")
     if row.external and changes.get("external") is False:
-        _check_not_leading_out(row)
+        _check_no_gateways(row)
     seen = topics_of(row)
     changed = records.write(row, changes)
     if changed:
@@ -229,7 +229,7 @@ def raise_mtu(network: Network) -> None:
         announce(row)
 
 
-def give_segment(network: Network) -> None:
+def allocate_segment(network: Network) -> None:
     """Allocate a free VNI to a network without one.  Raises NoNetworkAvailableError."""
     _save(network, lambda network: network.save(update_fields=["segmentation_id"]))
 
@@ -345,7 +345,7 @@ def _used_by_others(network: Network) -> bool:
     return guests.exists() or Subnet.objects.filter(network=network).exclude(project_id__in=mine).exists()
 
 
-def _check_not_leading_out(network: Network) -> None:
+def _check_no_gateways(network: Network) -> None:
     gateways = Router.objects.filter(gateway_port__network=network).exists()
     if gateways or FloatingIP.objects.filter(network=network).exists():
         reason = "cannot be updated to be made non-external, since it has existing gateway ports"

@@ -50,7 +50,7 @@ class KeptPort:
     pairs: address_pairs.Pairs = field(default_factory=list)
 
 
-def give_port_back(
+def restore_port(
     instance_id: uuid.UUID, project_id: uuid.UUID, kept: KeptPort, host: str, zone: str, dns_name: str = ""
 ) -> Port:
     """Restore a port of an instance's guest as the last interface in its record, and return the port.
@@ -107,7 +107,7 @@ def _create(plan: InterfacePlan, kept: KeptPort) -> None:
     shrink(owner, {"ports": ports, "fixed_ips": addresses})
 
 
-def give_addresses_back(port: Port, addresses: Sequence[str]) -> tuple[list[str], list[str]]:
+def restore_addresses(port: Port, addresses: Sequence[str]) -> tuple[list[str], list[str]]:
     """Restore the addresses of a port that are free in its network, ignoring the quota.
 
     Returns the restored addresses and the refused ones.

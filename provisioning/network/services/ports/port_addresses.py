@@ -55,7 +55,7 @@ def replace(port: Port, subnets: Sequence[Subnet], wanted: FixedIps) -> bool:
     missing: list[Mapping[str, object]] = []
     kept: list[FixedIP] = []
     for entry in sorted(wanted, key=lambda each: "ip_address" not in each):
-        row = next((row for row in mine if row not in kept and _means(entry, row)), None)
+        row = next((row for row in mine if row not in kept and _matches(entry, row)), None)
         if row is None:
             missing.append(entry)
         else:
@@ -89,7 +89,7 @@ def hold_addresses(port: Port, *, refuse: bool = True) -> None:
     sizes.shrink(quota_owner(port), many)
 
 
-def _means(entry: Mapping[str, object], row: FixedIP) -> bool:
+def _matches(entry: Mapping[str, object], row: FixedIP) -> bool:
     return (
         entry.get("subnet_id", row.subnet_id) == row.subnet_id and entry.get("ip_address", row.address) == row.address
     )

@@ -204,7 +204,7 @@ def release(instance_id: uuid.UUID, *, keep_quota: bool = False) -> None:
 def remove(port_ids: Sequence[uuid.UUID]) -> None:
     """Delete locked ports of guests that ``leave_ports`` has prepared, and hold their addresses for a while."""
     if port_ids:
-        ipam.give_back_of(port_ids)
+        ipam.release_of_ports(port_ids)
         _LEAVE_GROUPS(ids=port_ids)
         _DELETE(ids=port_ids)
 

@@ -91,7 +91,7 @@ def update_router(router: Router, changes: Mapping[str, object], revision: int |
             if isinstance(gateway, Gateway):
                 _set_gateway(router, gateway)
             else:
-                _lead_nowhere(router)
+                _remove_gateway(router)
         if "routes" in changes:
             columns["routes"] = checked_routes(router, changes["routes"])  # type: ignore[arg-type]
         records.write(router, columns)
@@ -128,7 +128,7 @@ def delete_router(router: Router, revision: int | None = None) -> None:
         router = records.lock_to_delete(router, revision)
         if legs_of(router).exists() or FloatingIP.objects.filter(router=router).exists():
             raise RouterInUseError(f"Router {router.id} still has ports")
-        _lead_nowhere(router)
+        _remove_gateway(router)
         announce(router, "delete")
         key = router.id
         records.remove(router)
@@ -219,7 +219,7 @@ def _set_gateway(router: Router, gateway: Gateway) -> None:
         raise BadRequestError(msg, field="external_gateway_info")
     port = router.gateway_port
     if port is not None and (port.network_id != gateway.network.id or _others_wanted(port, gateway)):
-        _lead_nowhere(router)
+        _remove_gateway(router)
         port = None
     if port is None:
         subnets = list(gateway.network.subnets.order_by("created_at", "id"))
@@ -271,7 +271,7 @@ def _take_wanted(port: Port, subnets: Sequence[Subnet], wanted: Mapping[str, str
         addresses.take_free(port, fitting)
 
 
-def _lead_nowhere(router: Router) -> None:
+def _remove_gateway(router: Router) -> None:
     port = router.gateway_port
     if port is None:
         return

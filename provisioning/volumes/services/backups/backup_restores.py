@@ -151,7 +151,7 @@ def _finished(volume: Volume, backup: Backup) -> None:
         changes["image_metadata"] = details.get("image_metadata") or {}
     if isinstance(items := details.get("metadata"), dict):
         changes["metadata"] = {**volume.metadata, **{str(name): str(value) for name, value in items.items()}}
-    _give_back(backup, volume)
+    _end_restore(backup, volume)
     if made_of_it:
         state.update(volume, changes)
         ready(volume)
@@ -170,18 +170,18 @@ def failed(volume: Volume, backup: Backup | None, reason: str) -> None:
     state.move(volume, VolumeStatus.ERROR_RESTORING, changes={"progress_bytes": 0, "progress_total": 0})
     messages.of_volume(volume, messages.BACKUP_RESTORE, reason)
     if backup is not None:
-        _give_back(backup, volume)
+        _end_restore(backup, volume)
     if new:
         uses.user().failed(volume, reason)
 
 
-def _give_back(backup: Backup, volume: Volume) -> None:
+def _end_restore(backup: Backup, volume: Volume) -> None:
     if backup.status == BackupStatus.RESTORING and backup.restored_volume_id == volume.id:
         move(backup, BackupStatus.AVAILABLE, Restore().end_of(), restored_volume_id=None)
 
 
 @transaction.atomic
-def give_back_lost() -> int:
+def reset_lost_restores() -> int:
     """Set backups whose volume is no longer being restored to ``available``; return the number of backups."""
     found = 0
     for backup in Backup.objects.select_for_update().filter(status=BackupStatus.RESTORING):

@@ -30,7 +30,7 @@ from provisioning.volumes.records.holds import GUEST_HOST, HELD, is_held, unknow
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import check_free, locked_volume, pool_of
 from provisioning.volumes.services.connections import second_hosts
-from provisioning.volumes.services.connections.daemons import end_at_holder, set_daemon, settle_hold, tell_clients
+from provisioning.volumes.services.connections.daemons import end_at_holder, send_clients, set_daemon, settle_hold
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import MINUTE, by_status
 from provisioning.volumes.states import AttachStatus, VolumeStatus
@@ -88,7 +88,7 @@ def reserve(
         state.settle(volume)
     else:
         state.settle(volume, "attach.start")
-        tell_clients(volume)
+        send_clients(volume)
     return attachment
 
 
@@ -117,7 +117,7 @@ def connect(attachment: Attachment, host: Host) -> None:
     attachment.connection = {}
     attachment.save(update_fields=["host", "status", "connection", "updated_at"])
     state.settle(volume, "attach.start")
-    tell_clients(volume)
+    send_clients(volume)
 
 
 def check_open(volume: Volume) -> None:
@@ -140,7 +140,7 @@ def disconnect(attachment_id: uuid.UUID) -> None:
     attachment.second_host, attachment.second_connection = None, {}
     attachment.save(update_fields=["host", "connection", "status", "second_host", "second_connection", "updated_at"])
     state.settle(volume)
-    tell_clients(volume)
+    send_clients(volume)
     follow_refreshed(volume)
 
 
@@ -203,7 +203,7 @@ def release(attachment_id: uuid.UUID) -> None:
     state.settle(volume, "detach.end")
     if was_open:
         with contextlib.suppress(UnavailableError):  # no host is available
-            tell_clients(volume, left=holder)
+            send_clients(volume, left=holder)
     if volume.status == VolumeStatus.EXTENDING and volume.wanted_gb is None:
         follow_refreshed(volume)
 
@@ -234,7 +234,7 @@ def follow_refreshed(volume: Volume) -> None:
     waiting = Attachment.objects.filter(volume_id=volume.id, refreshing=True, instance_id__isnull=False)
     if volume.status == VolumeStatus.EXTENDING and volume.wanted_gb is None and not waiting.exists():
         Attachment.objects.filter(volume_id=volume.id, refreshing=True).update(refreshing=False)
-        tell_clients(volume)
+        send_clients(volume)
         state.end_task(volume, "resize.end")
 
 
@@ -365,7 +365,7 @@ def _closed(volume: Volume) -> None:
         return
     set_daemon(volume, None)
     if Attachment.objects.filter(volume_id=volume.id, status=AttachStatus.ATTACHING, connection={}).exists():
-        tell_clients(volume)
+        send_clients(volume)
 
 
 def reported_connection(

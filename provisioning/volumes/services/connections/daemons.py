@@ -27,7 +27,7 @@ from provisioning.volumes.states import AttachStatus
 log = logging.getLogger(__name__)
 
 
-def tell_clients(volume: Volume, *, left: uuid.UUID | None = None) -> None:
+def send_clients(volume: Volume, *, left: uuid.UUID | None = None) -> None:
     """Send the list of clients to each host that runs or ran a daemon of a locked volume, in the caller's transaction.
 
     ``left``: a host that gets an empty list if it has no clients. Nothing is sent while a hold shows that another host
@@ -98,7 +98,7 @@ def end_hold(volume: Volume, host_id: uuid.UUID) -> None:
     state.settle(volume)
     if volume.status in state.RESTING:
         with contextlib.suppress(UnavailableError):
-            tell_clients(volume)
+            send_clients(volume)
     log.warning("Host %s no longer has volume %s open.", host_id, volume.id)
 
 

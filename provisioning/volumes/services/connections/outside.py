@@ -84,7 +84,7 @@ def _open_to(host: Host | None, found: Attachment, volume: Volume) -> None:
         attachments.check_open(volume)
     Attachment.objects.filter(pk=found.pk).update(host=host, connection={})
     state.settle(volume)
-    daemons.tell_clients(volume)
+    daemons.send_clients(volume)
 
 
 def complete(context: RequestContext, attachment_id: str | uuid.UUID, mountpoint: str = "") -> Attachment:

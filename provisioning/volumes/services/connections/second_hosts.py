@@ -20,7 +20,7 @@ from provisioning.volumes.host_link import connections
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.records import holds, uses
 from provisioning.volumes.services.checks import MIGRATING
-from provisioning.volumes.services.connections.daemons import tell_clients
+from provisioning.volumes.services.connections.daemons import send_clients
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.states import AttachStatus
 from provisioning.volumes.tasks import reason_of
@@ -71,7 +71,7 @@ def connect(attachment_id: uuid.UUID, host: Host) -> None:
         raise InvalidVolumeError(reason)
     row.second_host, row.second_connection, row.moves = host, {}, row.moves + 1
     row.save(update_fields=["second_host", "second_connection", "moves", "updated_at"])
-    tell_clients(volume)
+    send_clients(volume)
 
 
 @transaction.atomic
@@ -98,7 +98,7 @@ def _forget(volume: Volume, row: Attachment) -> None:
     row.second_host, row.second_connection = None, {}
     row.save(update_fields=["host", "connection", "move", "second_host", "second_connection", "updated_at"])
     with contextlib.suppress(UnavailableError):  # no host is available, so nothing is exported
-        tell_clients(volume)
+        send_clients(volume)
 
 
 def _locked(attachment_ids: Collection[uuid.UUID]) -> list[tuple[Volume, Attachment]]:

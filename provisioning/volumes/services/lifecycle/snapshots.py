@@ -175,7 +175,7 @@ def update_snapshot_status(
     snapshot, volume = _locked(context, snapshot_id)
     if status not in FOLLOWING.get(SnapshotStatus(snapshot.status), ()):
         raise InvalidInputError(f"A snapshot that is {snapshot.status} cannot become {status[:64]!r}.", field="status")
-    if status == SnapshotStatus.AVAILABLE and (not context.is_admin or _is_being_made(snapshot, volume)):
+    if status == SnapshotStatus.AVAILABLE and (not context.is_admin or _is_in_creation(snapshot, volume)):
         raise InvalidInputError(f"Snapshot {snapshot.id} is not complete yet.", field="status")
     done = int(progress.rstrip("%")) if progress else snapshot.progress
     same = status == snapshot.status
@@ -184,7 +184,7 @@ def update_snapshot_status(
     )
 
 
-def _is_being_made(snapshot: Snapshot, volume: Volume) -> bool:
+def _is_in_creation(snapshot: Snapshot, volume: Volume) -> bool:
     """Return whether a host has an unfinished command to create the snapshot."""
     bodies = [decode_command_body(command.body) for command in open_commands(volume.id)]
     return any(isinstance(body, SnapshotVolumeRequest) and body.snapshot_id == str(snapshot.id) for body in bodies)

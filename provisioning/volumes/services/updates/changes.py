@@ -141,7 +141,7 @@ def reset_status(
     volume = locked_volume(context, volume_id)
     if attach_status == "detached":
         for attachment in Attachment.objects.filter(volume_id=volume.id):
-            _give_back(attachment)
+            _release(attachment)
         state.reread(volume)
     changes: dict[str, Any] = {"deadline": None}
     moving = volume.migration_status == MIGRATING and migrate.is_swapping(volume)
@@ -179,13 +179,13 @@ def force_detach(context: RequestContext, volume_id: Id, attachment_id: Id | Non
         if len(there) != 1:
             raise InvalidVolumeError(f"Volume {volume.id} has {len(there)} attachments: specify one.")
         named = there[0]
-    _give_back(named)
+    _release(named)
     state.reread(volume)
     if volume.status == VolumeStatus.ERROR:
         state.end_task(volume)
 
 
-def _give_back(attachment: Attachment) -> None:
+def _release(attachment: Attachment) -> None:
     """Delete an attachment for an operator, and notify the user of the volume."""
     attachments.release(attachment.id)
     uses.user().released(attachment)
@@ -193,7 +193,7 @@ def _give_back(attachment: Attachment) -> None:
 
 @when_broken_off
 @transaction.atomic
-def give_back_of_dead_host(context: RequestContext, host_id: uuid.UUID) -> int:
+def detach_from_dead_host(context: RequestContext, host_id: uuid.UUID) -> int:
     """Delete all attachments of a host that is forced down; returns how many.
 
     Raises ForbiddenError, NotFoundError, and ConflictError for a host that may still write.
@@ -205,10 +205,10 @@ def give_back_of_dead_host(context: RequestContext, host_id: uuid.UUID) -> int:
         raise NotFoundError(f"There is no host {host_id}.")
     if not host.forced_down:
         raise ConflictError("Force the host down first: a guest that still runs there could continue to write.")
-    return give_back_of_host(host_id)
+    return detach_from_host(host_id)
 
 
-def give_back_of_host(host_id: uuid.UUID, *, only_moving: bool = False) -> int:
+def detach_from_host(host_id: uuid.UUID, *, only_moving: bool = False) -> int:
     """Delete the attachments of a host that is forced down; returns how many.
 
     ``only_moving``: keep attached volumes, because their servers may be rebuilt on another host, and keep attachments
@@ -220,12 +220,12 @@ def give_back_of_host(host_id: uuid.UUID, *, only_moving: bool = False) -> int:
         rows = rows.exclude(status=AttachStatus.ATTACHED)
     found = [each for each in rows.order_by("volume_id") if not _stays(each, only_moving=only_moving)]
     for attachment in found:
-        _give_back(attachment)
+        _release(attachment)
     return len(found)
 
 
 def _stays(attachment: Attachment, *, only_moving: bool) -> bool:
-    """Return whether ``give_back_of_host`` keeps an attachment."""
+    """Return whether ``detach_from_host`` keeps an attachment."""
     if only_moving and uses.user().is_building(attachment):
         return True
     return bool(only_moving or attachment.volume.migration_of) and uses.user().is_swapping(attachment)

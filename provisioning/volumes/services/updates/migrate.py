@@ -201,7 +201,7 @@ def created(hidden: Volume, reason: str) -> None:
         mode=old.mode,
         mountpoint=old.mountpoint,
     )
-    daemons.tell_clients(hidden)
+    daemons.send_clients(hidden)
 
 
 def connected(new: Attachment, reason: str) -> None:
@@ -257,7 +257,7 @@ def is_swapping(volume: Volume) -> bool:
     return any(uses.user().is_swapping(each) for each in coming)
 
 
-def guest_goes_on(attachment_id: uuid.UUID, until: datetime) -> None:
+def extend_guest_deadline(attachment_id: uuid.UUID, until: datetime) -> None:
     """Extend the deadline of an attachment's volume, because a host works on its guest's disk.
 
     If it is a hidden volume, the deadline of the volume that is being migrated is also extended.
@@ -358,7 +358,7 @@ def abort(volume: Volume, reason: str) -> None:
     else:
         state.settle(volume, changes={"migration_status": FAILED})
     if not Attachment.objects.filter(volume_id=volume.id).exists():
-        daemons.tell_clients(volume)
+        daemons.send_clients(volume)
 
 
 def drop_hidden(volume: Volume, *, retyping: bool) -> None:

@@ -102,7 +102,7 @@ def _describe(call: Call, image: Image) -> None:
 def _permit(call: Call, image: Image) -> None:
     added, removed = _permissions(call)
     add, remove = _projects(added), _projects(removed)
-    for_all = True if _everybody(added) else False if _everybody(removed) else None
+    for_all = True if _is_public(added) else False if _is_public(removed) else None
     try:
         services.change_permissions(call.context, image.id, add=add, remove=remove, for_all=for_all)
     except InvalidInputError as error:
@@ -131,7 +131,7 @@ def _permissions(call: Call) -> tuple[Permissions, Permissions]:
     return added, removed
 
 
-def _everybody(permissions: Permissions) -> bool:
+def _is_public(permissions: Permissions) -> bool:
     return any("Group" in each for each in permissions)
 
 

@@ -137,7 +137,7 @@ def _of_image(call: Call, root: DiskRequest, image: _Image) -> DiskRequest:
     return replace(root, source_id=str(source), size=root.size or least)
 
 
-def keep_asked(instances: Sequence[Instance], asked: Sequence[Asked], image: uuid.UUID) -> None:
+def store_requested(instances: Sequence[Instance], asked: Sequence[Asked], image: uuid.UUID) -> None:
     """Store the device names of a launch, and the image of its root volumes."""
     devices: dict[uuid.UUID, list[BlockDevice]] = {}
     for device in BlockDevice.objects.filter(instance__in=instances).order_by("position") if asked else ():

@@ -80,7 +80,7 @@ def _stopped(call: Call, instance: Instance) -> Instance:
 @action("RebootInstances", "os_compute_api:servers:reboot", takes="InstanceIds", missing=MISSING, conflict=INCORRECT)
 def reboot_instances(call: Call) -> dict[str, Any]:
     """Ask guests to reboot."""
-    for instance in reading.wanted(call, _given(call)):
+    for instance in reading.wanted(call, _instance_ids(call)):
         _refuse_ended(call, instance, "rebooted")
         reboot(call.context, instance.id)
     return {}
@@ -109,7 +109,7 @@ def _changed(call: Call, change: Change) -> list[dict[str, Any]]:
     """Apply a change to all instances, or to none if the change of one is refused. Return the states of each instance
     before and after the change.
     """
-    instances = reading.wanted(call, _given(call))
+    instances = reading.wanted(call, _instance_ids(call))
     known = ids.ids_of("i", [instance.id for instance in instances])
     before = {instance.id: states.name_of(instance) for instance in instances}
     return [
@@ -122,7 +122,7 @@ def _changed(call: Call, change: Change) -> list[dict[str, Any]]:
     ]
 
 
-def _given(call: Call) -> list[str]:
+def _instance_ids(call: Call) -> list[str]:
     given: list[str] = call.get("InstanceIds", [])
     if not given:
         raise Ec2Error("MissingParameter", "The request must contain the parameter InstanceId")

@@ -9,7 +9,7 @@ from typing import Any
 from portal.api.ec2 import names, tags
 from portal.api.ec2.actions.instances import related as reading
 from portal.api.ec2.actions.instances import shapes
-from portal.api.ec2.actions.instances.block_devices import Asked, disks_of, keep_asked
+from portal.api.ec2.actions.instances.block_devices import Asked, disks_of, store_requested
 from portal.api.ec2.actions.instances.metadata import read as read_options
 from portal.api.ec2.actions.places import flavor_of_type
 from portal.api.ec2.protocol import errors
@@ -56,7 +56,7 @@ SEVERAL_NETWORKS = "No VPC is the default one, since there are several: name a S
 )
 def run_instances(call: Call) -> dict[str, Any]:
     """Launch as many instances as the quota allows, between ``MinCount`` and ``MaxCount``."""
-    _refuse_what_is_not_here(call)
+    _check_supported(call)
     wanted_tags = tags.specified(call, names.INSTANCE, CREATED_LATER, NEVER_CREATED)
     options = read_options(call.get("MetadataOptions", {}))
     disks = disks_of(call)
@@ -71,7 +71,7 @@ def run_instances(call: Call) -> dict[str, Any]:
     tags.write(call, names.INSTANCE, [instance.id for instance in made], wanted_tags)
     later = {kind.resource_type: wanted_tags.get(kind.resource_type, {}) for kind in CREATED_LATER}
     creation_tags.keep(call.project_id, [instance.id for instance in made], later)
-    keep_asked(made, disks, names.resource(names.IMAGE, call.arguments["ImageId"]))
+    store_requested(made, disks, names.resource(names.IMAGE, call.arguments["ImageId"]))
     _keep_type(call, made)
     if call.get("DisableApiTermination", False):
         policy.enforce(call.context, "os_compute_api:os-lock-server:lock")
@@ -116,7 +116,7 @@ def _request(
     )
 
 
-def _refuse_what_is_not_here(call: Call) -> None:
+def _check_supported(call: Call) -> None:
     """Reject arguments of which this cloud supports only one value. Raises Ec2Error."""
     placement = call.get("Placement", {})
     strange = sorted(name for name, value in placement.items() if value and name not in {"AvailabilityZone", "Tenancy"})

@@ -50,7 +50,7 @@ def modify_network_interface_attribute(call: Call) -> dict[str, Any]:
     elif given == ["SourceDestCheck"]:
         check_sources(call, port, wanted=value_of(call, "SourceDestCheck"))
     else:
-        _go_with_instance(call, port)
+        _set_delete_on_termination(call, port)
     return {}
 
 
@@ -66,7 +66,7 @@ def reset_network_interface_attribute(call: Call) -> dict[str, Any]:
     return {}
 
 
-def _go_with_instance(call: Call, port: Port) -> None:
+def _set_delete_on_termination(call: Call, port: Port) -> None:
     attachment = call.arguments["Attachment"]
     given, value = attachment.get("AttachmentId"), attachment.get("DeleteOnTermination")
     if not given or value is None:

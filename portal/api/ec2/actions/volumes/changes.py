@@ -9,7 +9,7 @@ from portal.api.ec2.describe import NOTHING, Always, Column, Described, Narrowed
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
-from portal.api.ec2.volume_types import keep_asked, of_amazon, type_asked
+from portal.api.ec2.volume_types import of_amazon, store_requested, type_asked
 from provisioning.common.errors import InvalidInputError
 from provisioning.ec2 import ids
 from provisioning.volumes import services
@@ -47,7 +47,7 @@ def create_volume(call: Call) -> dict[str, Any]:
         raise Ec2Error("InvalidZone.NotFound", error.message) from error
     _check_promised(call, made)
     tags.write(call, KIND, [made.id], given)
-    keep_asked(made.project_id, made.id, of_amazon(call.arguments, found_type))
+    store_requested(made.project_id, made.id, of_amazon(call.arguments, found_type))
     volume = volumes_of(call.context).get(id=made.id)
     return shapes.volume_shape(volume, shapes.related([volume]))
 

@@ -13,7 +13,7 @@ from portal.api.ec2.describe import NOTHING, Column, Described, describe, member
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
-from portal.api.ec2.volume_types import SPEEDS, keep_asked, of_amazon, type_asked
+from portal.api.ec2.volume_types import SPEEDS, of_amazon, store_requested, type_asked
 from provisioning.ec2 import given, ids
 from provisioning.volumes import services
 from provisioning.volumes.errors import BeingModifiedError
@@ -43,7 +43,7 @@ def modify_volume(call: Call) -> dict[str, Any]:
         row = services.modify_volume(call.context, volume.id, size_gb=size, volume_type=wanted_type)
     except BeingModifiedError as error:
         raise Ec2Error("IncorrectModificationState", error.message) from error
-    keep_asked(volume.project_id, volume.id, asked)
+    store_requested(volume.project_id, volume.id, asked)
     words = {"Original": before, "Target": asked or {}}
     types = {
         f"{which}{name}": each[name]

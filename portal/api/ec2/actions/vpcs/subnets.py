@@ -28,7 +28,7 @@ from provisioning.network.selectors.visibility import own
 from provisioning.network.selectors.vpcs import VpcNetwork, default_network, free_addresses, vpc_subnets_for
 from provisioning.network.services.addressing.ipam import is_stateless
 from provisioning.network.services.composed import vpcs as services
-from provisioning.network.services.floating_ips.automatic_floating_ips import led_automatically
+from provisioning.network.services.floating_ips.automatic_floating_ips import with_automatic_floating_ips
 from provisioning.network.services.networks.subnets import SubnetFields
 
 RANGE, CONFLICT = "InvalidSubnet.Range", "InvalidSubnet.Conflict"
@@ -120,7 +120,7 @@ def shapes(call: Call, every: Sequence[Subnet]) -> list[Shape]:
     keys, networks = [subnet.id for subnet in every], {subnet.network_id for subnet in every}
     known = names.known({names.SUBNET: keys, names.VPC: networks})
     tagged, free = tags.shapes(names.SUBNET, keys), free_addresses(every)
-    default, zone, public = default_network(call.context), zone_of_networks(), led_automatically(networks)
+    default, zone, public = default_network(call.context), zone_of_networks(), with_automatic_floating_ips(networks)
     return [
         {
             "SubnetId": known[names.SUBNET][subnet.id],
