@@ -106,6 +106,10 @@ class Place:
                 return found, reached, port
         raise RetryableHostError("All ports for migrations of this host are in use.")
 
+    def far(self, address: str) -> str:
+        """Return the address at which this host reaches a host with ``address``: simulated hosts share a machine."""
+        return address if self.certificates is not None else self.reached_at()
+
     def receiving(self) -> ssl.SSLContext | None:
         """Return the TLS settings of the receiving side, which requires a certificate of the other host."""
         return self._context(ssl.PROTOCOL_TLS_SERVER, "server")
@@ -260,7 +264,7 @@ class Sending:
 
     def __init__(self, place: Place, departure: Departure, address: str, port: int, tls_hostname: str) -> None:
         self._place, self._departure = place, departure
-        self._address, self._port, self._name = address, port, tls_hostname
+        self._address, self._port, self._name = place.far(address), port, tls_hostname
         self._memory: set[asyncio.StreamWriter] = set()
         """The hypervisor's connections for memory."""
 

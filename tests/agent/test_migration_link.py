@@ -60,12 +60,16 @@ def source(spec: InstanceSpec) -> WatchedDriver:
     return driver
 
 
-def migrate(places: dict[str, Place], source: WatchedDriver, spec: InstanceSpec, sender: str, name: str) -> list[str]:
-    """Send the guest as ``sender`` to the host with this name; return the guests of the target."""
+def migrate(
+    places: dict[str, Place], source: WatchedDriver, spec: InstanceSpec, sender: str, name: str, reported: str = ""
+) -> list[str]:
+    """Send the guest as ``sender`` to the host with this name, at its ``reported`` address; return the guests of the
+    target.
+    """
     target = WatchedDriver()
     target.init_host()
     departure = source.departure(spec.uuid, MigrationOptions())
-    send(places, departure, target.arrival(spec, 2), source, spec, sender, name)
+    send(places, departure, target.arrival(spec, 2), source, spec, sender, name, reported)
     return [guest.uuid for guest in target.guests()]
 
 
@@ -77,8 +81,9 @@ def send(
     spec: InstanceSpec,
     sender: str = SOURCE,
     name: str = TARGET,
+    reported: str = "",
 ) -> None:
-    """Send the guest as ``sender`` to the host with this name."""
+    """Send the guest as ``sender`` to the host with this name, at its ``reported`` address."""
     reception = Reception(places[TARGET], arrival, SOURCE)
     address, port = reception.listen()
     ended = threading.Event()
@@ -92,7 +97,7 @@ def send(
     waiting = threading.Thread(target=receive)
     waiting.start()
     try:
-        Sending(places[sender], departure, address, port, tls_hostname(name)).send(
+        Sending(places[sender], departure, reported or address, port, tls_hostname(name)).send(
             lambda: False, Limits(), lambda action: source.control_migration(spec.uuid, action)
         )
     finally:
@@ -103,6 +108,14 @@ def send(
 def test_a_guest_is_sent_over_tls(places: dict[str, Place], source: WatchedDriver, spec: InstanceSpec) -> None:
     assert migrate(places, source, spec, SOURCE, TARGET) == [spec.uuid]
     assert source.power_state(spec.uuid) == PowerState.SHUTDOWN
+
+
+def test_simulated_hosts_share_a_machine_whatever_their_addresses_are(
+    source: WatchedDriver, spec: InstanceSpec
+) -> None:
+    place = Place(lambda: "127.0.0.1", None, MIGRATION_PORTS)
+    places = dict.fromkeys((SOURCE, TARGET), place)
+    assert migrate(places, source, spec, SOURCE, TARGET, "192.0.2.2") == [spec.uuid]
 
 
 @pytest.mark.parametrize(("sender", "name"), [(OTHER, TARGET), (SOURCE, OTHER)])

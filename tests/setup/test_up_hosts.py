@@ -12,6 +12,7 @@ from compute_agent.network import namespace
 from tests.support.one_machine import OneMachine
 from up.processes import children, command_line
 
+AUTOMATIC = ("--os-compute-api-version", "2.30")
 pytestmark = [pytest.mark.libvirt, pytest.mark.compat, pytest.mark.slow]
 
 
@@ -38,6 +39,9 @@ def test_simulated_guests_run_on_several_hosts(cloud: OneMachine) -> None:
         cloud.openstack(*create, f"server-{number}")
     rows = cloud.openstack_json("server", "list", "--all-projects", "--long", cloud="admin")
     assert sorted((row["Host"], row["Status"]) for row in rows) == [(f"host-{n}", "ACTIVE") for n in numbers]
+    moved, home = rows[0]["ID"], rows[0]["Host"]
+    cloud.openstack(*AUTOMATIC, "server", "migrate", "--live-migration", "--wait", moved, cloud="admin")
+    assert cloud.openstack_json("server", "show", moved, cloud="admin")["OS-EXT-SRV-ATTR:host"] != home
     assert sorted(path.name for path in (cloud.data / "hosts").iterdir()) == [f"host-{number}" for number in numbers]
     for number in numbers:
         assert (cloud.data / f"log/agent-host-{number}.log").stat().st_size
