@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 
 from compute_agent.virt.errors import UnsupportedError
+from compute_agent.virt.libvirt import volume_table
 
 MOST_BYTES = 1 << 20
 MACHINE = re.compile(r"pc-(i440fx|q35)-[A-Za-z0-9.+-]{1,32}")
@@ -31,7 +32,7 @@ def arriving_xml(own: str, offered: str) -> str:
         raise UnsupportedError("The other host has sent no devices.")
     _take_controllers(devices, there)
     _order_interfaces(devices, there)
-    _take_names(devices, there)
+    _take_names(mine, other)
     found = dict(_by_key(there))
     for key, device in _by_key(devices):
         address = found[key].find("address") if key in found else None
@@ -102,13 +103,26 @@ def _order_interfaces(devices: ET.Element, there: ET.Element) -> None:
         devices.append(each)
 
 
-def _take_names(devices: ET.Element, there: ET.Element) -> None:
-    """Give each volume the name of its disk in the running guest, which may differ from the recorded one."""
-    names = {serial: _name(disk) for disk in there.findall("disk") if (serial := disk.findtext("serial"))}
-    for disk in devices.findall("disk"):
-        target, name = disk.find("target"), names.get(disk.findtext("serial", ""), "")
-        if target is not None and WORD.fullmatch(name):
+def _take_names(mine: ET.Element, other: ET.Element) -> None:
+    """Give each volume the name and the serial number of its disk in the running guest.
+
+    The name may differ from the recorded one. The serial number differs after the volume was swapped, and the owner of
+    the disk is then recorded.
+    """
+    running = volume_table.owned(other)
+    noted = dict[str, volume_table.Owner]()
+    for owner, disk in volume_table.owned(mine):
+        found = next((each for there, each in running if there.is_same(owner)), None)
+        target, serial = disk.find("target"), disk.find("serial")
+        if found is None or target is None or serial is None:
+            continue
+        name, shown = _name(found), found.findtext("serial", "")
+        if WORD.fullmatch(name):
             target.set("dev", name)
+        if WORD.fullmatch(shown) and shown != owner.volume:
+            serial.text = shown
+            noted[volume_table.target_of(disk)] = owner
+    volume_table.note_in(mine, noted)
 
 
 def _by_key(devices: ET.Element) -> Iterator[tuple[tuple[str, ...], ET.Element]]:

@@ -15,7 +15,7 @@ from compute_agent.contract.build import InstanceSpec
 from compute_agent.contract.power import PowerState
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.errors import HostError, RetryableHostError, StoppedError, UnsupportedError
-from compute_agent.virt.libvirt import five_phases
+from compute_agent.virt.libvirt import five_phases, volume_table
 from compute_agent.virt.libvirt.arriving_xml import arriving_xml, file_of, sized_disks
 from compute_agent.virt.libvirt.connection import translated
 from compute_agent.virt.libvirt.domain_xml import VirtType, domain_name
@@ -349,7 +349,7 @@ class _LibvirtArrival(Arrival):
         """Keep the definition of the guest, which runs already: its failure does not end the guest."""
         domain = self._driver._domain(self._spec.uuid)
         with contextlib.suppress(libvirt.libvirtError, HostError):
-            self._connection.defineXML(domain.XMLDesc(XML))
+            self._connection.defineXML(volume_table.settle(domain.XMLDesc(XML)))
         state = self._driver._state(domain)
         self._driver._states.know(self._spec.uuid, state)
         if state is PowerState.RUNNING:

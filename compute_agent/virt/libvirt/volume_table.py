@@ -8,6 +8,7 @@ volumes are recorded in a metadata element of the running domain.
 
 import copy
 import xml.etree.ElementTree as ET
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,9 +39,13 @@ class Owner:
 
     def is_for(self, disk: GuestDisk) -> bool:
         """Return whether this is the attachment of ``disk``, or its volume if an attachment is unknown."""
-        if self.attachment and disk.attachment_id:
-            return self.attachment == disk.attachment_id
-        return self.volume == disk.id
+        return self.is_same(Owner.of(disk))
+
+    def is_same(self, other: "Owner") -> bool:
+        """Return whether both are the same attachment, or the same volume if an attachment is unknown."""
+        if self.attachment and other.attachment:
+            return self.attachment == other.attachment
+        return self.volume == other.volume
 
 
 NOBODY = Owner("")
@@ -53,17 +58,17 @@ def tree_of(domain: Any, which: int) -> ET.Element:
 
 def find(tree: ET.Element, disk: GuestDisk) -> ET.Element | None:
     """Return the disk of a volume's attachment in a domain; None if the domain does not have it."""
-    return next((element for owner, element in _owned(tree) if owner.is_for(disk)), None)
+    return next((element for owner, element in owned(tree) if owner.is_for(disk)), None)
 
 
 def volumes_in(tree: ET.Element) -> dict[str, ET.Element]:
     """Return volume id → disk element, for the volumes of a domain."""
-    return {owner.volume: element for owner, element in _owned(tree)}
+    return {owner.volume: element for owner, element in owned(tree)}
 
 
 def attachments_in(tree: ET.Element) -> dict[str, str]:
     """Return volume id → attachment id, for the volumes of a domain whose attachment is known."""
-    return {owner.volume: owner.attachment for owner, _ in _owned(tree) if owner.attachment}
+    return {owner.volume: owner.attachment for owner, _ in owned(tree) if owner.attachment}
 
 
 def exports_in(tree: ET.Element) -> set[str]:
@@ -71,12 +76,13 @@ def exports_in(tree: ET.Element) -> set[str]:
 
     A forcibly detached disk has no export.
     """
-    disks = [disk for _, disk in _owned(tree)]
+    disks = [disk for _, disk in owned(tree)]
     sources = [each for disk in disks for path in ("source", "mirror/source") for each in disk.findall(path)]
     return {name for source in sources if (name := source.get("name"))}
 
 
-def _owned(tree: ET.Element) -> list[tuple[Owner, ET.Element]]:
+def owned(tree: ET.Element) -> list[tuple[Owner, ET.Element]]:
+    """Return the disks of a domain that are volumes, each with its owner."""
     noted = _noted(tree)
     disks = tree.findall("./devices/disk[@type='network']")
     found = [(noted.get(target_of(disk)) or _owner(disk), disk) for disk in disks]
@@ -110,12 +116,38 @@ def note(domain: Any, target: str, owner: Owner | None) -> None:
     noted.pop(target, None)
     if owner is not None:
         noted[target] = owner
-    element = ET.Element("volumes")
-    for name, found in sorted(noted.items()):
-        ET.SubElement(element, "volume", target=name, id=found.volume, attachment=found.attachment)
-    text = ET.tostring(element, encoding="unicode") if noted else None
+    text = ET.tostring(_notes("volumes", noted), encoding="unicode") if noted else None
     flags = libvirt.VIR_DOMAIN_AFFECT_LIVE
     domain.setMetadata(libvirt.VIR_DOMAIN_METADATA_ELEMENT, text, KEY, NAMESPACE, flags)
+
+
+def note_in(tree: ET.Element, noted: Mapping[str, Owner]) -> None:
+    """Record owners of disks, by the disks' names, in the XML of a domain that is not created yet."""
+    metadata = tree.find("metadata")
+    if noted and metadata is not None:
+        metadata.append(_notes(f"{{{NAMESPACE}}}volumes", noted))
+
+
+def settle(xml: str) -> str:
+    """Return the XML of a running domain as a definition: serial number and alias of each disk are its owner's."""
+    tree = ET.fromstring(xml)  # noqa: S314 - libvirt's own output
+    for owner, disk in owned(tree):
+        serial, alias = disk.find("serial"), disk.find("alias")
+        if serial is not None:
+            serial.text = owner.volume
+        if alias is not None and owner.attachment:
+            alias.set("name", ALIAS + owner.attachment)
+    for metadata in tree.findall("metadata"):
+        for each in metadata.findall(f"{{{NAMESPACE}}}volumes"):
+            metadata.remove(each)
+    return ET.tostring(tree, encoding="unicode")
+
+
+def _notes(tag: str, noted: Mapping[str, Owner]) -> ET.Element:
+    element = ET.Element(tag)
+    for name, found in sorted(noted.items()):
+        ET.SubElement(element, "volume", target=name, id=found.volume, attachment=found.attachment)
+    return element
 
 
 def follow_definition(domain: Any) -> None:

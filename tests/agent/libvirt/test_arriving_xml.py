@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from compute_agent.virt.errors import UnsupportedError
+from compute_agent.virt.libvirt import volume_table
 from compute_agent.virt.libvirt.arriving_xml import arriving_xml, file_of, sized_disks
 
 OWN = """<domain type="qemu"><os><type arch="x86_64" machine="pc">hvm</type></os><cpu mode="host-model"/><devices>
@@ -68,6 +69,29 @@ def test_a_volume_has_the_name_of_its_disk_in_the_guest() -> None:
     assert target is not None
     assert place is not None
     assert (target.get("dev"), place.get("slot")) == ("vdd", "0x0a")
+
+
+def volume(name: str, serial: str, attachment: str) -> str:
+    return (
+        f'<disk type="network" device="disk"><target dev="{name}" bus="virtio"/><serial>{serial}</serial>'
+        f'<alias name="ua-{attachment}"/></disk></devices>'
+    )
+
+
+def test_a_swapped_volume_keeps_the_serial_number_that_the_guest_sees() -> None:
+    """It is that of the first volume. The definition for the next start has the number of the new one."""
+    noted = f'<v:volumes xmlns:v="{volume_table.NAMESPACE}"><volume target="vdd" id="new" attachment="a2"/></v:volumes>'
+    offered = OFFERED.replace("<os>", f"<metadata>{noted}</metadata><os>", 1)
+    offered = offered.replace("</devices>", volume("vdd", "old", "a1"))
+    own = OWN.replace("<os>", "<metadata/><os>").replace("</devices>", volume("vdb", "new", "a2"))
+    text = arriving_xml(own, offered)
+    [(owner, disk)] = volume_table.owned(ET.fromstring(text))  # noqa: S314 - of the code under test
+    assert owner == volume_table.Owner("new", "a2")
+    assert (volume_table.target_of(disk), disk.findtext("serial")) == ("vdd", "old")
+    defined = ET.fromstring(volume_table.settle(text))  # noqa: S314 - of the code under test
+    [(owner, disk)] = volume_table.owned(defined)
+    assert (owner, disk.findtext("serial")) == (volume_table.Owner("new", "a2"), "new")
+    assert not defined.findall("metadata/*")
 
 
 def test_interfaces_have_the_order_of_the_guest() -> None:
