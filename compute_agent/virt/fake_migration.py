@@ -144,10 +144,7 @@ class FakeDeparture(Departure):
         """Do nothing: simulated guests have no streams."""
 
     def offer(self) -> bytes:
-        found = self._driver.offered(self._uuid)
-        if found.firmware is not None and found.firmware.tpm_key:
-            raise UnsupportedError("A guest with a TPM cannot be migrated while it runs.")
-        return msgspec.msgpack.encode(found)
+        return msgspec.msgpack.encode(self._driver.offered(self._uuid))
 
     def begin(self, shape: bytes) -> bytes:
         return b""
@@ -201,7 +198,9 @@ class FakeArrival(Arrival):
             self._offered = msgspec.msgpack.decode(offer, type=Offered)
         except msgspec.DecodeError as error:
             raise UnsupportedError("The other host has sent no plausible guest.", detail=str(error)) from error
-        if self._offered.guest.uuid != self._spec.uuid or guest_hardware(self._spec).tpm_version:
+        firmware = self._offered.firmware or FirmwareState()
+        has_tpm = bool(guest_hardware(self._spec).tpm_version)
+        if self._offered.guest.uuid != self._spec.uuid or bool(firmware.tpm_key) != has_tpm:
             raise UnsupportedError("The other host has sent no plausible guest.")
         return b""
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from compute_agent.contract.build import InstanceSpec
 from compute_agent.contract.calls import CallError
@@ -76,7 +77,9 @@ class Pair:
 
 
 @contextlib.asynccontextmanager
-async def pair(tmp_path: Path, target_gate: Gate | None = None) -> AsyncIterator[Pair]:
+async def pair(
+    tmp_path: Path, target_gate: Gate | None = None, properties: dict[str, str] | None = None
+) -> AsyncIterator[Pair]:
     folders = [tmp_path / name for name in ("source", "target")]
     for folder in folders:
         folder.mkdir(exist_ok=True)
@@ -85,6 +88,7 @@ async def pair(tmp_path: Path, target_gate: Gate | None = None) -> AsyncIterator
         on_stage(make_stage(folders[1], after_step=target_gate)) as target,
     ):
         spec = make_spec()
+        spec = replace(spec, image=replace(spec.image, properties=properties or {}))
         assert (await source.do(build(spec))).kind == "finished"
         yield Pair(source, target, spec)
 
@@ -98,6 +102,24 @@ async def test_a_guest_runs_on_the_other_host_and_leaves_the_first(tmp_path: Pat
         assert two.guests() == ([(1, PowerState.SHUTDOWN)], [(2, RUNNING)])
         assert (await two.source.do(destroy(two.spec.uuid, 2))).kind == "finished"
         assert two.source.is_clean()
+
+
+async def test_variables_and_tpm_go_with_a_running_guest(tmp_path: Path) -> None:
+    async with pair(tmp_path, properties={"hw_tpm_version": "2.0", "hw_firmware_type": "uefi"}) as two:
+        await two.source.do(two.send(await two.listening(two.receive)))
+        found = []
+        for stage in (two.source, two.target):
+            stage.driver.stop(two.spec.uuid, 1)
+            found.append(stage.driver.firmware_state(two.spec.uuid))
+        assert found[0] == found[1]
+        assert found[1].tpm_key
+
+
+async def test_a_tpm_that_the_record_does_not_have_is_refused(tmp_path: Path) -> None:
+    async with pair(tmp_path, properties={"hw_tpm_version": "2.0"}) as two:
+        other = make_command(ReceiveLiveRequest(instance=make_spec(two.spec.uuid), source="source"), two.spec.uuid, 2)
+        assert (await two.source.do(two.send(await two.listening(other)))).kind == "failed"
+        assert two.guests() == ([(1, RUNNING)], [])
 
 
 async def test_bytes_are_reported(tmp_path: Path) -> None:

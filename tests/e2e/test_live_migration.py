@@ -16,7 +16,18 @@ from openstack.connection import Connection
 from tests.e2e.conftest import Key
 from tests.support.guests import Guest
 from tests.support.one_machine import OneMachine, wait_for
-from tests.support.volumes import attach, begin_to_write, connected, detach, end_writing, guest, made, writes_on
+from tests.support.volumes import (
+    attach,
+    becomes,
+    begin_to_write,
+    connected,
+    detach,
+    end_writing,
+    guest,
+    image_of,
+    made,
+    writes_on,
+)
 
 pytestmark = [
     pytest.mark.deep,
@@ -81,6 +92,10 @@ def settled(sdk: Connection, found: Guest) -> str:
 
     wait_for("the end of the migration", there, PATIENCE)
     return str(server(sdk, found).compute_host)
+
+
+def answers(found: Guest) -> None:
+    wait_for("the guest answers", lambda: "up" in found.run("echo up", check=False), PATIENCE)
 
 
 def counts(sdk: Connection, found: Guest) -> list[int]:
@@ -155,8 +170,41 @@ def test_a_guest_moves_there_and_back_while_it_writes_to_a_volume(
         migrate(sdk, first)
         target = settled(sdk, first)
         assert target != home
-        wait_for("the guest answers", lambda: "up" in first.run("echo up", check=False), PATIENCE)
+        answers(first)
         writes_on(first)
         assert attached(sdk, volume) == [(first.server, target)]
     end_writing(first)
     detach(sdk, first, volume)
+
+
+def test_a_guest_moves_with_its_tpm_and_a_volume_that_was_swapped(sdk: Connection, key: Key, cloud: OneMachine) -> None:
+    """Its disk keeps the serial number of the first volume, and the new host can open the TPM's state again."""
+    data = sdk.image.download_image(image_of(sdk)).content
+    hardware = {"hw_tpm_version": "2.0", "hw_tpm_model": "tpm-crb", "hw_machine_type": "q35"}
+    image = sdk.image.upload_image("bare", "qcow2", data, name="tpm", **hardware)
+    row = sdk.compute.create_server(
+        name="tpm",
+        image_id=image.id,
+        flavor_id=sdk.compute.find_flavor("m1.nano").id,
+        networks=[{"uuid": sdk.network.find_network(NETWORK).id, "fixed_ip": "10.67.0.12"}],
+        key_name="packets",
+    )
+    for found in guest(sdk, key, NETWORK, "10.67.0.12", 1, row.id):
+        old, new = made(sdk, size=1), made(sdk, size=1)
+        attach(sdk, found, old)
+        path = f"/servers/{row.id}/os-volume_attachments/{old}"
+        assert sdk.compute.put(path, json={"volumeAttachment": {"volumeId": new}}).status_code == 202
+        becomes(sdk, "volumes", old, "available")
+        home = settled(sdk, found)
+        found.hang_up()
+        migrate(sdk, found)
+        target = settled(sdk, found)
+        assert target != home
+        assert list(cloud.data.glob(f"hosts/{target}/tpm-keys/{row.id}"))
+        answers(found)
+        detach(sdk, found, new)
+        sdk.compute.reboot_server(row.id, "HARD")
+        assert settled(sdk, found) == target
+        found.hang_up()
+        answers(found)
+    sdk.compute.delete_server(row.id)

@@ -12,6 +12,7 @@ import libvirt
 import msgspec
 
 from compute_agent.contract.build import InstanceSpec
+from compute_agent.contract.guest_hardware import guest_hardware
 from compute_agent.contract.power import PowerState
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.errors import HostError, RetryableHostError, StoppedError, UnsupportedError
@@ -73,9 +74,6 @@ class MigrationOperations(Domains):
         with translated("look at the guest"):
             if not domain.isActive():
                 raise UnsupportedError("The guest does not run.")
-        mark = self._mark(domain)
-        if mark is not None and mark.tpm_version:
-            raise UnsupportedError("A guest with a TPM cannot be migrated while it runs.")
         found = _LibvirtDeparture(self, uuid, domain, self._folder(uuid), self._host_name, options)
         self._departures[uuid] = found
         return found
@@ -304,10 +302,19 @@ class _LibvirtArrival(Arrival):
             given[libvirt.VIR_MIGRATE_PARAM_MIGRATE_DISKS] = list(self._offer.sizes)
         self._driver._power_off(self._spec.uuid)
         self._driver._undefine(self._spec.uuid)
+        self._start_tpm()
         self._waiting = True
         with translated("wait for the guest"):
             cookie = five_phases.prepare(self._connection, given, begun, self._flags)
         return _named(cookie, self._host_name)
+
+    def _start_tpm(self) -> None:
+        """Start the guest's TPM, if it has one. Its state arrives with the memory, and is encrypted with this host's
+        own key.
+        """
+        version = guest_hardware(self._spec).tpm_version
+        if version:
+            self._driver._tpm(self._spec.uuid).start(version, self._driver._paths.account)
 
     def _fit(self, path: str, kind: str, size: int) -> None:
         """Extend a new disk to the size of the guest's disk, to which it may have been resized."""

@@ -22,7 +22,6 @@ from provisioning.common.ids import NOBODY
 from provisioning.common.numbers import MAX_INTEGER
 from provisioning.compute import selectors
 from provisioning.compute.disks import block_devices
-from provisioning.compute.disks.device_names import hardware_of
 from provisioning.compute.host_link.allocations import second_of
 from provisioning.compute.host_link.guest_spec import guest_spec
 from provisioning.compute.models import Instance, Migration
@@ -35,7 +34,6 @@ from provisioning.hosts import addresses
 from provisioning.hosts.models import Host, HostCommand
 
 CANNOT_RECEIVE = "Its libvirt cannot receive running guests."
-WITH_TPM = "A server with a TPM cannot be migrated while it runs."
 NO_IMAGE = "The server's image was deleted, so its disk cannot be created on another host."
 SHARED = "Block migration can not be used with shared storage: the server has no local disk."
 NOT_SHARED = (
@@ -68,8 +66,6 @@ def check_movable(instance: Instance, *, block_migration: bool | None = None) ->
         raise ConflictError(IN_POOL)
     if reason := volumes.obstacles([instance.id]).get(instance.id):
         raise ConflictError(reason)
-    if hardware_of(instance.image_properties, instance.flavor).tpm_version:
-        raise ConflictError(WITH_TPM)
     local = has_local_disks(instance)
     if block_migration is not None and block_migration != local:
         raise InvalidInputError(NOT_SHARED if local else SHARED, field="block_migration")

@@ -4,12 +4,11 @@ import uuid
 from collections.abc import Sequence
 
 from compute_agent.contract.commands import MOVES
-from provisioning.compute.disks.device_names import hardware_of
 from provisioning.compute.host_link import newer_guests
 from provisioning.compute.models import Instance, MoveAllocation
 from provisioning.compute.moves import volumes
 from provisioning.compute.moves.fitness import IN_POOL, is_in_pool
-from provisioning.compute.moves.live import NO_IMAGE, WITH_TPM
+from provisioning.compute.moves.live import NO_IMAGE
 from provisioning.compute.states import VmState
 from provisioning.images.models import Image
 
@@ -66,8 +65,6 @@ def live_obstacles(servers: Sequence[Instance]) -> dict[uuid.UUID, str]:
             found[server.id] = IN_POOL
         elif server.id in of_volumes:
             found[server.id] = of_volumes[server.id]
-        elif hardware_of(server.image_properties, server.flavor).tpm_version:
-            found[server.id] = WITH_TPM
         elif server.image_id is not None and server.image_id not in usable:
             found[server.id] = NO_IMAGE
         elif server.id in held:
