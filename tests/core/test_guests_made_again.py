@@ -10,7 +10,8 @@ from compute_agent.contract.power import PowerState
 from provisioning.compute.actions.power import reboot
 from provisioning.compute.actions.rebuild import Rebuild, RebuildAction
 from provisioning.compute.actions.rescue import Unrescue, rescue
-from provisioning.compute.actions.resize import ConfirmResize, RevertResize, resize
+from provisioning.compute.actions.resize import ConfirmResize, resize
+from provisioning.compute.actions.revert_resize import RevertResize
 from provisioning.compute.models import Allocation, Instance
 from provisioning.hosts import restored
 from tests.core.interfaces.orders import attach

@@ -23,7 +23,8 @@ from provisioning.compute.actions.power import CrashDump, Start, Stop, reboot
 from provisioning.compute.actions.rebuild import Rebuild, RebuildAction
 from provisioning.compute.actions.rescue import Unrescue, rescue
 from provisioning.compute.actions.reset_state import BY_HAND, ResetState
-from provisioning.compute.actions.resize import ConfirmResize, RevertResize, resize
+from provisioning.compute.actions.resize import ConfirmResize, resize
+from provisioning.compute.actions.revert_resize import RevertResize
 from provisioning.compute.actions.shelve import Offload, Shelve
 from provisioning.compute.actions.snapshot import create_backup, create_image
 from provisioning.compute.actions.soft_delete import Restore

@@ -18,7 +18,8 @@ from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.lock import lock
 from provisioning.compute.actions.power import Pause, Stop
 from provisioning.compute.actions.reset_state import ResetState
-from provisioning.compute.actions.resize import ConfirmResize, RevertResize, resize
+from provisioning.compute.actions.resize import ConfirmResize, resize
+from provisioning.compute.actions.revert_resize import RevertResize
 from provisioning.compute.errors import InstanceBusyError, InstanceLockedError
 from provisioning.compute.models import Allocation, Flavor, Instance, InstanceAction, InstanceFault, Migration
 from provisioning.compute.services.flavors import FlavorRequest, create_flavor

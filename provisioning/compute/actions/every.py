@@ -13,6 +13,7 @@ from provisioning.compute.actions import (  # noqa: F401 - each registers its ac
     rescue,
     reset_state,
     resize,
+    revert_resize,
     security_groups,
     shelve,
     snapshot,

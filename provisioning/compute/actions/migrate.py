@@ -12,11 +12,13 @@ from provisioning.common.retry import when_broken_off
 from provisioning.compute import selectors
 from provisioning.compute.actions.base import HOST_AWAY, Prepared, ServerAction, check_lock, write_begin
 from provisioning.compute.actions.registry import action
-from provisioning.compute.actions.resize import NO_VALID_HOST, Resize, begin_move
+from provisioning.compute.actions.resize import Resize
+from provisioning.compute.actions.resize_room import NO_VALID_HOST
 from provisioning.compute.actions.ways import Way
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import Instance
 from provisioning.compute.moves import cold
+from provisioning.compute.moves.begin import begin_move
 from provisioning.compute.moves.estimates import COLD, estimates_of
 from provisioning.compute.moves.obstacles import cold_obstacles
 from provisioning.compute.records.migration_records import MIGRATION

@@ -1,4 +1,4 @@
-"""Resize a server on its own host, then confirm or revert the resize.
+"""Resize a server on its own host, and confirm the resize.
 
 From the request until the confirmation or revert, the larger of both flavors counts in the project's quota and is
 allocated on the host, so that a revert cannot fail for lack of resources. ``Instance.old_flavor`` is the new flavor
@@ -21,8 +21,6 @@ from compute_agent.contract.commands import (
     ConfirmResizeRequest,
     ReceiveGuestRequest,
     ResizeRequest,
-    ReturnGuestRequest,
-    RevertResizeRequest,
     SendGuestRequest,
 )
 from compute_agent.contract.power import PowerState
@@ -42,43 +40,32 @@ from provisioning.compute.actions.base import (
 )
 from provisioning.compute.actions.power import Start
 from provisioning.compute.actions.registry import action
-from provisioning.compute.actions.resize_checks import rank_here, wanted_size
-from provisioning.compute.errors import InstanceBusyError, NoRoomError
-from provisioning.compute.flavors.sizes import larger_room, quota_held, room_of
-from provisioning.compute.host_link.allocations import lower_room, raise_room, second_of
+from provisioning.compute.actions.resize_checks import wanted_size
+from provisioning.compute.actions.resize_room import claim_on_host, discard_earlier, is_elsewhere, refuse, undo_resize
+from provisioning.compute.errors import InstanceBusyError
+from provisioning.compute.flavors.sizes import quota_held
 from provisioning.compute.host_link.graceful_stop import seconds_of
 from provisioning.compute.host_link.guest_spec import flavor_ref, guest_spec
 from provisioning.compute.host_link.outcome import Outcome, silent_since
-from provisioning.compute.host_link.release import send_destroy
-from provisioning.compute.launch.claim import ALL_TAKEN
-from provisioning.compute.launch.decisions import record_decision
-from provisioning.compute.models import Instance, InstanceFault
+from provisioning.compute.models import Instance
 from provisioning.compute.moves import cold
-from provisioning.compute.moves.hosts import claim_target, leave_second
-from provisioning.compute.moves.targets import MoveRequest, rank_targets, why_none
-from provisioning.compute.notifications import Note
-from provisioning.compute.records import host_commands, instance_actions
-from provisioning.compute.records.faults import record_fault
-from provisioning.compute.records.migration_records import OPEN, RESIZE, close_migration, open_migration, set_migration
+from provisioning.compute.moves.begin import begin_move
+from provisioning.compute.moves.hosts import leave_second
+from provisioning.compute.records import instance_actions
+from provisioning.compute.records.migration_records import RESIZE, open_migration, set_migration
 from provisioning.compute.state_machine import state
 from provisioning.compute.states import TaskState, Transition, VmState
 from provisioning.ec2 import given
-from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import is_alive
 from provisioning.quotas.services.sizes import grow, shrink
-from provisioning.scheduler import explain
 
-NO_VALID_HOST = "No valid host was found. "
-STAYS = "The host of the server"
 ELSEWHERE = "No other host has room for it:"
-OLD_HOST_AWAY = "The host that the server would return to does not answer. Try again when it is back."
 NEVER = "Instance has not been resized."
 STOP, START = "stop", "start"
-BATCH = 100
 NOT_RESTORED = "not_restored"
 """Code of a host's report: the guest could not be restored to its previous state."""
-_ON = {PowerState.RUNNING, PowerState.PAUSED}
-_SETTLED: dict[str, Any] = {"old_flavor": None, "resized_at": None, "previous_vm_state": ""}
+ON = {PowerState.RUNNING, PowerState.PAUSED}
+SETTLED: dict[str, Any] = {"old_flavor": None, "resized_at": None, "previous_vm_state": ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +96,7 @@ class SizeAction(HostAction[R, B], Generic[R, B]):
             set_migration(moved.id, self.migration[1 if outcome.well else 2])
             if self.has_one_size(outcome):
                 undo_resize(moved)
-            _finish_change(moved)
+            finish_change(moved)
         return moved
 
     def has_one_size(self, outcome: Outcome) -> bool:
@@ -176,7 +163,7 @@ class Resize(SizeAction[ResizeTo, ResizeRequest]):
         if isinstance(body, ReceiveGuestRequest):
             moved = cold.received(instance, outcome)
             if moved is not None:
-                _finish_change(moved)
+                finish_change(moved)
             return moved
         return super().end(instance, body, outcome) if isinstance(body, ResizeRequest) else None
 
@@ -207,14 +194,14 @@ class Resize(SizeAction[ResizeTo, ResizeRequest]):
         host = instance.host
         if host is None or not is_alive(host, started):
             raise UnavailableError(HOST_AWAY)
-        _settle(instance, host)
+        discard_earlier(instance, host)
         columns: dict[str, Any] = {"old_flavor": wanted, "previous_vm_state": instance.vm_state}
         if request.disk_config is not None:
             columns["disk_config"] = request.disk_config
         moved = self.enter(context, instance, Prepared(columns))
         grow(moved.project_id, moved.id, quota_held(moved.flavor, wanted))
         self.write_begin(context, moved, started)
-        refusal = _claim(moved, host)
+        refusal = claim_on_host(moved, host)
         if refusal and settings.RESIZE_ON_OTHER_HOSTS and cold.may_move(moved):
             elsewhere = begin_move(context, moved, cold.move_request(moved, flavor=wanted), RESIZE)
             if isinstance(elsewhere, Instance):
@@ -222,7 +209,7 @@ class Resize(SizeAction[ResizeTo, ResizeRequest]):
             refusal = f"{refusal} {ELSEWHERE} {elsewhere}"
         open_migration(context, moved, self.record, wanted)
         if refusal:
-            return _refuse(moved, refusal)
+            return refuse(moved, refusal)
         sent = state.advance(moved, "migrate_disk", attempt=moved.attempt)
         if sent is None:
             raise InstanceBusyError(self.record, moved.id, moved.vm_state, moved.task_state)
@@ -248,7 +235,7 @@ class Resize(SizeAction[ResizeTo, ResizeRequest]):
         if outcome.well:
             columns = {"flavor": instance.old_flavor, "old_flavor": instance.flavor, "resized_at": timezone.now()}
             return Ending(columns=columns)
-        return Ending(BROKE) if _lost(outcome) else Ending(FAILED, _SETTLED)
+        return Ending(BROKE) if _lost(outcome) else Ending(FAILED, SETTLED)
 
     def has_one_size(self, outcome: Outcome) -> bool:
         return not outcome.well and not _lost(outcome)
@@ -286,113 +273,26 @@ class ConfirmResize(SizeAction[None, ConfirmResizeRequest]):
             return super().start(context, instance, request, started)
         moved = self.enter(context, instance, Prepared())
         self.write_begin(context, moved, started)
-        end = "resize_confirmed" if PowerState(moved.power_state) in _ON else "resize_confirmed_stopped"
-        ended = state.advance(moved, end, attempt=moved.attempt, changes=_SETTLED)
+        end = "resize_confirmed" if PowerState(moved.power_state) in ON else "resize_confirmed_stopped"
+        ended = state.advance(moved, end, attempt=moved.attempt, changes=SETTLED)
         if ended is None:
             raise InstanceBusyError(self.record, instance.id, instance.vm_state, instance.task_state)
         set_migration(ended.id, self.migration[1])
         shrink(ended.id, quota_held(ended.flavor))
         leave_second(ended)
         instance_actions.finish(ended.id, self.record)
-        _finish_change(ended)
+        finish_change(ended)
         return ended
 
     def command(self, instance: Instance, prepared: Prepared) -> ConfirmResizeRequest:
-        _size_before(instance)
+        size_before(instance)
         return ConfirmResizeRequest()
 
     def finished(self, instance: Instance, body: ConfirmResizeRequest, outcome: Outcome) -> Ending:
         """Release the larger flavor; a failed confirmation can be repeated."""
         if not outcome.well:
             return Ending(columns={"resized_at": timezone.now()})
-        return Ending("resize_confirmed" if outcome.power in _ON else "resize_confirmed_stopped", _SETTLED)
-
-
-@action
-class RevertResize(SizeAction[None, RevertResizeRequest]):
-    """Restore the previous flavor and disk of a server; one that was stopped before the resize stays stopped."""
-
-    key, record, api = "revert_resize", "revertResize", "revertResize"
-    done = "Resize reverted"
-    doing = "Reverting the resize"
-    rule = "os_compute_api:servers:revert_resize"
-    rule_description = "Revert a resize."
-    from_states, task = (VmState.RESIZED,), TaskState.RESIZE_REVERTING
-    ends = {"resize_reverted": VmState.ACTIVE, "resize_reverted_stopped": VmState.STOPPED}
-    badly = BROKE
-    status = {VmState.RESIZED: "REVERT_RESIZE"}
-    heavy_io = remakes_guest = True
-    notification = "resize_revert"
-    body = RevertResizeRequest
-    migration = ("reverting", "reverted", "error")
-    button = Button(
-        100,
-        "revert",
-        "Revert",
-        "arrow-counterclockwise",
-        "Revert the resize or migration of {name}?",
-        "It gets its old size, host and disk back. Data written since then is lost.",
-        "{name} is being reverted.",
-    )
-
-    def start(self, context: RequestContext, instance: Instance, request: None, started: datetime) -> Instance:
-        """Begin. After a move, the record returns to the old host; that host starts the guest when the other
-        one has removed it. Both must be up then.
-        """
-        second = second_of(instance.id)
-        if instance.old_flavor is None or second is None or not is_elsewhere(instance):
-            return super().start(context, instance, request, started)
-        left = self.host_of(instance, started)
-        if not is_alive(second.host, started):
-            raise UnavailableError(OLD_HOST_AWAY)
-        moved = cold.take_back(context, instance, second, self.key)
-        if moved is None:
-            raise InstanceBusyError(self.record, instance.id, instance.vm_state, instance.task_state)
-        set_migration(moved.id, self.migration[0])
-        self.write_begin(context, moved, started)
-        send_destroy(moved.id, left.id, moved.attempt)
-        return moved
-
-    def awaits(self, body: CommandBody) -> bool:
-        return isinstance(body, RevertResizeRequest | ReturnGuestRequest)
-
-    def recorded_as(self, instance: Instance) -> str:
-        return self.record if instance.vm_state == VmState.RESIZED else cold.record_of(instance)
-
-    def end(self, instance: Instance, body: CommandBody, outcome: Outcome) -> Instance | None:
-        """End the revert, or the return of a server whose move has failed."""
-        if isinstance(body, ReturnGuestRequest) and instance.vm_state != VmState.RESIZED:
-            back = cold.returned(instance, outcome)
-            if back is not None:
-                _finish_change(back)
-            return back
-        if not isinstance(body, RevertResizeRequest | ReturnGuestRequest):
-            return None
-        moved = super().end(instance, body, outcome)  # type: ignore[arg-type]
-        if moved is not None and isinstance(body, ReturnGuestRequest) and outcome.well:
-            cold.is_there(moved)
-        return moved
-
-    def overdue(self, instance: Instance) -> None:
-        """End the revert without a report, or wait on for the host that the server left."""
-        if cold.is_returning(instance):
-            cold.overdue(instance, silent_since(instance.updated_at))
-        else:
-            super().overdue(instance)
-
-    def command(self, instance: Instance, prepared: Prepared) -> RevertResizeRequest:
-        """Describe the guest with its previous flavor. Raises InvalidInputError when the server was never resized."""
-        flavor = flavor_ref(_size_before(instance))
-        spec = msgspec.structs.replace(guest_spec(instance), flavor=flavor)
-        return RevertResizeRequest(instance=spec, start=instance.previous_vm_state != VmState.STOPPED)
-
-    def finished(self, instance: Instance, body: RevertResizeRequest | ReturnGuestRequest, outcome: Outcome) -> Ending:
-        """Restore the previous flavor in the records. After a move it is already there."""
-        if not outcome.well:
-            return Ending()
-        end = "resize_reverted" if body.start else "resize_reverted_stopped"
-        flavor = instance.flavor if isinstance(body, ReturnGuestRequest) else instance.old_flavor
-        return Ending(end, {**_SETTLED, "flavor": flavor})
+        return Ending("resize_confirmed" if outcome.power in ON else "resize_confirmed_stopped", SETTLED)
 
 
 def resize(
@@ -402,41 +302,7 @@ def resize(
     return Resize.begin(context, instance_id, ResizeTo(flavor_id, disk_config))
 
 
-def change_type(context: RequestContext, instance_id: uuid.UUID | str, flavor_id: str) -> Instance:
-    """Resize a stopped server and confirm the resize automatically, inside the caller's transaction.
-
-    Raises the errors of ``resize``, and NoRoomError where ``resize`` would only record a failure.
-    """
-    moved = resize(context, instance_id, flavor_id)
-    if moved.task_state is None:
-        fault = InstanceFault.objects.filter(instance_id=moved.id).order_by("-id").values_list("message", flat=True)[:1]
-        raise NoRoomError(next(iter(fault), NO_VALID_HOST))
-    given.keep(moved.project_id, moved.id, {given.AFTER_RESIZE: STOP})
-    return moved
-
-
-@transaction.atomic
-def start_after_resize(instance: Instance) -> bool:
-    """Request a start of the server after its ``change_type`` in progress; False when no ``change_type`` is in
-    progress.
-    """
-    state.lock([instance.id])
-    asked = given.value_of(instance.id, given.AFTER_RESIZE)
-    if asked == STOP:
-        given.keep(instance.project_id, instance.id, {given.AFTER_RESIZE: START})
-    return asked is not None
-
-
-def confirm_changed_types() -> None:
-    """Confirm the resizes of ``change_type`` that could not be confirmed when they ended because the host was down."""
-    waiting = Instance.objects.filter(vm_state=VmState.RESIZED, task_state=None)
-    for instance in waiting.filter(pk__in=given.resources_with(given.AFTER_RESIZE)).order_by("resized_at")[:BATCH]:
-        with transaction.atomic():
-            state.lock([instance.id])
-            _finish_change(Instance.objects.get(pk=instance.pk))
-
-
-def _finish_change(instance: Instance) -> None:
+def finish_change(instance: Instance) -> None:
     """Continue a ``change_type``: confirm the resize or, if requested, start the server after the confirmation."""
     if instance.task_state is not None or (asked := given.value_of(instance.id, given.AFTER_RESIZE)) is None:
         return
@@ -452,95 +318,12 @@ def _finish_change(instance: Instance) -> None:
         return
 
 
-def begin_move(context: RequestContext, instance: Instance, wanted: MoveRequest, kind: str) -> Instance | str:
-    """Claim another host for a server with the task ``resize_prep``, and order its own host to send it there.
-
-    Returns the server, or why no host can take it: then nothing was sent. Raises the errors of ``cold.check_may_move``.
-    """
-    source = instance.host
-    if source is None:
-        raise InstanceBusyError(kind, instance.id, instance.vm_state, instance.task_state)
-    cold.check_may_move(instance, source)
-    found = rank_targets(wanted)
-    migration = claim_target(context, wanted, found, kind)
-    if migration is None:
-        return why_none(found, wanted) or ALL_TAKEN
-    sent = state.advance(instance, "migrate_disk", attempt=instance.attempt)
-    second = second_of(instance.id)
-    if sent is None or second is None:
-        raise InstanceBusyError(kind, instance.id, instance.vm_state, instance.task_state)
-    set_migration(sent.id, "migrating")
-    cold.send(sent, source, second.host_id)
-    return sent
-
-
-def is_elsewhere(instance: Instance) -> bool:
-    """Whether a resized server waits for its confirmation on another host than before."""
-    second = second_of(instance.id)
-    return second is not None and second.migration.status in OPEN and second.host_id != instance.host_id
-
-
 def _lost(outcome: Outcome) -> bool:
     """Whether a failed resize left the guest in an unknown state."""
     return outcome.silent or outcome.code == NOT_RESTORED
 
 
-def _settle(instance: Instance, host: Host) -> None:
-    """Discard an earlier resize that ended by a state reset; the guest keeps its current disks."""
-    if instance.old_flavor is None:
-        return
-    if second_of(instance.id) is None:
-        host_commands.send(host.id, instance.id, instance.attempt, ConfirmResizeRequest(), None)
-    else:
-        leave_second(instance)
-    shrink(instance.id, quota_held(instance.flavor))
-    lower_room(instance.id, room_of(instance.flavor))
-    close_migration(instance.id)
-
-
-def _claim(instance: Instance, host: Host) -> str:
-    """Raise the server's allocation on its host. Returns the reason of a refusal, empty on success."""
-    wanted = instance.old_flavor or instance.flavor
-    found = rank_here(instance, host, wanted)
-    why = explain(found.decision)
-    suits = not why or found.decision.filters[-1].asked is not None  # the claim checks the resources itself
-    room = larger_room(instance.flavor, wanted)
-    claimed = suits and raise_room(instance.id, room)
-    record_decision(instance, "resize", found, found.hosts[0] if claimed else None, flavor=wanted)
-    if claimed:
-        return ""
-    if not suits:
-        return f"{STAYS} does not suit the flavor. {why}"
-    cores = "vCPU" if room.vcpus == 1 else "vCPUs"
-    return f"{STAYS} has not got {room.vcpus} {cores}, {room.memory_mb} MiB of memory and {room.disk_gb} GiB of disk."
-
-
-def _refuse(instance: Instance, why: str) -> Instance:
-    """Fail a resize for which the host lacks the resources; the server stays unchanged."""
-    message = NO_VALID_HOST + why
-    undo_resize(instance)
-    back = state.advance(
-        instance,
-        "action_failed",
-        attempt=instance.attempt,
-        changes={"old_flavor": None, "previous_vm_state": ""},
-        note=Note(fault=message, cause="NoValidHost"),
-    )
-    if back is None:
-        raise InstanceBusyError("resize", instance.id, instance.vm_state, instance.task_state)
-    set_migration(back.id, "error")
-    record_fault(back, message, details="resize", host_name=back.host_name)
-    instance_actions.finish(back.id, "resize", message=message)
-    return back
-
-
-def undo_resize(instance: Instance) -> None:
-    """Release the resources beyond the server's current flavor, inside the caller's transaction."""
-    shrink(instance.id, quota_held(instance.flavor))
-    lower_room(instance.id, room_of(instance.flavor))
-
-
-def _size_before(instance: Instance) -> dict[str, Any]:
+def size_before(instance: Instance) -> dict[str, Any]:
     if instance.old_flavor is None:
         raise InvalidInputError(NEVER)
     before: dict[str, Any] = instance.old_flavor

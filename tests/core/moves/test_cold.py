@@ -23,7 +23,8 @@ from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.migrate import migrate
 from provisioning.compute.actions.power import Stop
 from provisioning.compute.actions.reset_state import ResetState
-from provisioning.compute.actions.resize import ConfirmResize, RevertResize, resize
+from provisioning.compute.actions.resize import ConfirmResize, resize
+from provisioning.compute.actions.revert_resize import RevertResize
 from provisioning.compute.actions.volumes import VolumeToAttach, attach_volume
 from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceFault, Migration, MoveAllocation
 from provisioning.compute.moves.live import unfit_hosts

@@ -17,8 +17,8 @@ from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
 from provisioning.compute.actions.lock import Unlock, lock
-from provisioning.compute.actions.resize import change_type
 from provisioning.compute.actions.security_groups import add_security_group, remove_security_group
+from provisioning.compute.actions.type_changes import change_type
 from provisioning.compute.actions.volumes import keep_or_delete
 from provisioning.compute.errors import NoRoomError
 from provisioning.compute.models import Instance
