@@ -44,6 +44,12 @@ def mean(codes: Sequence[int]) -> float | None:
     return sum(map(values().__getitem__, codes)) / known if known else None
 
 
+def mean_of(some: Sequence[float | None]) -> float | None:
+    """Return the mean of the known values; None without any."""
+    known = [value for value in some if value is not None]
+    return sum(known) / len(known) if known else None
+
+
 def total(all_values: Iterable[float | None]) -> float | None:
     """Return the sum of the known values; None without any."""
     known = [value for value in all_values if value is not None]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from provisioning.measures.codes import encode, mean, pack, unpack
+from provisioning.measures.codes import encode, mean, pack, unpack, values
 from provisioning.measures.resolutions import COARSE, FINE, MIDDLE, SLOTS_A_MINUTE
 
 
@@ -33,12 +33,13 @@ def columns(data: bytes, width: int, resolution: int) -> list[Columns]:
     return [Columns(codes[at :: 2 * width], codes[width + at :: 2 * width]) for at in range(width)]
 
 
-def first_means(data: bytes, width: int, resolution: int) -> Sequence[int]:
+def first_means(data: bytes, width: int, resolution: int) -> Sequence[float | None]:
     """Return the means of the first series of a block in points of MIDDLE; ``resolution`` is FINE or MIDDLE."""
     if resolution == MIDDLE.seconds:
-        return unpack(data)[:: 2 * width]
+        table = values()
+        return [table[code] if code else None for code in unpack(data)[:: 2 * width]]
     codes = unpack(data)[::width]
-    return [encode(mean(codes[at : at + SLOTS_A_MINUTE])) for at in range(0, len(codes), SLOTS_A_MINUTE)]
+    return [mean(codes[at : at + SLOTS_A_MINUTE]) for at in range(0, len(codes), SLOTS_A_MINUTE)]
 
 
 def condense(data: bytes, width: int) -> tuple[list[bytes], bytes]:

@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import TypeVar
 
 from django.db.models import Q, Sum
 
@@ -15,7 +16,7 @@ from provisioning.common.ids import NOBODY, read_id
 from provisioning.compute.models import Instance
 from provisioning.compute.selectors import instance_for
 from provisioning.hosts.models import Host
-from provisioning.measures.codes import mean, values
+from provisioning.measures.codes import mean, mean_of, values
 from provisioning.measures.collect import HOST_SIZE, records
 from provisioning.measures.models import CLOUD, Block, Report
 from provisioning.measures.points import Columns, columns, condense, first_means
@@ -24,13 +25,14 @@ from provisioning.measures.resolutions import FINE, HOUR, MIDDLE, RESOLUTIONS, S
 from provisioning.volumes.models import StoragePool
 
 DEFAULT = SPANS["1h"]
-LINE_POINTS = 20
-"""Points of a line in a list."""
+LINE_POINTS = 12
+"""Points of a line in a list: one for five minutes of the last hour, or for two hours of the last day."""
 SIZE = ("vcpus_total", "memory_mb_total", "disk_gb_total")
 NEWEST = 120
 """Seconds after which a host's newest values are no longer shown as its current ones."""
 
 
+Point = TypeVar("Point")
 Targets = list[tuple[list[int], list[int]]]
 """For each series the codes of its means and of its maximums."""
 
@@ -128,12 +130,14 @@ def first_lines(
     """
     many = seconds // MIDDLE.seconds
     first, each = int(time.time()) // MIDDLE.seconds - many, many // LINE_POINTS
-    found: dict[uuid.UUID, list[int]] = {}
+    found: dict[uuid.UUID, list[float | None]] = {}
     for subject, resolution, start, data in _blocks(subject_ids, MIDDLE.seconds, first * MIDDLE.seconds):
-        codes = found.setdefault(subject, [0] * many)
+        means = found.setdefault(subject, [None] * many)
         number = start * (MIDDLE.points if resolution == MIDDLE.seconds else FINE.block // MIDDLE.seconds)
-        _place(codes, first_means(data, width, resolution), number, first)
-    return {subject: [mean(codes[at : at + each]) for at in range(0, many, each)] for subject, codes in found.items()}
+        _place(means, first_means(data, width, resolution), number, first)
+    return {
+        subject: [mean_of(means[at : at + each]) for at in range(0, many, each)] for subject, means in found.items()
+    }
 
 
 def newest_of_hosts() -> dict[str, dict[str, float]]:
@@ -213,8 +217,8 @@ def _add_reports(found: Targets, subject_id: uuid.UUID, host_id: uuid.UUID, firs
             _place(target[1], source.maximums, slot, first)
 
 
-def _place(target: list[int], source: Sequence[int], number: int, first: int) -> None:
-    """Copy the codes that fall into the target; ``number`` and ``first`` are the numbers of their first points."""
+def _place(target: list[Point], source: Sequence[Point], number: int, first: int) -> None:
+    """Copy the points that fall into the target; ``number`` and ``first`` are the numbers of their first points."""
     at = number - first
     source = source[max(0, -at) :][: len(target) - max(0, at)]
     target[max(0, at) : max(0, at) + len(source)] = source

@@ -31,8 +31,8 @@ function localize() {
         if (element.textContent !== text) element.textContent = text;
     }
     for (const element of document.querySelectorAll('time[data-format="age"]')) {
-        const utc = element.title.split(" · ").pop();
-        element.title = `${moment(new Date(element.dateTime))} · ${utc}`;
+        const date = new Date(element.dateTime);
+        element.title = `${moment(date)} · ${date.toISOString().slice(0, 16).replace("T", " ")} UTC`;
     }
 }
 

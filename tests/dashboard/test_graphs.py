@@ -124,14 +124,14 @@ def test_a_line_for_a_list_is_small_and_has_words(web: Instance, django_assert_n
         lines = sparklines.of_servers([web])
     line = str(lines[web.id]).replace("\u00a0", " ")
     assert "now 50 %, at most 50 %" in line
-    assert re.search(r'd="M\d+ 10l1 0', line)
+    assert re.search(r'd="M\d+ 5l1 0', line)
     assert len(line) < 400
-    assert sparklines.spark([None] * 20) == ""
+    assert sparklines.spark([None] * 12) == ""
 
 
 def test_a_line_has_a_point_for_each_value_and_a_gap_for_each_missing_one() -> None:
     drawn = sparklines.spark([0, 50, 100, None, 250])
-    assert 'd="M0 20l1 -10l1 -10M4 0"' in drawn
+    assert 'd="M0 10l1-5 1-5M4 0"' in drawn
 
 
 def test_pools_have_graphs_and_a_line_on_the_page_of_their_host(

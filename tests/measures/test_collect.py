@@ -157,4 +157,4 @@ def test_lines_of_many_servers_are_one_query(lab: Lab, at: Any, django_assert_nu
     with django_assert_num_queries(1):
         lines = selectors.first_lines([lab.server.id, uuid.uuid4()], width=10)
     assert list(lines) == [lab.server.id]
-    assert [None if value is None else round(value, 2) for value in lines[lab.server.id]] == [None] * 18 + [0.5] * 2
+    assert [None if value is None else round(value, 2) for value in lines[lab.server.id]] == [None] * 10 + [0.5] * 2

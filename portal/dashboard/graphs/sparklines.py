@@ -3,11 +3,11 @@
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from compute_agent.contract.samples import GUEST_SERIES, HOST_SERIES
-from portal.dashboard.graphs.units import PERCENT
+from portal.dashboard.graphs.units import JOINED
+from portal.dashboard.markup import format_html
 from provisioning.compute.models import Instance
 from provisioning.hosts.models import Host
 from provisioning.measures.pools import POOL_SERIES
@@ -15,7 +15,8 @@ from provisioning.measures.resolutions import DAY, HOUR
 from provisioning.measures.selectors import LINE_POINTS, first_lines
 from provisioning.volumes.models import StoragePool
 
-HEIGHT = 20
+HEIGHT = 10
+"""Heights of a line, of two pixels each. With more of them, a list of a hundred lines has more bytes."""
 _SPARK = (
     '<svg class="spark" viewBox="0 0 {} {}" preserveAspectRatio="none" role="img" aria-label="{}"><path d="{}"/></svg>'
 )
@@ -53,11 +54,13 @@ def spark(percents: Sequence[float | None], what: str = "Processor in the last h
     known = [value for value in percents if value is not None]
     if not known:
         return SafeString("")
-    parts, before = [], None
+    path, sign, before = "", "", None
     for x, value in enumerate(percents):
         y = None if value is None else HEIGHT - round(min(value, 100) * HEIGHT / 100)
-        if y is not None:  # differences, because they compress better
-            parts.append(f"M{x} {y}" if before is None else f"l1 {y - before}")
+        if y is not None and before is None:
+            path, sign = f"{path}M{x} {y}", "l"
+        elif y is not None and before is not None:  # differences, because they compress better
+            path, sign = f"{path}{sign}1{y - before}" if y < before else f"{path}{sign}1 {y - before}", " "
         before = y
-    title = f"{what}: now {PERCENT.text(known[-1])}, at most {PERCENT.text(max(known))}"
-    return format_html(_SPARK, LINE_POINTS - 1, HEIGHT, title, "".join(parts))
+    title = f"{what}: now {known[-1]:.0f}{JOINED}%, at most {max(known):.0f}{JOINED}%"
+    return format_html(_SPARK, LINE_POINTS - 1, HEIGHT, title, path)

@@ -9,7 +9,6 @@ from django.conf import settings
 from django.db.models import Q, QuerySet
 from django.db.models.fields.json import KeyTransform
 from django.db.models.functions import Lower
-from django.utils.html import format_html
 
 from portal.dashboard.graphs import sparklines
 from portal.dashboard.graphs.parts import OF_SERVER
@@ -18,6 +17,7 @@ from portal.dashboard.instances.rows import InstanceRow, rows_for
 from portal.dashboard.lists import cells
 from portal.dashboard.lists.bulk import bulk_actions
 from portal.dashboard.lists.declaration import Column, Empty, Filter, RecordList, same, same_id
+from portal.dashboard.markup import format_html
 from portal.dashboard.templatetags import novella as tags
 from provisioning.common.context import RequestContext
 from provisioning.common.ids import read_id
@@ -85,8 +85,8 @@ def _plain_addresses(row: InstanceRow) -> str:
 def _menu(row: InstanceRow) -> object:
     """Render the button of the actions' menu, which page.js fetches; without scripts it is a link to a page."""
     return format_html(
-        '<div class="dropdown"><a class="btn btn-bare btn-sm btn-icon" role="button" href="{}actions/" '
-        'data-bs-toggle="dropdown" data-row-menu aria-expanded="false" aria-label="Actions on {}">{}</a>'
+        '<div class="dropdown"><a href="{}actions/" aria-label="Actions on {}" class="btn btn-bare btn-sm btn-icon" '
+        'role="button" data-bs-toggle="dropdown" data-row-menu aria-expanded="false">{}</a>'
         '<div class="dropdown-menu dropdown-menu-end"></div></div>',
         *(row.address, row.instance.name, cells.icon("three-dots")),
     )

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from portal.dashboard.lists import cells
+from portal.dashboard.markup import format_html
 from portal.dashboard.templatetags import novella as tags
 from portal.dashboard.wording import Status
 from provisioning.compute import selectors as compute

@@ -4,14 +4,14 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from portal.dashboard import addresses, wording
+from portal.dashboard import addresses, markup, wording
+from portal.dashboard.markup import format_html
 from portal.dashboard.templatetags import novella as tags
 
 ago, when, status, icon = tags.ago, tags.when, tags.status, tags.icon
-url = addresses.address
+url, join = addresses.address, markup.join
 NOTHING = SafeString("")
 LINE = SafeString("<br>")
 
@@ -50,11 +50,6 @@ def link(text: object, url_name: str, *ids: object) -> SafeString:
 
 def mono(text: object) -> SafeString:
     return format_html('<span class="mono">{}</span>', text) if text else NOTHING
-
-
-def join(between: str, parts: Iterable[object]) -> SafeString:
-    """Join parts, which are escaped unless they are HTML."""
-    return format_html_join(SafeString(between), "{}", ((each,) for each in parts))
 
 
 def count(number: int, one: str) -> str:

@@ -4,13 +4,13 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from portal.dashboard.lists import cells
 from portal.dashboard.lists.asked import Asked
 from portal.dashboard.lists.declaration import Column, RecordList
 from portal.dashboard.lists.find import IdPage
+from portal.dashboard.markup import escaped, format_html
 
 DASH = SafeString('<span class="faint">\N{EN DASH}</span>')
 
@@ -76,16 +76,12 @@ def rows(
         if selectable:
             drawn.append(_pick(record.pk, the_list.named(record)))
         for start, blank, draw in frames:
-            value = _html(draw(row))
+            value = escaped(draw(row))
             drawn += (start, value, "</td>") if value else (blank, DASH, "</td>")
         if the_list.actions:
-            drawn += ('<td class="end text-nowrap">', _html(the_list.actions(row)), "</td>")
+            drawn += ('<td class="end text-nowrap">', escaped(the_list.actions(row)), "</td>")
         drawn.append("</tr>")
     return mark_safe("".join(drawn))  # noqa: S308 - of escaped parts
-
-
-def _html(value: object) -> str:
-    return conditional_escape(value if isinstance(value, str) else str(value))
 
 
 def _heading(column: Column, asked: Asked, now: str) -> str:

@@ -7,10 +7,10 @@ from typing import Any
 
 from django import template
 from django.urls import reverse
-from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from portal.dashboard import wording
+from portal.dashboard.markup import format_html, join
 from portal.dashboard.plain import plain
 from portal.dashboard.quotas.bars import Bar
 from provisioning.network.selectors.instances import PortAddress
@@ -57,10 +57,9 @@ def epoch(value: datetime | None) -> str:
 
 @register.simple_tag
 def ago(value: datetime) -> SafeString:
-    """Render the age of a time, with the time as title; clock.js keeps both up to date."""
+    """Render the age of a time; clock.js keeps it up to date and adds the time as title."""
     return format_html(
-        '<time datetime="{}" title="{}" data-format="age">{}</time>',
-        *(value.isoformat(timespec="seconds"), wording.moment(value), wording.age(value)),
+        '<time datetime="{}" data-format="age">{}</time>', value.isoformat(timespec="seconds"), wording.age(value)
     )
 
 
@@ -126,8 +125,7 @@ def addresses(found: Sequence[PortAddress]) -> SafeString:
         for entry in found
         for kind, address in ((_FIXED, entry.address), *((_FLOATING, each) for each in entry.floating))
     ]
-    drawn = format_html_join(SafeString("<br>"), "{}", ((format_html(kind, address),) for kind, address in lines))
-    return drawn or _NO_ADDRESS
+    return join("<br>", (format_html(kind, address) for kind, address in lines)) or _NO_ADDRESS
 
 
 _FIXED = '<span class="mono text-nowrap">{}</span>'
@@ -138,16 +136,13 @@ _NO_ADDRESS = SafeString('<span class="faint">\N{EN DASH}</span>')
 @register.simple_tag
 def columns(*names: str) -> SafeString:
     """Render the column headings of a table; the last one, Actions, is only for screen readers."""
-    return format_html_join(
-        "\n",
-        '<th scope="col"{}>{}</th>',
-        (
-            (SafeString(' class="end"'), SafeString('<span class="visually-hidden">Actions</span>'))
-            if name == "Actions"
-            else ("", name)
-            for name in names
-        ),
-    )
+    return join("\n", map(_heading, names))
+
+
+def _heading(name: str) -> SafeString:
+    if name == "Actions":
+        return SafeString('<th scope="col" class="end"><span class="visually-hidden">Actions</span></th>')
+    return format_html('<th scope="col">{}</th>', name)
 
 
 @register.inclusion_tag("dashboard/_row_button.html")
