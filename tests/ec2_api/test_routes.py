@@ -106,6 +106,7 @@ def test_a_gateway_is_made_attached_detached_and_deleted(
     assert Router.objects.get().gateway_port is None
     assert attachments(alice, igw) == []
     alice.delete_vpc(VpcId=vpc)
+    assert refused(alice.detach_internet_gateway, InternetGatewayId=igw, VpcId=vpc) == "Gateway.NotAttached"
     alice.delete_internet_gateway(InternetGatewayId=igw)
     assert refused(alice.delete_internet_gateway, InternetGatewayId=igw) == "InvalidInternetGatewayID.NotFound"
 

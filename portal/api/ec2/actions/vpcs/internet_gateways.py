@@ -74,12 +74,15 @@ def outside(call: Call) -> Network:
 
 @action("DetachInternetGateway", "update_router", takes="InternetGatewayId VpcId", conflict="DependencyViolation")
 def detach_internet_gateway(call: Call) -> dict[str, Any]:
-    """Disconnect the VPC's router; the gateway is kept and can be attached to another VPC."""
-    gateway = _named(call)
-    vpc = vpc_to_change(call, call.arguments["VpcId"], "update_router")
-    if gateway.router_id not in {router.id for router in vpc.routers}:
-        words = f"resource {call.arguments['InternetGatewayId']} is not attached to network {call.arguments['VpcId']}"
-        raise Ec2Error(NOT_ATTACHED, words)
+    """Disconnect the VPC's router; the gateway is kept and can be attached to another VPC.
+
+    A gateway without a VPC is not attached, also if the VPC has been deleted: clients ignore that when they clean up.
+    """
+    gateway, given = _named(call), call.arguments["VpcId"]
+    vpc = vpc_to_change(call, given, "update_router") if gateway.router_id else None
+    if vpc is None or gateway.router_id not in {router.id for router in vpc.routers}:
+        message = f"resource {call.arguments['InternetGatewayId']} is not attached to network {given}"
+        raise Ec2Error(NOT_ATTACHED, message)
     services.detach_internet_gateway(gateway)
     return {}
 
