@@ -16,7 +16,7 @@ NETWORK, ROUTER, FLOATING_IP, SECURITY_GROUP = "network", "router", "floating_ip
 
 class RemotePort(Frozen, frozen=True):
     """A port of the network on another host: the host to which frames for the port are sent, and the name of the port's
-    guest.
+    guest. While a guest is being migrated, both hosts get its ports, and use them while the guest is not here.
     """
 
     id: str
@@ -118,6 +118,7 @@ class FloatingIpDocument(Frozen, frozen=True):
     fixed_address: str | None = None  # None: only ``forwards``
     forwards: list[PortForward] = []
     bearer: str = ""  # underlay address of the host that has the floating IP; empty: this host
+    port_id: str = ""  # a port whose guest is being migrated: the floating IP is on this host while the guest is here
 
 
 class GroupMember(Frozen, frozen=True):

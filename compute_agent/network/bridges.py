@@ -3,14 +3,14 @@
 import logging
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
 
-from compute_agent.contract.build import Frozen, Segment
+from compute_agent.contract.build import Frozen, PortRef, Segment
 from compute_agent.contract.network import NetworkDocument
-from compute_agent.network import links
+from compute_agent.network import announcing, links
 from compute_agent.network.parts import Part, for_each
 from compute_agent.network.segments import Segments, port_of
 from compute_agent.network.wanted import DesiredState, Touched
@@ -111,6 +111,16 @@ class Bridges(Part):
             return
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.write_bytes(made)
+
+
+def announce(ports: Iterable[PortRef]) -> None:
+    """Announce guests' addresses to the switches of physical networks, which have learned where the guests were. Other
+    hosts have forwarding tables instead.
+    """
+    for port in ports:
+        if port.network.segment.type != "vxlan":
+            outer = port_of(port.network.segment, port.network.id)
+            announcing.announce(outer, port.mac_address, [each.address for each in port.fixed_ips])
 
 
 def remove_networks(folder: Path) -> list[str]:

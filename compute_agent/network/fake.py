@@ -18,6 +18,8 @@ class FakeNetwork(HostNetwork):
         """Without a folder, documents are lost when the process ends."""
         self.plugged: set[str] = set()
         self.filtered: set[str] = set()
+        self.away: set[str] = set()
+        """Plugged instances whose guests are on the other host of their migration."""
         self.interfaces: dict[str, list[str]] = {}
         """Ids of the ports of each plugged instance, in order."""
         self.received: dict[tuple[str, str], tuple[Document, int]] = {}
@@ -39,9 +41,14 @@ class FakeNetwork(HostNetwork):
     def init_host(self) -> None:
         return None
 
-    def plug(self, spec: InstanceSpec) -> None:
+    def plug(self, spec: InstanceSpec, *, away: bool = False) -> None:
         self.plugged.add(spec.uuid)
+        self.away = self.away | {spec.uuid} if away else self.away - {spec.uuid}
         self._use(spec)
+
+    def switch(self, uuid: str, *, here: bool) -> None:
+        if uuid in self.plugged:
+            self.away = self.away - {uuid} if here else self.away | {uuid}
 
     def apply_firewall(self, spec: InstanceSpec) -> None:
         self.filtered.add(spec.uuid)
@@ -54,6 +61,7 @@ class FakeNetwork(HostNetwork):
     def unplug(self, uuid: str) -> None:
         self.plugged.discard(uuid)
         self.filtered.discard(uuid)
+        self.away.discard(uuid)
         self.interfaces.pop(uuid, None)
         self._ports.pop(uuid, None)
 

@@ -42,8 +42,16 @@ class HostNetwork(abc.ABC):
         """Prepare the state that all networks share: sysctls, the uplink, the base of the filter tables."""
 
     @abc.abstractmethod
-    def plug(self, spec: InstanceSpec) -> None:
-        """Create the bridges of the instance's networks, and start DHCP for its interfaces."""
+    def plug(self, spec: InstanceSpec, *, away: bool = False) -> None:
+        """Create the bridges of the instance's networks, and start DHCP for its interfaces. ``away``: the guest is
+        being migrated to this host, and its traffic goes to the other host until ``switch``.
+        """
+
+    @abc.abstractmethod
+    def switch(self, uuid: str, *, here: bool) -> None:
+        """Send the traffic of a guest to this host, and announce its addresses; or (not ``here``) to the other host of
+        its migration. No effect for an instance that is not plugged.
+        """
 
     @abc.abstractmethod
     def apply_firewall(self, spec: InstanceSpec) -> None:

@@ -5,6 +5,8 @@ import logging
 import threading
 from collections.abc import Collection, Iterable
 
+from msgspec.structs import replace
+
 from compute_agent.contract.build import InstanceSpec, NetworkRef, PortRef
 from compute_agent.contract.messages import Leftover, Owned, Tracking
 from compute_agent.contract.network import (
@@ -113,11 +115,25 @@ class LinuxNetwork(HostNetwork):
         self._tracked = self._filters.tracking()
         return self._tracked
 
-    def plug(self, spec: InstanceSpec) -> None:
+    def plug(self, spec: InstanceSpec, *, away: bool = False) -> None:
         with self._lock:
             self._check_spec(spec)
-            self._records.put(spec)
+            self._records.put(spec, away=away)
             self._bring(_networks_of(spec.ports), servers_begun=True)
+
+    def switch(self, uuid: str, *, here: bool) -> None:
+        with self._lock:
+            ports = self._records.move(uuid, away=not here)
+            if not ports:
+                return
+            moving = {port.id for port in ports}
+            told = self._documents.of(FloatingIpDocument).values()
+            floating = {each.id for each in told if each.port_id in moving}
+            networks = _networks_of(ports).subjects
+            self._bring(Touched(networks | {(FLOATING_IP, each) for each in floating}), servers_begun=True)
+            if here:
+                self._routing.announce(floating)
+                bridges.announce(ports)
 
     def apply_firewall(self, spec: InstanceSpec) -> None:
         with self._lock:
@@ -231,12 +247,18 @@ class LinuxNetwork(HostNetwork):
     def _wanted(self) -> DesiredState:
         networks = self._documents.of(NetworkDocument)
         ports = self._records.local_ports()
+        here = {each.port.id for each in ports if not each.away}
         untold = {each.port.network.id: _document(each.port.network) for each in ports}
+        floating = self._documents.of(FloatingIpDocument)
         return DesiredState(
             ports=tuple(ports),
-            networks={**untold, **networks},
+            networks={**untold, **{key: _without(each, here) for key, each in networks.items()}},
             routers=self._documents.of(RouterDocument),
-            floating_ips=self._documents.of(FloatingIpDocument),
+            floating_ips={
+                key: replace(each, port_id="")
+                for key, each in floating.items()
+                if not each.port_id or each.port_id in here
+            },
             security_groups=self._documents.of(SecurityGroupDocument),
             untold=frozenset(untold.keys() - networks.keys()),
         )
@@ -327,6 +349,14 @@ class LinuxNetwork(HostNetwork):
 
 def _networks_of(ports: Iterable[PortRef]) -> Touched:
     return Touched(frozenset((NETWORK, port.network.id) for port in ports))
+
+
+def _without(network: NetworkDocument, here: Collection[str]) -> NetworkDocument:
+    """Return the network without the remote ports that are here: the guest of such a port has just been migrated, or
+    the document is older than the guest.
+    """
+    kept = [each for each in network.remote_ports if each.id not in here]
+    return network if len(kept) == len(network.remote_ports) else replace(network, remote_ports=kept)
 
 
 def _document(ref: NetworkRef) -> NetworkDocument:

@@ -19,6 +19,7 @@ class Plugged(Frozen, frozen=True, kw_only=True):
     uuid: str
     hostname: str
     ports: list[PortRef]
+    away: bool = False  # the guest is on the other host of its migration
 
 
 class Records:
@@ -36,9 +37,22 @@ class Records:
                 continue
             self._plugged[record.uuid] = record
 
-    def put(self, spec: InstanceSpec) -> None:
-        """Store the instance's interfaces."""
-        record = Plugged(uuid=str(UUID(spec.uuid)), hostname=spec.hostname, ports=spec.ports)
+    def put(self, spec: InstanceSpec, *, away: bool | None = None) -> None:
+        """Store the instance's interfaces, and whether its guest is away; None: as before."""
+        uuid = str(UUID(spec.uuid))
+        if away is None:
+            away = (known := self._plugged.get(uuid)) is not None and known.away
+        self._store(Plugged(uuid=uuid, hostname=spec.hostname, ports=spec.ports, away=away))
+
+    def move(self, uuid: str, *, away: bool) -> list[PortRef]:
+        """Store whether a guest is away. Return its interfaces; none if the instance is not plugged."""
+        record = self._plugged.get(uuid)
+        if record is None:
+            return []
+        self._store(msgspec.structs.replace(record, away=away))
+        return record.ports
+
+    def _store(self, record: Plugged) -> None:
         if self._plugged.get(record.uuid) == record:
             return
         path = self._folder / f"{record.uuid}.json"
@@ -67,7 +81,7 @@ class Records:
     def local_ports(self) -> list[LocalPort]:
         """Return the interfaces of all instances; callable from any thread."""
         return [
-            LocalPort(record.uuid, port.dns_name or record.hostname, port)
+            LocalPort(record.uuid, port.dns_name or record.hostname, port, record.away)
             for record in list(self._plugged.values())
             for port in record.ports
         ]

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from compute_agent.contract.build import PortRef
 from compute_agent.contract.network import NetworkDocument
 from compute_agent.network import links, names, namespace
@@ -68,7 +70,7 @@ class Services(Part):
         self._metadata = metadata
         self._listening: set[str] = set()
         self._brought: dict[str, NetworkDocument] = {}
-        """The documents of networks that this process has applied, by id."""
+        """The documents of networks that this process has applied, by id, without other hosts."""
         self._heard: dict[str, int] = {}
         """Network id → offset in the lease events of the DHCP server, up to which they have been read."""
         self._servers: dict[str, DhcpServer] = {}
@@ -140,11 +142,11 @@ class Services(Part):
         return self._servers[network_id]
 
     def _bring(self, network: NetworkDocument, wanted: DesiredState, *, again: bool) -> None:
-        name = self.space(network.id)
-        if again or self._brought.get(network.id) != network:
+        name, placed = self.space(network.id), replace(network, peers=[], remote_ports=[])
+        if again or self._brought.get(network.id) != placed:
             self._brought.pop(network.id, None)
             self._make(name, network)
-            self._brought[network.id] = network
+            self._brought[network.id] = placed
         self._serve(name, network, wanted)
 
     def _make(self, name: str, network: NetworkDocument) -> None:
@@ -206,7 +208,9 @@ class Services(Part):
         except ValueError as error:
             raise RetryableHostError("The host could not start DHCP.", detail=str(error)) from error
         known = [Name(each.hostname, tuple(each.addresses), each.port.dns_domain) for each in ports]
-        known += [Name(each.hostname, tuple(each.addresses), each.dns_domain) for each in network.remote_ports]
+        here = {each.port.id for each in ports}  # a guest that is being migrated has a remote port as well
+        remote = [each for each in network.remote_ports if each.id not in here]
+        known += [Name(each.hostname, tuple(each.addresses), each.dns_domain) for each in remote]
         server.ensure(
             Served(
                 interface=names.INSIDE,

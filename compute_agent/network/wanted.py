@@ -21,6 +21,8 @@ class LocalPort:
     hostname: str
     """The guest's name in DNS and DHCP."""
     port: PortRef
+    away: bool = False
+    """Whether the guest is on the other host of its migration."""
 
     @property
     def addresses(self) -> list[str]:

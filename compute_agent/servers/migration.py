@@ -1,5 +1,6 @@
 """Live migration: receiving a running guest, and sending one."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -17,12 +18,13 @@ from compute_agent.contract.steps import (
 )
 from compute_agent.engine.context import CommandContext, Step
 from compute_agent.engine.outcomes import Failure, Outcome, SupersededError
+from compute_agent.network.host_network import HostNetwork
 from compute_agent.servers.base import ServerHandler
 from compute_agent.servers.boot_sources import BootSources
 from compute_agent.servers.records import described
 from compute_agent.servers.removal import Removal, find_guest
 from compute_agent.virt.driver import Guest
-from compute_agent.virt.errors import UnsupportedError
+from compute_agent.virt.errors import HostError, UnsupportedError
 from compute_agent.virt.live_migration import Arrival, MigrationOptions, Whereabouts
 from compute_agent.virt.migration_link import (
     Limits,
@@ -32,6 +34,8 @@ from compute_agent.virt.migration_link import (
     Reception,
     Sending,
 )
+
+log = logging.getLogger(__name__)
 
 RECEIVE_FAILED = "The host could not receive the instance."
 SEND_FAILED = "The host could not migrate the instance."
@@ -52,14 +56,14 @@ class Receive(ServerHandler[ReceiveLiveRequest]):
         try:
             arrival = await context.work(lambda: self.driver.arrival(spec, context.generation))
             if await self._is_here(context, arrival):
-                return self._arrived(context, await self.power_state(context))
+                return await self._arrived(context)
             context.describe(described(spec))
             await context.take(self._steps(context, request, arrival), always_undo=True)
         except Exception as error:  # noqa: BLE001 (every failure has the same end: undo and report)
             failure = context.explain(error, RECEIVE_FAILED)
             await removal.all()
             return self._failed(failure, removal)
-        return self._arrived(context, await self.power_state(context))
+        return await self._arrived(context)
 
     async def _is_here(self, context: CommandContext, arrival: Arrival) -> bool:
         """Return whether an earlier process has received the guest. Raises an error for anything incomplete."""
@@ -72,7 +76,9 @@ class Receive(ServerHandler[ReceiveLiveRequest]):
             raise INTERRUPTED
         return False
 
-    def _arrived(self, context: CommandContext, power: PowerState) -> Outcome:
+    async def _arrived(self, context: CommandContext) -> Outcome:
+        power = await self.power_state(context)
+        await _switch(self.network, context, here=True)
         self.powers.reported(Guest(context.subject.id, context.generation, power))
         return Outcome(power_state=power)
 
@@ -85,7 +91,8 @@ class Receive(ServerHandler[ReceiveLiveRequest]):
             host.images, spec.uuid, image, spec.kernel, spec.ramdisk, context.stopped,
             partial(host.driver.needs_image, spec),
         )  # fmt: skip
-        reception = Reception(host.migrations, arrival, request.source)
+        switch = partial(host.network.switch, spec.uuid, here=True)
+        reception = Reception(host.migrations, arrival, request.source, switch)
         found: dict[str, str] = {}
 
         def create_disk() -> None:
@@ -100,7 +107,7 @@ class Receive(ServerHandler[ReceiveLiveRequest]):
             reception.close()
 
         steps = [
-            Step(PLUG_NETWORK, partial(host.network.plug, spec)),
+            Step(PLUG_NETWORK, partial(host.network.plug, spec, away=True)),
             *([sources.step()] if sources.wanted else []),
             Step(CREATE_DISK, create_disk),
             Step(APPLY_FIREWALL, partial(host.network.apply_firewall, spec)),
@@ -120,7 +127,7 @@ class Receive(ServerHandler[ReceiveLiveRequest]):
         uuid = context.subject.id
         arrival = await context.work(lambda: self.driver.arrival(request.instance, context.generation))
         if await context.work(arrival.arrived):
-            return self._arrived(context, await self.power_state(context))
+            return await self._arrived(context)
         removal = Removal(self.host, uuid, context.generation, may_run=True)
         await removal.all()
         return self._failed(failure, removal)
@@ -144,6 +151,7 @@ class Send(ServerHandler[SendLiveRequest]):
             return Outcome(context.explain(error, SEND_FAILED))
         except Exception as error:  # noqa: BLE001 (every failure has the same end: report where the guest is)
             failure = context.explain(error, SEND_FAILED)
+            await _switch(self.network, context, here=True)
             return Outcome(failure, power_state=await self._power_here(context))
         self.powers.forget(uuid)
         return Outcome(power_state=PowerState.NOSTATE)
@@ -151,7 +159,8 @@ class Send(ServerHandler[SendLiveRequest]):
     def _send(self, place: Place, uuid: str, request: SendLiveRequest, stopped: Callable[[], bool]) -> None:
         options = MigrationOptions(bandwidth_mb=request.bandwidth_mb, post_copy=request.post_copy)
         departure = self.driver.departure(uuid, options)
-        sending = Sending(place, departure, request.address, request.tcp_port, request.tls_hostname)
+        switch = partial(self.network.switch, uuid, here=False)
+        sending = Sending(place, departure, request.address, request.tcp_port, request.tls_hostname, switch)
         limits = Limits(request.time_limit, request.at_limit)
         sending.send(stopped, limits, partial(self.driver.control_migration, uuid))
 
@@ -159,11 +168,13 @@ class Send(ServerHandler[SendLiveRequest]):
         """Report where the guest is after the agent has been restarted during the migration."""
         where = await context.work(lambda: self.driver.whereabouts(context.subject.id))
         if where is Whereabouts.LEFT:
+            await _switch(self.network, context, here=False)
             self.powers.forget(context.subject.id)
             return Outcome(power_state=PowerState.NOSTATE)
         if where is Whereabouts.UNDECIDED:
             return Outcome(context.explain(MigrationUndecidedError(INTERRUPTED.message), SEND_FAILED))
         failure = context.explain(INTERRUPTED, SEND_FAILED)
+        await _switch(self.network, context, here=True)
         return Outcome(failure, power_state=await self._power_here(context))
 
     async def _power_here(self, context: CommandContext) -> PowerState | None:
@@ -184,8 +195,17 @@ class Keep(ServerHandler[KeepLiveRequest]):
     async def run(self, context: CommandContext, request: KeepLiveRequest) -> Outcome:
         uuid = context.subject.id
         await context.work(lambda: self.driver.keep(uuid))
+        await _switch(self.network, context, here=True)
         power = await self.power_state(context)
         known = await find_guest(self.host, uuid)
         if known is not None:
             self.powers.reported(replace(known, power_state=power))
         return Outcome(power_state=power)
+
+
+async def _switch(network: HostNetwork, context: CommandContext, *, here: bool) -> None:
+    """Send the guest's traffic to this host or to the other one. After a failure, the host's network retries."""
+    try:
+        await context.work(partial(network.switch, context.subject.id, here=here))
+    except HostError as error:
+        log.warning("The network of server %s is not complete: %s %s", context.subject.id, error.message, error.detail)

@@ -134,6 +134,7 @@ class FakeDeparture(Departure):
         self._done = 0
         self._action = ""
         self._control = threading.Event()
+        self._tell: Callable[[], None] = lambda: None
         self.performing = False
 
     @property
@@ -142,6 +143,9 @@ class FakeDeparture(Departure):
 
     def sockets_ready(self, end_memory: Callable[[], bool]) -> None:
         """Do nothing: simulated guests have no streams."""
+
+    def when_paused(self, tell: Callable[[], None]) -> None:
+        self._tell = tell
 
     def offer(self) -> bytes:
         return msgspec.msgpack.encode(self._driver.offered(self._uuid))
@@ -161,6 +165,7 @@ class FakeDeparture(Departure):
         finally:
             self.performing = False
         self._driver.change_guest(self._uuid, leaving=True, power=PowerState.PAUSED)
+        self._tell()
         return b""
 
     def _check(self) -> None:

@@ -49,6 +49,10 @@ class Departure(abc.ABC):
         """
 
     @abc.abstractmethod
+    def when_paused(self, tell: Callable[[], None]) -> None:
+        """Call ``tell``, in any thread, when ``perform`` has paused the guest for the switch to the other host."""
+
+    @abc.abstractmethod
     def offer(self) -> bytes:
         """Describe the running guest. Raises UnsupportedError for a guest that cannot be migrated live."""
 

@@ -37,7 +37,7 @@ CONNECT_WITHIN = 60.0
 """Seconds in which the sending host must connect."""
 FINISH_WITHIN = 90.0
 """Seconds in which the receiving host must answer whether the guest runs there."""
-CONTROL, PROGRESS, FAILED, CANCEL = "control", "progress", "failed", "cancel"
+CONTROL, PROGRESS, PAUSED, FAILED, CANCEL = "control", "progress", "paused", "failed", "cancel"
 
 
 class MigrationFailedError(RetryableHostError):
@@ -136,9 +136,14 @@ class Place:
 class Reception:
     """Waits for one guest. ``listen`` is called first, then ``receive``; ``close`` in any case."""
 
-    def __init__(self, place: Place, arrival: Arrival, source: str) -> None:
-        """``source``: the id of the host that sends the guest."""
+    def __init__(self, place: Place, arrival: Arrival, source: str, switch: Callable[[], None]) -> None:
+        """``source``: the id of the host that sends the guest. ``switch`` sends the guest's traffic to this host. It is
+        called in a thread when the guest is paused on the source, while its last memory is transferred, and again when
+        it runs here. Its errors do not end the migration.
+        """
         self._place, self._arrival, self._source = place, arrival, source
+        self._switch = switch
+        self._switching: asyncio.Task[None] | None = None
         self._socket: socket.socket | None = None
         self._amount = (0, 0)
         self._control: asyncio.Task[None] | None = None
@@ -219,18 +224,39 @@ class Reception:
         arrival = self._arrival
         for kind, work in (("offer", arrival.shape), ("begin", arrival.prepare), ("finish", arrival.finish)):
             frame = await _read(reader)
-            while frame.kind == PROGRESS:
-                self._amount = (frame.done, frame.total)
+            while frame.kind in (PROGRESS, PAUSED):
+                if frame.kind == PAUSED:
+                    self._begin_switch()
+                else:
+                    self._amount = (frame.done, frame.total)
                 frame = await _read(reader)
             if frame.kind != kind:
                 raise MigrationFailedError("The other host has ended the migration.")
             self._finishing = kind == "finish"
+            if self._finishing:
+                self._begin_switch()
             answer = await asyncio.to_thread(work, frame.body)
             if self._finishing:  # the guest runs: a lost connection changes nothing
                 with contextlib.suppress(OSError):
                     await _write(writer, Frame(kind, answer))
+                if self._switching is not None:
+                    await self._switching
+                await _switched(self._switch)
             else:
                 await _write(writer, Frame(kind, answer))
+
+    def _begin_switch(self) -> None:
+        """Switch the network, unless this has begun."""
+        if self._switching is None:
+            self._switching = asyncio.ensure_future(_switched(self._switch))
+
+
+async def _switched(switch: Callable[[], None]) -> None:
+    """Switch a guest's network. A failure does not end the migration: the host's network retries."""
+    try:
+        await asyncio.to_thread(switch)
+    except HostError as error:
+        log.warning("The network of a guest that moves is not complete: %s %s", error.message, error.detail)
 
 
 def _end(ended: asyncio.Future[None], error: Exception | None) -> None:
@@ -262,8 +288,19 @@ class Limits:
 class Sending:
     """Sends one guest."""
 
-    def __init__(self, place: Place, departure: Departure, address: str, port: int, tls_hostname: str) -> None:
-        self._place, self._departure = place, departure
+    def __init__(
+        self,
+        place: Place,
+        departure: Departure,
+        address: str,
+        port: int,
+        tls_hostname: str,
+        switch: Callable[[], None],
+    ) -> None:
+        """``switch`` sends the guest's traffic to the other host. It is called in a thread when the guest runs
+        there.
+        """
+        self._place, self._departure, self._switch = place, departure, switch
         self._address, self._port, self._name = place.far(address), port, tls_hostname
         self._memory: set[asyncio.StreamWriter] = set()
         """The hypervisor's connections for memory."""
@@ -281,7 +318,9 @@ class Sending:
         try:
             async with self._connected(CONTROL) as (reader, writer):
                 finished = await self._phases(reader, writer, _Watch(stopped, limits, control))
+                switching = asyncio.ensure_future(_switched(self._switch))
                 await asyncio.to_thread(departure.leave, finished)
+                await switching
         except MigrationUndecidedError:
             raise
         except (OSError, EOFError, ssl.SSLError, TimeoutError) as error:
@@ -322,6 +361,13 @@ class Sending:
         return _checked(reading.result())
 
     async def _perform(self, writer: asyncio.StreamWriter, prepared: bytes, watch: "_Watch") -> bytes:
+        loop = asyncio.get_running_loop()
+
+        def paused() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended, and the migration with it
+                loop.call_soon_threadsafe(_put, writer, Frame(PAUSED))
+
+        self._departure.when_paused(paused)
         work = asyncio.ensure_future(asyncio.to_thread(self._departure.perform, prepared))
         while not work.done():
             await asyncio.wait([work], timeout=LOOK_EVERY)
@@ -417,9 +463,14 @@ class _Watch:
 
 
 async def _write(writer: asyncio.StreamWriter, frame: Frame) -> None:
+    _put(writer, frame)
+    await writer.drain()
+
+
+def _put(writer: asyncio.StreamWriter, frame: Frame) -> None:
+    """Write a frame without waiting; frames are written whole, also between others' waits."""
     text = msgspec.msgpack.encode(frame)
     writer.write(len(text).to_bytes(LENGTH, "big") + text)
-    await writer.drain()
 
 
 async def _read(reader: asyncio.StreamReader) -> Frame:

@@ -28,6 +28,7 @@ from compute_agent.contract.migration import (
 )
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import LISTEN
+from compute_agent.network.fake import FakeNetwork
 from compute_agent.servers.calls import CallHandler
 from compute_agent.virt import migration_link
 from compute_agent.virt.errors import RetryableHostError
@@ -70,6 +71,13 @@ class Pair:
         first, second = ([(guest.attempt, guest.power_state) for guest in one.driver.guests()] for one in stages)
         return first, second
 
+    def away(self) -> tuple[set[str], set[str]]:
+        """Return the plugged servers of source and target whose traffic goes to the other host."""
+        first, second = self.source.network, self.target.network
+        assert isinstance(first, FakeNetwork)
+        assert isinstance(second, FakeNetwork)
+        return first.away, second.away
+
     @property
     def source_driver(self) -> WatchedDriver:
         assert isinstance(self.source.driver, WatchedDriver)
@@ -96,8 +104,11 @@ async def pair(
 async def test_a_guest_runs_on_the_other_host_and_leaves_the_first(tmp_path: Path) -> None:
     async with pair(tmp_path) as two:
         receive = two.receive
-        sent = await two.source.do(two.send(await two.listening(receive)))
+        listening = await two.listening(receive)
+        assert two.away() == (set(), {two.spec.uuid})
+        sent = await two.source.do(two.send(listening))
         arrived = await two.target.end_of(receive)
+        assert two.away() == ({two.spec.uuid}, set())
         assert (sent.kind, arrived.kind, arrived.power_state) == ("finished", "finished", RUNNING)
         assert two.guests() == ([(1, PowerState.SHUTDOWN)], [(2, RUNNING)])
         assert (await two.source.do(destroy(two.spec.uuid, 2))).kind == "finished"
@@ -145,6 +156,7 @@ async def test_an_abort_leaves_the_guest_where_it_was(tmp_path: Path) -> None:
         ends = await two.source.end_of(send), await two.target.end_of(receive)
         assert [end.kind for end in ends] == ["failed", "failed"]
         assert two.guests() == ([(1, RUNNING)], [])
+        assert two.away() == (set(), set())
         assert two.target.is_clean()
 
 

@@ -16,7 +16,7 @@ from compute_agent.contract.build import InstanceSpec
 from compute_agent.contract.certificates import Certificate, tls_hostname
 from compute_agent.contract.power import PowerState
 from compute_agent.virt.certificates import HostCertificates
-from compute_agent.virt.errors import StoppedError
+from compute_agent.virt.errors import RetryableHostError, StoppedError
 from compute_agent.virt.fake_migration import FakeArrival, FakeDeparture
 from compute_agent.virt.fake_state import FakeGuest
 from compute_agent.virt.live_migration import DISKS, MEMORY, Arrival, Departure, MigrationOptions
@@ -82,9 +82,14 @@ def send(
     sender: str = SOURCE,
     name: str = TARGET,
     reported: str = "",
+    *,
+    comes: Callable[[], None] = lambda: None,
+    leaves: Callable[[], None] = lambda: None,
 ) -> None:
-    """Send the guest as ``sender`` to the host with this name, at its ``reported`` address."""
-    reception = Reception(places[TARGET], arrival, SOURCE)
+    """Send the guest as ``sender`` to the host with this name, at its ``reported`` address. ``comes`` and ``leaves``
+    switch its network.
+    """
+    reception = Reception(places[TARGET], arrival, SOURCE, comes)
     address, port = reception.listen()
     ended = threading.Event()
 
@@ -97,7 +102,7 @@ def send(
     waiting = threading.Thread(target=receive)
     waiting.start()
     try:
-        Sending(places[sender], departure, reported or address, port, tls_hostname(name)).send(
+        Sending(places[sender], departure, reported or address, port, tls_hostname(name), leaves).send(
             lambda: False, Limits(), lambda action: source.control_migration(spec.uuid, action)
         )
     finally:
@@ -125,6 +130,54 @@ def test_another_host_is_refused(
     with pytest.raises(MigrationFailedError):
         migrate(places, source, spec, sender, name)
     assert source.power_state(spec.uuid) == PowerState.RUNNING
+
+
+class Transferring(FakeDeparture):
+    """A departure that transfers its last memory until the target has switched the network."""
+
+    def __init__(self, driver: WatchedDriver, guest: FakeGuest) -> None:
+        super().__init__(driver, guest)
+        self.switched = threading.Event()
+
+    def perform(self, prepared: bytes) -> bytes:
+        cookie = super().perform(prepared)
+        assert self.switched.wait(60)
+        return cookie
+
+
+def test_the_network_switches_while_the_guest_is_paused(
+    places: dict[str, Place], source: WatchedDriver, spec: InstanceSpec
+) -> None:
+    target = WatchedDriver()
+    target.init_host()
+    departure = Transferring(source, source._state.guests[spec.uuid])
+    came: list[int] = []
+    left: list[PowerState] = []
+
+    def comes() -> None:
+        came.append(len(target.guests()))
+        departure.switched.set()
+
+    def leaves() -> None:
+        left.append(target.power_state(spec.uuid))
+
+    send(places, departure, target.arrival(spec, 2), source, spec, comes=comes, leaves=leaves)
+    assert came == [0, 1], "first while the guest is transferred, and again when it runs"
+    assert left == [PowerState.RUNNING], "the source gives its traffic up when it runs on the target"
+
+
+def test_a_network_that_fails_does_not_end_the_migration(
+    places: dict[str, Place], source: WatchedDriver, spec: InstanceSpec
+) -> None:
+    def fails() -> None:
+        raise RetryableHostError("The host could not set its filters.")
+
+    target = WatchedDriver()
+    target.init_host()
+    departure = source.departure(spec.uuid, MigrationOptions())
+    send(places, departure, target.arrival(spec, 2), source, spec, comes=fails, leaves=fails)
+    assert target.power_state(spec.uuid) == PowerState.RUNNING
+    assert source.power_state(spec.uuid) == PowerState.SHUTDOWN
 
 
 @pytest.fixture

@@ -188,14 +188,19 @@ class Interface:
     def __init__(self, host: Space, port: PortRef, name: str) -> None:
         self.port = port
         self.space = Space(name)
+        self.connect(host)
+        self.raw = self.space.do(lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL)))
+        self.raw.bind(("eth0", 0))
+
+    def connect(self, host: Space) -> None:
+        """Connect the guest's namespace to a host."""
+        port = self.port
         host.ip(
             f"link add {port.tap} type veth peer name eth0 netns {self.space.path}",
             f"link set {port.tap} master {port.network.bridge} up",
         )
         # IPv6 is left on: the filters must stop it, not the guest.
         self.space.run("ip", "link", "set", "eth0", "address", port.mac_address, "up")
-        self.raw = self.space.do(lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL)))
-        self.raw.bind(("eth0", 0))
 
     @property
     def address(self) -> str:

@@ -101,6 +101,15 @@ class Routing(Part):
         if not wanted.routers:
             self._bring_gateways(wanted)
 
+    def announce(self, floating_ids: Collection[str]) -> None:
+        """Announce those of these floating IPs that are on this host. Raises RetryableHostError."""
+        for router in self._routers.values():
+            external = self._externals.get(router.network_id)
+            if external is not None:
+                here = frozenset(each.address for each in router.floating if each.id in floating_ids)
+                space = self._spaces.name(names.EXTERNAL, external.id)
+                self._announcements.add(self._spaces.inside, space, external.leg, here & external.floating)
+
     def check(self, wanted: DesiredState) -> list[str]:
         self._announcements.again(self._spaces.inside)
         lost = self._machine.lost(wanted.networks)

@@ -41,6 +41,8 @@ BASIC = libvirt.VIR_MIGRATE_LIVE | libvirt.VIR_MIGRATE_AUTO_CONVERGE
 POST_COPY = libvirt.VIR_MIGRATE_POSTCOPY
 LOCAL = libvirt.VIR_MIGRATE_NON_SHARED_INC
 XML = libvirt.VIR_DOMAIN_XML_MIGRATABLE | libvirt.VIR_DOMAIN_XML_SECURE
+SWITCHING = (libvirt.VIR_DOMAIN_EVENT_SUSPENDED_MIGRATED, libvirt.VIR_DOMAIN_EVENT_SUSPENDED_POSTCOPY)
+"""Details of the event of a guest that is paused for the switch."""
 MIGRATED = [libvirt.VIR_DOMAIN_PAUSED, libvirt.VIR_DOMAIN_PAUSED_MIGRATION]
 ENDED = [libvirt.VIR_DOMAIN_PAUSED, libvirt.VIR_DOMAIN_PAUSED_POSTCOPY_FAILED]
 
@@ -68,6 +70,12 @@ class MigrationOperations(Domains):
         super().__init__(settings, virt_type)
         self._host_name = settings.host
         self._departures: dict[str, _LibvirtDeparture] = {}
+
+    def _lifecycle(self, uuid: str, event: int, detail: int) -> None:
+        departure = self._departures.get(uuid)
+        if departure is not None and event == libvirt.VIR_DOMAIN_EVENT_SUSPENDED and detail in SWITCHING:
+            departure.tell_paused()
+        super()._lifecycle(uuid, event, detail)
 
     def departure(self, uuid: str, options: MigrationOptions) -> Departure:
         domain = self._domain(uuid)
@@ -136,6 +144,7 @@ class _LibvirtDeparture(Departure):
         self._begun = self._paused = False
         self.performing = self.aborted = False
         self.end_memory: Callable[[], bool] = lambda: False
+        self.tell_paused: Callable[[], None] = lambda: None
 
     @property
     def sockets(self) -> Mapping[str, Path]:
@@ -146,6 +155,9 @@ class _LibvirtDeparture(Departure):
         self.end_memory = end_memory
         for path in self.sockets.values():
             self._paths.account.give(path, 0o600)
+
+    def when_paused(self, tell: Callable[[], None]) -> None:
+        self.tell_paused = tell
 
     @property
     def _flags(self) -> int:

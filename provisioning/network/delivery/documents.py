@@ -111,8 +111,8 @@ def _networks(key: uuid.UUID, needs: Needs) -> Documents:
                 peers=sorted(filter(None, (seen_from(host, other) for other in hosts if other.id != host.id))),
                 remote_ports=[
                     _remote(port, network, addresses[port.id], seen_from(host, needs.hosts.get(where)))
-                    for port, where in placed_ports
-                    if where != host.name
+                    for port, first in placed_ports
+                    if (where := first if first != host.name else port.second_host)
                 ],
                 shared_macs=shared,
                 gateway_port=gateways.get(host.id),
@@ -241,6 +241,9 @@ def _floating_ips(key: uuid.UUID, needs: Needs) -> Documents:
         ],
     )
     hosts = needs.of_floating_ip(floating)
+    if needs.is_moving(floating):
+        here = ApplyFloatingIpRequest(floating_ip=replace(document, port_id=str(floating.fixed_port_id)))
+        return {host.id: here for host in hosts}
     # The host that serves the address gets a document without ``bearer``.
     others = {host.id: replace(document, bearer=way) for host in hosts[1:] if (way := seen_from(host, hosts[0]))}
     bearers = {host.id: document for host in hosts[:1]}

@@ -35,9 +35,7 @@ _LEADING = Prepared(
 )
 """Routers whose gateway is on a network."""
 _GUESTS_PORTS = Prepared(
-    lambda host: Port.objects.filter(GUESTS, Q(host=host) | Q(second_host=host)).values_list(
-        "id", "network_id", "host"
-    ),
+    lambda host: Port.objects.filter(GUESTS, Q(host=host) | Q(second_host=host)).values_list("id", "network_id"),
     host=CharField(),
 )
 
@@ -174,13 +172,14 @@ class Needs:
     def of_floating_ip(self, floating: FloatingIP) -> list[Host]:
         """Return the hosts that need the floating IP; the first host serves its address.
 
-        This is the host of its port. If the floating IP only forwards ports, or if the fixed address may move between
-        guests, it is the host with the router's external address, followed by the hosts of the guests.
+        This is the host of its port, and of a port that is being migrated also the second one. If the floating IP only
+        forwards ports, or if the fixed address may move between guests, it is the host with the router's external
+        address, followed by the hosts of the guests.
         """
         if floating.fixed_port_id is not None:
             ports = Port.objects.filter(id=floating.fixed_port_id)
             if not ports.filter(UNBOUND).exists():
-                return self._named(ports.values_list("host", flat=True))
+                return self._named(chain.from_iterable(ports.values_list("host", "second_host")))
         if floating.router is None:
             return []
         joined = self.of_router(floating.router)
@@ -189,26 +188,32 @@ class Needs:
             forwards = PortForwarding.objects.filter(floating_ip=floating)
             bound = forwards.exclude(internal_port__host="")
             anywhere = forwards.filter(internal_port__in=Port.objects.filter(UNBOUND)).exists()
-            there = joined if anywhere else self._named(bound.values_list("internal_port__host", flat=True))
+            names = chain.from_iterable(bound.values_list("internal_port__host", "internal_port__second_host"))
+            there = joined if anywhere else self._named(names)
         if not there:
             return []
         bears = self._named([bearer(floating.router, joined)])
         return [*bears, *(host for host in there if host not in bears)]
+
+    def is_moving(self, floating: FloatingIP) -> bool:
+        """Return whether the guest with the floating IP is being migrated: both hosts need the floating IP."""
+        if floating.fixed_port_id is None:
+            return False
+        return Port.objects.filter(id=floating.fixed_port_id).exclude(second_host="").exists()
 
     def of_host(self, host: Host) -> set[Subject]:
         """Return all subjects that a host needs."""
         here = _GUESTS_PORTS(host=host.name)
         kept = {(kind, key) for kind, key, host_id in self._kept if host_id == host.id}
         networks, routers = self.connected(
-            {network for _, network, _ in here} | {key for kind, key in kept if kind == NETWORK}
+            {network for _, network in here} | {key for kind, key in kept if kind == NETWORK}
         )
         if routers:
             networks |= set(_NETWORKS_BEHIND(routers=routers))
-        ports = [port for port, _, _ in here]
+        ports = [port for port, _ in here]
         groups = set(_GROUPS_OF(ports=ports)) if ports else set()
         groups |= set(_GROUPS_NAMED_BY(groups=groups)) if groups else set()
-        first = [port for port, _, bound in here if bound == host.name]
-        floating = _FLOATING_IPS(host=host.name, ports=first, routers=routers) if first or routers else []
+        floating = _FLOATING_IPS(host=host.name, ports=ports, routers=routers) if ports or routers else []
         return (
             kept
             | {(NETWORK, key) for key in networks}

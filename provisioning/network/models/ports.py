@@ -27,7 +27,7 @@ class Port(Named):
     leaving = models.BooleanField(default=False)  # its host was commanded to detach it from the guest
     host = models.CharField(max_length=255, blank=True)
     second_host = models.CharField(max_length=255, blank=True, default="", db_default="")  # to which the running guest
-    # is being migrated: it has everything that the port needs, except its floating IPs
+    # is being migrated: it has everything that the port needs before the guest runs there
     dns_name = models.CharField(max_length=255, blank=True)  # its guest's host name
     port_security_enabled = models.BooleanField(default=True)
     allowed_address_pairs = json_list()  # [{"ip_address": …, "mac_address": …}]

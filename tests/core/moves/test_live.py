@@ -241,14 +241,16 @@ def test_an_abort_unbinds_the_ports_from_the_target(cloud: Cloud, two: Two) -> N
     assert not {key for kind, key in Needs().of_host(two.target.host) if kind == "network"}
 
 
-def test_the_floating_ip_stays_at_the_guest(cloud: Cloud, two: Two) -> None:
-    """Only the host where the guest runs answers for its floating IP."""
+def test_both_hosts_have_the_floating_ip_during_the_migration(cloud: Cloud, two: Two) -> None:
+    """The hosts themselves decide which one answers for it, by where the guest runs."""
     [port] = Port.objects.filter(device_id=two.server.id)
     floating = FloatingIP(fixed_port=port)
     migrate(two.server)
-    assert Needs().of_floating_ip(floating) == [two.source.host]
+    assert {*Needs().of_floating_ip(floating)} == {two.source.host, two.target.host}
+    assert Needs().is_moving(floating)
     cloud.run()
     assert Needs().of_floating_ip(floating) == [two.target.host]
+    assert not Needs().is_moving(floating)
 
 
 # ----- refused before anything starts ---------------------------------------------------------------------------------

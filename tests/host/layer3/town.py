@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from compute_agent.contract.build import FixedAddress, NetworkRef, SecurityRule, Segment, SubnetRef
+from compute_agent.contract.build import FixedAddress, InstanceSpec, NetworkRef, SecurityRule, Segment, SubnetRef
 from compute_agent.contract.network import (
     ExternalGateway,
     FloatingIpDocument,
@@ -159,6 +159,8 @@ class Town(Rack):
         self.floating: list[FloatingWish] = []
         self.groups: dict[str, list[SecurityRule]] = {}
         """What each security group allows."""
+        self.targets: dict[str, Machine] = {}
+        """Ports of guests that are being migrated, and where to."""
         self.told: list[dict[tuple[str, str], object]] = [{} for _ in self.hosts]
         self.external = document(
             99,
@@ -236,6 +238,26 @@ class Town(Rack):
         self.sync()
         return wish
 
+    # --- migrations -------------------------------------------------------------------------------------------------
+
+    def prepare(self, guest: Interface, source: Machine, target: Machine) -> InstanceSpec:
+        """Prepare the target of a guest that is being migrated, and tell both hosts."""
+        (spec,) = (spec for spec, each in source.guests if each is guest)
+        target.process.network.plug(spec, away=True)
+        target.process.network.apply_firewall(spec)
+        self.targets[guest.port.id] = target
+        self.sync()
+        return spec
+
+    def move(self, guest: Interface, source: Machine, target: Machine) -> None:
+        """Let the guest stop on the source, and run on the target, which the hosts notice without the control plane."""
+        source.inside.ip(f"link del {guest.port.tap}")
+        (spec,) = (spec for spec, each in source.guests if each is guest)
+        target.process.network.switch(spec.uuid, here=True)
+        guest.connect(target.inside)
+        guest.configure()
+        source.process.network.switch(spec.uuid, here=False)
+
     # --- the control plane ------------------------------------------------------------------------------------------
 
     def sync(self) -> None:
@@ -272,9 +294,13 @@ class Town(Rack):
         now |= {("security_group", key): self._group(key, rules) for key, rules in self.groups.items()}
         for each in self.floating:
             bearer = self._bearer(each)
-            if bearer is host or each.virtual or self._forwards_to(each, host):
-                conflict_as = each.document(self.external, "" if bearer is host else bearer.underlay)
-                now["floating_ip", conflict_as.id] = conflict_as
+            if each.guest is not None and (target := self.targets.get(each.guest.port.id)) is not None:
+                if host in (bearer, target):
+                    found = replace(each.document(self.external), port_id=each.guest.port.id)
+                    now["floating_ip", found.id] = found
+            elif bearer is host or each.virtual or self._forwards_to(each, host):
+                found = each.document(self.external, "" if bearer is host else bearer.underlay)
+                now["floating_ip", found.id] = found
         return now
 
     def _group(self, group: str, rules: list[SecurityRule]) -> SecurityGroupDocument:
@@ -311,11 +337,12 @@ class Town(Rack):
         others = [each for each in self.hosts if each is not host]
         remote = [
             RemotePort(id=port.id, mac_address=port.mac_address, addresses=[fixed.address for fixed in port.fixed_ips],
-                       underlay=each.underlay)
-            for each in others
+                       underlay=where.underlay)
+            for each in self.hosts
             for spec, _ in each.guests
             for port in spec.ports
             if port.network.id == network.id
+            and (where := each if each is not host else self.targets.get(port.id)) is not None
         ]  # fmt: skip
         macs = [each.mac(network) for each in self.routers if network in each.networks]
         return replace(network, peers=[each.underlay for each in others], remote_ports=remote, shared_macs=macs)
@@ -325,7 +352,7 @@ class Town(Rack):
     def clear(self) -> None:
         """Take everything away: guests, floating IPs, routers, networks."""
         super().clear()
-        for listed in (self.floating, self.routers, self.networks, self.groups):
+        for listed in (self.floating, self.routers, self.networks, self.groups, self.targets):
             listed.clear()
         self.sync()
 

@@ -408,6 +408,41 @@ def test_a_floating_ip_is_told_at_its_guest_s_host_and_moves_with_it(cloud: Clou
 
 
 @pytest.mark.slow
+def test_both_hosts_of_a_migration_are_told_of_the_guest_s_traffic_before_it_moves(
+    cloud: Cloud, alice: RequestContext
+) -> None:
+    first, _, one, two = two_guests(cloud, alice)
+    third = cloud.running(alice, flavor_ref="2")  # keeps the network on the host that the first leaves
+    services.bind_ports(third.id, one.host.name)
+    router, external = with_gateway(cloud, alice)
+    port = port_of(first)
+    floating = floating_ip(router, external, port)
+    mark(ROUTER, [router.id])
+    mark(FLOATING_IP, [floating.id])
+    cloud.run()
+    agents = (one, two)
+
+    def told() -> list[tuple[str | None, str | None]]:
+        """Return the port that each host's document of the floating IP names, and where it sends the port's frames."""
+        documents = [known(agent, FLOATING_IP, floating.id) for agent in agents]
+        networks = [known(agent, NETWORK, cloud.network.id) for agent in agents]
+        ways = [{each.id: each.underlay for each in it.remote_ports}.get(str(port.id)) for it in networks]
+        return [(document and document.port_id, way) for document, way in zip(documents, ways, strict=True)]
+
+    assert told() == [("", None), (None, one.host.host_ip)]
+    services.bind_second(first.id, two.host.name)
+    cloud.run()
+    assert told() == [(str(port.id), two.host.host_ip), (str(port.id), one.host.host_ip)]
+    services.bind_second(first.id, "")
+    cloud.run()
+    assert told() == [("", None), (None, one.host.host_ip)]
+    services.bind_second(first.id, two.host.name)
+    services.bind_ports(first.id, two.host.name)
+    cloud.run()
+    assert told() == [(None, two.host.host_ip), ("", None)]
+
+
+@pytest.mark.slow
 def test_a_floating_ip_that_only_forwards_is_borne_with_its_router_and_known_where_it_leads(
     cloud: Cloud, alice: RequestContext
 ) -> None:
