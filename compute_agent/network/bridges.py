@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from compute_agent.contract.build import Frozen, PortRef, Segment
 from compute_agent.contract.network import NetworkDocument
@@ -75,10 +76,11 @@ class Bridges(Part):
         """Do nothing: ``lacks`` is called before."""
 
     def bring(self, wanted: DesiredState, touched: Touched) -> None:
-        for_each(
-            [each for each in touched.networks(wanted) if touched.everything or self._brought.get(each.id) != each],
-            lambda network: self._bring(network, wanted),
-        )
+        work = self._bring if touched.everything else self._update
+        changed = [
+            each for each in touched.networks(wanted) if touched.everything or self._brought.get(each.id) != each
+        ]
+        for_each(changed, lambda network: work(network, wanted))
 
     def drop(self, wanted: DesiredState) -> None:
         self._brought = {subject: done for subject, done in self._brought.items() if subject in wanted.networks}
@@ -102,6 +104,16 @@ class Bridges(Part):
         links.ensure_plain_bridge(network.bridge, network.mtu, up=network.enabled)
         links.join(network.bridge, [each.port.tap for each in wanted.ports_on(network.id)])
         self._segments.ensure(network)
+        self._brought[network.id] = network
+
+    def _update(self, network: NetworkDocument, wanted: DesiredState) -> None:
+        """Apply a document; if only ports on other hosts have changed, only to the forwarding table."""
+        before = self._brought.get(network.id)
+        if before is None or replace(before, remote_ports=network.remote_ports) != network:
+            self._bring(network, wanted)
+            return
+        self._brought.pop(network.id)
+        self._segments.forward(network)
         self._brought[network.id] = network
 
     def _remember(self, network: NetworkDocument) -> None:

@@ -62,6 +62,13 @@ class Segments:
         else:
             raise RetryableHostError(f"This host knows no segments of type {kind}.")
 
+    def forward(self, network: NetworkDocument) -> None:
+        """Update the forwarding table of an existing segment; only VXLAN has one. Raises RetryableHostError."""
+        if network.segment.type == "vxlan":
+            with links.netlink("update the network's forwarding table") as route:
+                index = links.index_of(route, port_of(network.segment, network.id))
+                self._unreachable[network.id] = _bring_forwarding(route, index, network, self._underlay.address())
+
     def check_network(self, network_id: str) -> None:
         """Raise UnreachablePeerError if other hosts of a network cannot be reached."""
         if wrong := self._unreachable.get(network_id):

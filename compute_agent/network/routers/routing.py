@@ -53,6 +53,8 @@ class Routing(Part):
         self._reach = Reach()
         self._routers: dict[str, RouterPlan] = {}
         """The plans that this process has applied to the kernel."""
+        self._incomplete: set[str] = set()
+        """Routers that may lack an interface after a failure."""
         self._externals: dict[str, ExternalPlan] = {}
         self._advertised: dict[str, str] = {}
         self._refused: dict[str, list[str]] = {}
@@ -163,18 +165,24 @@ class Routing(Part):
                 self._spaces.inside(space, lambda: kernel.bring_neighbours(known))
                 self._routers[plan.id] = plan
             return
-        kernel.ensure_namespace(space)
+        legs = legs_of(plan)
+        joins = again or last is None or (legs_of(last), last.link) != (legs, plan.link) or plan.id in self._incomplete
+        if joins:
+            self._incomplete.add(plan.id)
+            kernel.ensure_namespace(space)
         share = tracking.limit() // tracking.LARGEST_PART
         ruleset = _checked(lambda: router_ruleset(plan, self._reach, share))
         self._spaces.filter(space, ruleset)
-        legs = legs_of(plan)
-        ends = {plan.link.router_end} if plan.link else set()
-        self._spaces.inside(space, lambda: kernel.keep_only({leg.name for leg in legs} | ends))
         self._advertised[plan.id] = config
         work.plan = plan
-        steps: list[Callable[[], None]] = [lambda leg=leg: kernel.ensure_leg(space, leg) for leg in legs]  # type: ignore[misc]
+        steps: list[Callable[[], None]] = []
+        if joins:
+            ends = {plan.link.router_end} if plan.link else set()
+            self._spaces.inside(space, lambda: kernel.keep_only({leg.name for leg in legs} | ends))
+            steps += [lambda leg=leg: kernel.ensure_leg(space, leg) for leg in legs]  # type: ignore[misc]
         steps.append(lambda: self._spaces.inside(space, lambda: kernel.bring_neighbours(known)))
         for_each(steps, lambda step: step())
+        self._incomplete.discard(plan.id)
 
     def _bring_external(self, network_id: str, wanted: DesiredState, *, again: bool) -> None:
         """Create an external network's namespace, which routes packets for floating IPs to their routers."""
@@ -186,15 +194,19 @@ class Routing(Part):
         if plan == last and not again:
             return
         space = self._spaces.name(names.EXTERNAL, network_id)
-        kernel.ensure_namespace(space)
+        joins = again or last is None or (last.leg, last.links) != (plan.leg, plan.links)
+        if joins:
+            kernel.ensure_namespace(space)
         self._spaces.filter(space, external_ruleset(plan, tracking.limit() // tracking.LARGEST_PART))
-        kernel.ensure_leg(space, plan.leg)
-        for router_id, link in plan.links:
-            kernel.ensure_link(self._spaces.name(names.ROUTER, router_id), space, link)
+        if joins:
+            kernel.ensure_leg(space, plan.leg)
+            for router_id, link in plan.links:
+                kernel.ensure_link(self._spaces.name(names.ROUTER, router_id), space, link)
 
         def inside() -> None:
-            kernel.keep_only({plan.leg.name, *(link.external_end for _, link in plan.links)})
-            kernel.answer_for_others(plan.leg.name)
+            if joins:
+                kernel.keep_only({plan.leg.name, *(link.external_end for _, link in plan.links)})
+                kernel.answer_for_others(plan.leg.name)
             _refusals(space, kernel.bring_routes(plan.routes))
 
         self._spaces.inside(space, inside)
