@@ -14,9 +14,10 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from django.utils.http import parse_etags
+from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.rendering import Rendered, written
@@ -29,6 +30,7 @@ MOST_TAGS = 8
 MOST_REMEMBERED = 16 << 20
 """Maximum bytes of statements that one process remembers."""
 MOST_OF_ONE = 1 << 20
+View = TypeVar("View", bound=ServiceView)
 
 
 class _Remembered:
@@ -84,6 +86,23 @@ def answer(view: ServiceView, make: Callable[[], Any], *, remember: bool = True)
     if remember and reads is not None and _key(view) == key:
         remembered.put((key, tag), reads)
     return _unchanged(tag) if tag in asked or "*" in asked else _whole(body)
+
+
+def document(
+    base: type[View], sentence: str, content: Callable[[View], Any], status: int = 200, **members: Any
+) -> type[View]:
+    """Return a public view for GET of a document that depends on no user, such as the list of versions.
+
+    ``sentence``: its description in the OpenAPI document. Only documents with status 200 have an ETag.
+    """
+
+    def get(view: View, request: Request, **ids: str) -> Response:
+        if status != 200:
+            return Response(content(view), status=status)
+        return answer(view, lambda: content(view), remember=False)
+
+    own = {"public": True, "get": get, "sentences": {"GET": sentence}, "__module__": __name__, "__doc__": sentence}
+    return cast("type[View]", type(f"Document_{base.__name__}", (base,), own | members))
 
 
 def _whole(body: Rendered) -> Response:

@@ -28,12 +28,12 @@ from portal.common.routing import by_prefix, with_or_without_slash, with_project
 
 ROUTES = by_prefix(
     [
-        path("", versions.VersionsView.as_view()),
-        path("/", versions.VersionsView.as_view()),
-        path("/v2.1", versions.V21View.as_view()),
-        path("/v2.1/", versions.V21View.as_view()),
-        path("/v2", versions.V20View.as_view()),
-        path("/v2/", versions.V20View.as_view()),
+        path("", versions.VERSIONS.as_view()),
+        path("/", versions.VERSIONS.as_view()),
+        path("/v2.1", versions.V21.as_view()),
+        path("/v2.1/", versions.V21.as_view()),
+        path("/v2", versions.V20.as_view()),
+        path("/v2/", versions.V20.as_view()),
         re_path("^/v2/(?P<rest>.+)$", legacy.LegacyView.as_view()),
         *servers,
         path("/v2.1/servers/<str:server_id>/action", ServerActionView.as_view()),

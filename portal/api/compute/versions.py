@@ -3,10 +3,10 @@
 from typing import Any
 
 from django.http import HttpRequest
-from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common import conditional, links, views
+from portal.api.common import links, views
+from portal.api.common.conditional import document
 from portal.api.common.microversions import text_of
 from portal.api.compute.base import MICROVERSIONS, ComputeView
 
@@ -49,45 +49,30 @@ def _media_types(version: str) -> list[dict[str, str]]:
     return [{"base": "application/json", "type": kind}]
 
 
-def _entry(document: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in document.items() if name != "media-types"} | {"links": document["links"][:1]}
+def _base(view: views.ServiceView) -> str:
+    return links.endpoint(view.request, "compute")
 
 
-class VersionsView(ComputeView):
-    """``GET /compute/``: the supported versions."""
-
-    public = True
-    microversions = None
-
-    def get(self, request: Request) -> Response:
-        """Answer 200 with the list, as Nova does."""
-        base = links.endpoint(request, "compute")
-        return conditional.answer(
-            self, lambda: {"versions": [_entry(legacy(base)), _entry(current(base))]}, remember=False
-        )
+def _entry(whole: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in whole.items() if name != "media-types"} | {"links": whole["links"][:1]}
 
 
-class V21View(ComputeView):
-    """``GET /compute/v2.1/``: the version in detail."""
-
-    public = True
-
-    def get(self, request: Request) -> Response:
-        """Answer with the version document."""
-        return conditional.answer(
-            self, lambda: {"version": current(links.endpoint(request, "compute"))}, remember=False
-        )
-
-
-class V20View(ComputeView):
-    """``GET /compute/v2/``: the version of old clients in detail."""
-
-    public = True
-    microversions = None
-
-    def get(self, request: Request) -> Response:
-        """Answer with the version document."""
-        return conditional.answer(self, lambda: {"version": legacy(links.endpoint(request, "compute"))}, remember=False)
+VERSIONS = document(
+    ComputeView,
+    "Answer 200 with the list, as Nova does.",
+    lambda view: {"versions": [_entry(legacy(_base(view))), _entry(current(_base(view)))]},
+    microversions=None,
+)
+"""``GET /compute/``: the supported versions."""
+V21 = document(ComputeView, "Answer with the version document.", lambda view: {"version": current(_base(view))})
+"""``GET /compute/v2.1/``: the version in detail."""
+V20 = document(
+    ComputeView,
+    "Answer with the version document.",
+    lambda view: {"version": legacy(_base(view))},
+    microversions=None,
+)
+"""``GET /compute/v2/``: the version of old clients in detail."""
 
 
 class NoSuchResource(views.NoSuchResource):
@@ -97,17 +82,17 @@ class NoSuchResource(views.NoSuchResource):
 
     def http_method_not_allowed(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Response:
         """Answer every method in the same way."""
-        base = links.endpoint(self.request, "compute")
+        base = _base(self)
         path = request.path.partition("/compute")[2]
         if path.split("/")[1] in {"v2", "v2.1"}:
             return super().http_method_not_allowed(request, *args, **kwargs)
         choices = [
             {
-                "id": document["id"],
-                "status": document["status"],
-                "links": [{"rel": "self", "href": document["links"][0]["href"].rstrip("/") + path}],
-                "media-types": document["media-types"],
+                "id": each["id"],
+                "status": each["status"],
+                "links": [{"rel": "self", "href": each["links"][0]["href"].rstrip("/") + path}],
+                "media-types": each["media-types"],
             }
-            for document in (legacy(base), current(base))
+            for each in (legacy(base), current(base))
         ]
         return Response({"choices": choices}, status=300)

@@ -12,7 +12,7 @@ from portal.api.identity.roles import assignments, grants, implied_roles, roles
 from portal.common.routing import by_prefix
 
 _V3: dict[str, type[ServiceView]] = {
-    "": versions.VersionView,
+    "": versions.V3,
     "/auth/tokens": tokens.TokensView,
     **tokens.ROUTES,
     **users.ROUTES,
@@ -42,8 +42,8 @@ _V3: dict[str, type[ServiceView]] = {
 }
 
 _V2: dict[str, type[ServiceView]] = {
-    "": v2.VersionView,
-    "/extensions": v2.ExtensionsView,
+    "": v2.VERSION,
+    "/extensions": v2.EXTENSIONS,
     "/tokens": v2.TokensView,
     "/tokens/(?P<token_id>[^/]+)": v2.TokenView,
     "/tokens/(?P<token_id>[^/]+)/endpoints": v2.EndpointsView,
@@ -52,7 +52,7 @@ _V2: dict[str, type[ServiceView]] = {
 
 urlpatterns = by_prefix(
     [
-        re_path(r"^/?\Z", versions.VersionsView.as_view()),
+        re_path(r"^/?\Z", versions.VERSIONS.as_view()),
         *(re_path(rf"^/v3{path}/?\Z", view.as_view()) for path, view in _V3.items()),
         *(re_path(rf"^/v2\.0{path}/?\Z", view.as_view()) for path, view in _V2.items()),
         re_path(r"", NoSuchResource.of("identity")),

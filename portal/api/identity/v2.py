@@ -6,6 +6,7 @@ from django.conf import settings
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.api.common.conditional import document
 from portal.api.common.views import Schemas, ServiceView
 from portal.api.identity import versions
 from portal.api.identity.auth import requests, shapes
@@ -32,20 +33,12 @@ class V2View(ServiceView):
         super().initial(request, *args, **kwargs)
 
 
-class VersionView(V2View):
-    """``GET /identity/v2.0``."""
-
-    def get(self, request: Request) -> Response:
-        """Show this version of the API."""
-        return Response({"version": versions.document_v2(request)})
-
-
-class ExtensionsView(V2View):
-    """``GET /v2.0/extensions``."""
-
-    def get(self, request: Request) -> Response:
-        """List the extensions; there are none."""
-        return Response({"extensions": {"values": []}})
+VERSION = document(
+    V2View, "Show this version of the API.", lambda view: {"version": versions.document_v2(view.request)}
+)
+"""``GET /identity/v2.0``."""
+EXTENSIONS = document(V2View, "List the extensions; there are none.", lambda view: {"extensions": {"values": []}})
+"""``GET /v2.0/extensions``."""
 
 
 class TokensView(V2View):

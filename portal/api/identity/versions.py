@@ -4,9 +4,9 @@ from typing import Any
 
 from django.conf import settings
 from rest_framework.request import Request
-from rest_framework.response import Response
 
-from portal.api.common import conditional, links
+from portal.api.common import links
+from portal.api.common.conditional import document
 from portal.api.common.views import ServiceView
 
 
@@ -32,22 +32,16 @@ def document_v2(request: Request) -> dict[str, Any]:
     }
 
 
-class VersionsView(ServiceView):
-    """``GET /identity``: all versions."""
-
-    public = True
-
-    def get(self, request: Request) -> Response:
-        """Answer 300 as Keystone does, as the client has to choose."""
-        found = [document_v3(request), *([document_v2(request)] if settings.IDENTITY_V2 else [])]
-        return Response({"versions": {"values": found}}, status=300)
+def _documents(request: Request) -> list[dict[str, Any]]:
+    return [document_v3(request), *([document_v2(request)] if settings.IDENTITY_V2 else [])]
 
 
-class VersionView(ServiceView):
-    """``GET /identity/v3``."""
-
-    public = True
-
-    def get(self, request: Request) -> Response:
-        """Show this version of the API."""
-        return conditional.answer(self, lambda: {"version": document_v3(request)}, remember=False)
+VERSIONS = document(
+    ServiceView,
+    "Answer 300 as Keystone does, as the client has to choose.",
+    lambda view: {"versions": {"values": _documents(view.request)}},
+    300,
+)
+"""``GET /identity``: all versions."""
+V3 = document(ServiceView, "Show this version of the API.", lambda view: {"version": document_v3(view.request)})
+"""``GET /identity/v3``."""

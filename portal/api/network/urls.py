@@ -17,8 +17,8 @@ END = r"(?:\.json)?/?$"
 
 urlpatterns = by_prefix(
     [
-        re_path(r"^/?$", versions.Versions.as_view()),
-        re_path(rf"^/v2\.0{END}", versions.Resources.as_view()),
+        re_path(r"^/?$", versions.VERSIONS.as_view()),
+        re_path(rf"^/v2\.0{END}", versions.V2.as_view()),
         *(
             re_path(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+?)", rf"^/v2\.0/{where}") + END, view.as_view())
             for where, view in (extensions.PARTS | quotas.PARTS).items()

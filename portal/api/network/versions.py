@@ -1,40 +1,31 @@
 """Version and resources of the Networking API."""
 
-from rest_framework.request import Request
-from rest_framework.response import Response
+from typing import Any
 
-from portal.api.common import conditional
+from portal.api.common.conditional import document
 from portal.api.common.links import endpoint
 from portal.api.network.dialect.views import NetworkView
 from portal.api.network.registry import RESOURCES
 
 
-class Versions(NetworkView):
-    """``GET /network``: all versions."""
-
-    public = True
-
-    def get(self, request: Request) -> Response:
-        """List the only version."""
-        link = {"rel": "self", "href": f"{endpoint(request, 'network')}/v2.0/"}
-        versions = [{"id": "v2.0", "status": "CURRENT", "links": [link]}]
-        return conditional.answer(self, lambda: {"versions": versions}, remember=False)
+def _base(view: NetworkView) -> str:
+    return f"{endpoint(view.request, 'network')}/v2.0"
 
 
-class Resources(NetworkView):
-    """``GET /network/v2.0``: the resources of the version."""
+def _link(href: str) -> list[dict[str, str]]:
+    return [{"rel": "self", "href": href}]
 
-    public = True
 
-    def get(self, request: Request) -> Response:
-        """List every resource with its address."""
-        base = f"{endpoint(request, 'network')}/v2.0"
-        resources = [
-            {
-                "name": resource.name,
-                "collection": resource.plural,
-                "links": [{"rel": "self", "href": f"{base}/{resource.path}"}],
-            }
-            for resource in RESOURCES
-        ]
-        return conditional.answer(self, lambda: {"resources": resources}, remember=False)
+def _resources(view: NetworkView) -> list[dict[str, Any]]:
+    base = _base(view)
+    return [{"name": each.name, "collection": each.plural, "links": _link(f"{base}/{each.path}")} for each in RESOURCES]
+
+
+VERSIONS = document(
+    NetworkView,
+    "List the only version.",
+    lambda view: {"versions": [{"id": "v2.0", "status": "CURRENT", "links": _link(f"{_base(view)}/")}]},
+)
+"""``GET /network``."""
+V2 = document(NetworkView, "List every resource with its address.", lambda view: {"resources": _resources(view)})
+"""``GET /network/v2.0``."""

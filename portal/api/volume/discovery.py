@@ -4,10 +4,8 @@
 
 from typing import Any
 
-from rest_framework.request import Request
-from rest_framework.response import Response
-
-from portal.api.common import conditional, links
+from portal.api.common import links
+from portal.api.common.conditional import document
 from portal.api.common.microversions import text_of
 from portal.api.frame.parts import Call, parts
 from portal.api.volume import attachments, backups, messages
@@ -67,9 +65,9 @@ POOL_FILTERS = ("name", "volume_type")
 """Filters of ``GET /scheduler-stats/get_pools``."""
 
 
-def document(base: str) -> dict[str, Any]:
-    """Return the document of v3; ``base`` is its address."""
-    return {
+def _versions(view: VolumeView) -> dict[str, Any]:
+    """Return the list of versions; v3 is the only one."""
+    version = {
         "id": "v3.0",
         "status": "CURRENT",
         "version": text_of(MICROVERSIONS.maximum),
@@ -77,33 +75,17 @@ def document(base: str) -> dict[str, Any]:
         "updated": "2023-08-31T00:00:00Z",
         "links": [
             {"rel": "describedby", "type": "text/html", "href": "https://docs.openstack.org/"},
-            {"rel": "self", "href": f"{base}/"},
+            {"rel": "self", "href": f"{links.endpoint(view.request, 'volume')}/"},
         ],
         "media-types": [{"base": "application/json", "type": "application/vnd.openstack.volume+json;version=3"}],
     }
+    return {"versions": [version]}
 
 
-class VersionsView(VolumeView):
-    """``GET /volume/``: all versions."""
-
-    public = True
-    microversions = None
-
-    def get(self, request: Request) -> Response:
-        """List the only version; 300, as in Cinder."""
-        return Response({"versions": [document(links.endpoint(request, "volume"))]}, status=300)
-
-
-class VersionView(VolumeView):
-    """``GET /volume/v3/``: the version in detail."""
-
-    public = True
-    microversions = None
-
-    def get(self, request: Request) -> Response:
-        """Answer with the version document."""
-        documents = [document(links.endpoint(request, "volume"))]
-        return conditional.answer(self, lambda: {"versions": documents}, remember=False)
+VERSIONS = document(VolumeView, "List the only version; 300, as in Cinder.", _versions, 300, microversions=None)
+"""``GET /volume/``: all versions."""
+V3 = document(VolumeView, "Answer with the version document.", _versions, microversions=None)
+"""``GET /volume/v3/``: the version in detail."""
 
 
 def _extensions(context: RequestContext) -> list[dict[str, Any]]:

@@ -23,8 +23,8 @@ from portal.common.routing import by_prefix, with_or_without_slash, with_project
 VOLUME = "/v3/volumes/<str:volume_id>"
 
 ROUTES = [
-    re_path(r"^/?$", discovery.VersionsView.as_view()),
-    re_path(r"^/v3/?$", discovery.VersionView.as_view()),
+    re_path(r"^/?$", discovery.VERSIONS.as_view()),
+    re_path(r"^/v3/?$", discovery.V3.as_view()),
     *routes(TYPE, parts.PARTS, TYPES),
     *urls(
         "/v3/", discovery.PARTS | parts.DEFAULTS | quotas.PARTS | services.PARTS | volumes.PARTS | snapshots.UNMANAGED
