@@ -41,7 +41,7 @@ class Call:
     """The member of the response with the representation; empty: the representation is the whole body."""
     shape: Shape | None = None
     """Without it, the representation is the service's return value; without ``name`` too, the response has no body.
-    It may return a whole response.
+    It may return a whole response, and so may the service.
     """
     status: int = 0
     """Default: 200, or 204 for a response without a body."""
@@ -105,6 +105,8 @@ def _handle(view: Any, request: Request, **ids: str) -> Response:
     arguments = view.arguments(**ids)
     more = call.more(view) if call.more else {}
     made = call.service(*arguments, *content, **more)
+    if isinstance(made, Response):
+        return made
     if not (call.name or call.shape):
         return Response(status=call.success)
     shape = call.shape(view, made) if call.shape else made
@@ -143,6 +145,8 @@ class Entries:
     find: Service = lambda found: found
     values: Shape = lambda view, found: found
     """Returns the entries of the object that the caller may see."""
+    headers: Callable[[Any, Any], Mapping[str, str]] | None = None
+    """Returns headers of the responses with all entries, such as an ETag, from the view and the entries."""
     schema: Schema = field(default_factory=dict)
     """The schema of all entries in bodies."""
     merge: Service = _nothing
@@ -157,15 +161,15 @@ class Entries:
 
     def all(self, rule: str, description: str = "", **rest: Any) -> Call:
         """``GET``: all entries."""
-        return Call(self.find, rule, description, name=self.name, shape=self.values, **rest)
+        return Call(self.find, rule, description, name=self.name, shape=self._whole, **rest)
 
     def merging(self, rule: str, description: str = "", *, shape: Shape | None = None, **rest: Any) -> Call:
         """``POST``: add or update the entries of the body. ``shape``: default is all entries."""
-        return self._write(self.merge, rule, description, shape=shape or self.values, more=self.more, **rest)
+        return self._write(self.merge, rule, description, shape=shape or self._whole, more=self.more, **rest)
 
     def replacing(self, rule: str, description: str = "", **rest: Any) -> Call:
         """``PUT``: replace all entries by those of the body."""
-        return self._write(self.replace, rule, description, shape=self.values, **rest)
+        return self._write(self.replace, rule, description, shape=self._whole, **rest)
 
     def one(self, rule: str, description: str = "", **rest: Any) -> Call:
         """``GET /{key}``: one entry."""
@@ -193,6 +197,10 @@ class Entries:
     def _write(self, service: Service, rule: str, description: str, **rest: Any) -> Call:
         body = inner({self.name: self.schema}, (self.name,))
         return Call(service, rule, description, name=self.name, body=body, **rest)
+
+    def _whole(self, view: Any, found: Any) -> Any:
+        values = self.values(view, found)
+        return Response({self.name: values}, headers=self.headers(view, values)) if self.headers else values
 
     def _with_key(self, *given: Any) -> tuple[Any, str]:
         *owner, key = given

@@ -14,7 +14,7 @@ from portal.api.volume.dialect.listing import LIKE, Lists
 from portal.api.volume.groups.views import GROUP, GROUP_SNAPSHOT
 from portal.api.volume.snapshots.resource import SNAPSHOT
 from portal.api.volume.types.resource import TYPE
-from portal.api.volume.volumes.lists import VOLUMES
+from portal.api.volume.volumes.resource import VOLUME
 from provisioning.common.context import RequestContext
 from provisioning.volumes.selectors.pools import zones
 
@@ -52,7 +52,7 @@ EXTENSIONS = {
 }
 """Alias → name of the supported extensions of Cinder."""
 LISTS: dict[str, Lists] = {
-    "volume": VOLUMES,
+    "volume": VOLUME.lists,
     "backup": backups.BACKUP.lists,
     "snapshot": SNAPSHOT.lists,
     "group": GROUP.lists,

@@ -16,11 +16,10 @@ from portal.api.volume.snapshots import views as snapshots
 from portal.api.volume.snapshots.resource import SNAPSHOT
 from portal.api.volume.types import parts
 from portal.api.volume.types.resource import TYPE, TYPES
-from portal.api.volume.volumes import actions, manage
-from portal.api.volume.volumes import views as volumes
+from portal.api.volume.volumes import manage
+from portal.api.volume.volumes import parts as volumes
+from portal.api.volume.volumes.resource import VOLUME
 from portal.common.routing import by_prefix, with_or_without_slash, with_project
-
-VOLUME = "/v3/volumes/<str:volume_id>"
 
 ROUTES = [
     re_path(r"^/?$", discovery.VERSIONS.as_view()),
@@ -37,13 +36,7 @@ ROUTES = [
     path("/v3/novella-would-fit", WouldFitView.as_view()),
     *urls("/v3/", backups.IMPORT),
     *routes(backups.BACKUP, backups.PARTS),
-    path("/v3/volumes", volumes.VolumesView.as_view()),
-    path("/v3/volumes/detail", volumes.VolumesDetailView.as_view()),
-    path("/v3/volumes/summary", volumes.SummaryView.as_view()),
-    path(VOLUME, volumes.VolumeOneView.as_view()),
-    path(f"{VOLUME}/action", actions.VolumeActionView.as_view()),
-    path(f"{VOLUME}/metadata", volumes.MetadataView.as_view()),
-    path(f"{VOLUME}/metadata/<str:key>", volumes.MetadataItemView.as_view()),
+    *routes(VOLUME),
     path("/v3/manageable_volumes", manage.ManageableView.as_view()),
     path("/v3/manageable_volumes/detail", manage.ManageableListView.as_view()),
     path("/v3/os-volume-manage", manage.ManageableView.as_view(versions={})),

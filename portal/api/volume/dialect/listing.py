@@ -134,8 +134,6 @@ def moments(column: str) -> Condition:
 class Lists:
     """The declaration of a resource's list."""
 
-    plural: str = ""
-    """Its name in responses, ``volumes``."""
     filters: Mapping[str, Condition]
     like: Mapping[str, str] = field(default_factory=dict)
     """Filter → column in which a part of the text matches from 3.34 on (``name~``)."""

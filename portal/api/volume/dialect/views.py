@@ -15,7 +15,7 @@ from portal.api.frame.parts import urls
 from portal.api.frame.views import Dialect
 from portal.api.volume.base import VolumeView
 from portal.api.volume.dialect.actions import Action, actions_schema
-from portal.api.volume.dialect.listing import Lists, more_links, page_of, wants_all
+from portal.api.volume.dialect.listing import more_links, page_of, wants_all
 from portal.api.volume.dialect.resource import Resource
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.identity import policy
@@ -47,31 +47,6 @@ class ListView(ResourceView, views.ListView):
 
 class DetailView(ResourceView, views.DetailView):
     """``/v3/{resources}/{id}``."""
-
-
-class ListingView(VolumeView):
-    """Base of lists: filters, sorts and pages the result of ``rows``, and converts it with ``shape``."""
-
-    lists: ClassVar[Lists]
-    path: ClassVar[str]
-    """Path below the endpoint, for the link to the next page."""
-
-    def rows(self, *, all_projects: bool) -> QuerySet[Any]:
-        """Return the rows that the caller may see."""
-        raise NotImplementedError
-
-    def shapes(self, rows: list[Any]) -> list[dict[str, Any]]:
-        """Return the rows in Cinder's format."""
-        raise NotImplementedError
-
-    def listed(self, request: Request) -> Response:
-        """Answer with a page."""
-        lists = self.lists
-        page = page_of(lists, self.rows(all_projects=wants_all(request)), request, self.microversion)
-        body: dict[str, Any] = {lists.plural: self.shapes(page.rows)}
-        more = more_links(request, page, f"{self.base}/{self.path}")
-        body |= {f"{lists.plural}_links": more} if more else {}
-        return Response(body | ({} if page.count is None else {"count": page.count}))
 
 
 class ActionsView(VolumeView):

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.volume.dialect.actions import Action, actions_schema
+from portal.api.volume.dialect.actions import Action
 from portal.api.volume.dialect.schemas import boolean
 from portal.api.volume.dialect.times import timestamp
 from portal.api.volume.dialect.views import ActionsView
@@ -250,16 +249,3 @@ VOLUME_ACTIONS: dict[str, Action] = {
     "os-reimage": Action(rule="volume:reimage", act=_reimage, schema=schemas.REIMAGE, since=(3, 68)),
     "os-unmanage": Action(rule="volume_extension:volume_unmanage", act=_unmanage),
 }
-
-
-class VolumeActionView(ActionsView):
-    """``POST /volumes/{id}/action``: the one key of the body names the action."""
-
-    rules = {"POST": "volume:get"}
-    action_rules = {name: action.rule for name, action in VOLUME_ACTIONS.items()}
-    actions = VOLUME_ACTIONS
-    schemas = {"POST": actions_schema(VOLUME_ACTIONS)}
-
-    def post(self, request: Request, volume_id: str) -> Response:
-        """Run the action in the body."""
-        return self.act(request, volume_id)

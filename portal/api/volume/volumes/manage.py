@@ -9,14 +9,12 @@ from compute_agent.contract.volume import UnmanagedDisk
 from portal.api.common.microversions import NEWEST
 from portal.api.common.validation import Schema
 from portal.api.frame.schemas import body
-from portal.api.volume.base import VolumeView
 from portal.api.volume.dialect.listing import page_asked
 from portal.api.volume.dialect.schemas import BOOLEAN, ID, ID_OR_NULL, METADATA, NAME, boolean, text_of
-from portal.api.volume.volumes.shapes import legacy
-from portal.api.volume.volumes.views import with_parts
+from portal.api.volume.dialect.views import ResourceView
+from portal.api.volume.volumes.resource import LEGACY, VOLUME, with_parts
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.volumes.models import StoragePool
-from provisioning.volumes.selectors.access import visible_volumes
 from provisioning.volumes.selectors.pools import pool_named
 from provisioning.volumes.services.lifecycle.manage import ManageRequest, manage_volume, manageable, size_of
 
@@ -49,9 +47,10 @@ def pool_of(named: str) -> StoragePool:
         raise InvalidInputError(error.message, field="host") from None
 
 
-class ManageableView(VolumeView):
+class ManageableView(ResourceView):
     """``GET`` and ``POST /manageable_volumes`` and similar paths."""
 
+    resource = VOLUME
     versions = dict.fromkeys(("GET", "POST"), (SINCE, NEWEST))
 
     rules = {"GET": "volume_extension:list_manageable", "POST": "volume_extension:volume_manage"}
@@ -75,9 +74,9 @@ class ManageableView(VolumeView):
         if not (offset.isascii() and offset.isdigit() and len(offset) < 10):
             raise InvalidInputError("offset must be a whole number, 0 or greater.", field="offset")
         chosen = disks[int(offset) : int(offset) + page.limit]
-        return Response({"manageable-volumes": [self.shape(each) for each in chosen]})
+        return Response({"manageable-volumes": [self.disk(each) for each in chosen]})
 
-    def shape(self, disk: UnmanagedDisk) -> dict[str, Any]:
+    def disk(self, disk: UnmanagedDisk) -> dict[str, Any]:
         return {"reference": {REFERENCE: disk.name}, "size": size_of(disk), "safe_to_manage": not disk.reason}
 
     def post(self, request: Request) -> Response:
@@ -100,8 +99,8 @@ class ManageableView(VolumeView):
                 metadata=asked.get("metadata") or {},
             ),
         )
-        found = with_parts(visible_volumes(self.context)).get(id=made.id)
-        return Response({"volume": legacy(self, found)}, status=202)
+        [shape] = self.shapes([with_parts(self.context).get(id=made.id)], LEGACY)
+        return Response({"volume": shape}, status=202)
 
 
 class ManageableListView(ManageableView):
@@ -110,6 +109,6 @@ class ManageableListView(ManageableView):
     rules = {"GET": "volume_extension:list_manageable"}
     http_method_names = ["get", "head"]
 
-    def shape(self, disk: UnmanagedDisk) -> dict[str, Any]:
+    def disk(self, disk: UnmanagedDisk) -> dict[str, Any]:
         found = {"reason_not_safe": disk.reason or None, "cinder_id": None, "extra_info": None}
-        return super().shape(disk) | found
+        return super().disk(disk) | found

@@ -1,0 +1,240 @@
+"""Volumes (Block Storage API v3 reference, "Volumes (volumes)")."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from django.db.models import Q, QuerySet
+
+from portal.api.frame.attributes import Attribute
+from portal.api.frame.kinds import Checked
+from portal.api.frame.resource import Operation, Values
+from portal.api.volume.base import VolumeView
+from portal.api.volume.dialect import listing
+from portal.api.volume.dialect.actions import Actions
+from portal.api.volume.dialect.kinds import BOOLEAN, ID, METADATA, NUMBER, OPTIONAL, PROJECT, TEXT, TIME
+from portal.api.volume.dialect.listing import Lists
+from portal.api.volume.dialect.resource import LINKS, Resource
+from portal.api.volume.dialect.schemas import asked_for, boolean, text_of, texts_of
+from portal.api.volume.dialect.times import timestamp
+from portal.api.volume.volumes import schemas
+from portal.api.volume.volumes.actions import VOLUME_ACTIONS
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError
+from provisioning.common.unset import UNSET
+from provisioning.identity import policy
+from provisioning.volumes import services
+from provisioning.volumes.models import Volume
+from provisioning.volumes.selectors.access import visible_volumes, volume_for
+from provisioning.volumes.selectors.pools import host_of, servings
+from provisioning.volumes.states import AttachStatus
+
+HINTS = ("OS-SCH-HNT:scheduler_hints", "scheduler_hints")
+_SPELLED = (3, 2)
+"""From this version on ``bootable`` must be true or false; before, every value except false is true."""
+_HOST = "volume_extension:volume_host_attribute"
+_MIGRATION = "volume_extension:volume_mig_status_attribute"
+
+
+def with_parts(context: RequestContext, *, all_projects: bool = False) -> QuerySet[Volume]:
+    """Return the visible volumes with the related rows of their representations, in a constant number of queries."""
+    rows = visible_volumes(context, all_projects=all_projects)
+    return rows.prefetch_related("attachments__host", servings("pool__"))
+
+
+def _create(view: VolumeView, asked: Values) -> Volume:
+    body: Any = view.request.data  # the checked body; the hints are beside the volume
+    hints: dict[str, Any] = next((body[name] for name in HINTS if body.get(name)), {})
+    image = asked.get("imageRef") or asked.get("image_id") or ""
+    if image:
+        policy.enforce(view.context, "volume:create_from_image", {})
+    if boolean(asked.get("multiattach", False)):
+        policy.enforce(view.context, "volume:multiattach", {})
+    size = asked.get("size")
+    wanted = services.VolumeRequest(
+        size_gb=None if size is None else int(size),
+        name=text_of(asked, "name") or text_of(asked, "display_name"),
+        description=text_of(asked, "description") or text_of(asked, "display_description"),
+        volume_type=asked.get("volume_type") or "",
+        availability_zone=asked.get("availability_zone") or "",
+        image_id=image.rpartition("/")[2],
+        snapshot_id=asked.get("snapshot_id") or "",
+        source_volume_id=asked.get("source_volid") or "",
+        backup_id=asked.get("backup_id") or "" if view.microversion >= (3, 47) else "",
+        group_id=asked.get("group_id") or "" if view.microversion >= (3, 13) else "",
+        metadata=asked.get("metadata") or {},
+        scheduler_hints=hints,
+        multiattach=boolean(asked.get("multiattach", False)),
+    )
+    if size is None and not (wanted.snapshot_id or wanted.source_volume_id or wanted.backup_id):
+        raise InvalidInputError("Size (GB) must be specified for a new volume.", field="size")
+    return volume_for(view.context, services.create_volume(view.context, wanted).id)
+
+
+def _update(view: VolumeView, identity: str, asked: Values) -> Volume:
+    services.update_volume(view.context, identity, **texts_of(asked), metadata=asked.get("metadata"))
+    return volume_for(view.context, identity)
+
+
+def _delete(view: VolumeView, identity: str) -> None:
+    cascade = asked_for(view.request, "cascade")
+    force = view.microversion >= (3, 23) and asked_for(view.request, "force")
+    if force:
+        policy.enforce(view.context, "volume:force_delete", {})
+    services.delete_volume(view.context, identity, cascade=cascade, force=force)
+
+
+def metadata_of(volume: Volume) -> dict[str, str]:
+    """Return the metadata, with ``readonly`` once it has been set, as in Cinder."""
+    read_only = "True" if volume.read_only else str(volume.admin_metadata.get("readonly") or "")
+    return {**volume.metadata, **({"readonly": read_only} if read_only else {})}
+
+
+class Attachments(Attribute):
+    """The attachments of a volume; only operators see hosts."""
+
+    def reader(self, view: Any, rows: Sequence[Any]) -> Callable[[Any], Any]:
+        operator = view.allows(_HOST)
+        return lambda row: [
+            {
+                "id": str(each.volume_id),
+                "attachment_id": str(each.id),
+                "volume_id": str(each.volume_id),
+                "server_id": None if each.instance_id is None else str(each.instance_id),
+                "host_name": each.host.name if operator and each.host else None,
+                "device": each.mountpoint or None,
+                "attached_at": timestamp(each.attached_at),
+            }
+            for each in row.attachments.all()
+            if each.status == AttachStatus.ATTACHED
+        ]
+
+
+_ID, _NAME = Attribute("id", ID), Attribute("name", TEXT)
+LEGACY = (
+    _ID,
+    Attribute("status", TEXT),
+    Attribute("size", NUMBER, column="size_gb"),
+    Attribute("availability_zone", TEXT),
+    Attribute("created_at", TIME),
+    Attribute("updated_at", TIME),
+    _NAME,
+    Attribute("description", OPTIONAL),
+    Attribute("volume_type", TEXT, show=lambda row: row.volume_type.name if row.volume_type else None),
+    Attribute("snapshot_id", ID, column="source_snapshot_id"),
+    Attribute("source_volid", ID, column="source_volume_id"),
+    Attribute("metadata", METADATA, show=metadata_of),
+    LINKS,
+    Attribute("user_id", PROJECT),
+    Attribute("bootable", TEXT, show=lambda row: str(row.bootable).lower()),
+    Attribute("encrypted", BOOLEAN, show=lambda row: bool(row.encryption_key)),
+    Attribute("replication_status", TEXT, show=lambda row: None),
+    Attribute("consistencygroup_id", TEXT, show=lambda row: None),
+    Attribute("multiattach", BOOLEAN),
+    Attachments("attachments", Checked({"type": "array"})),
+    Attribute("migration_status", OPTIONAL, rule=_MIGRATION),
+)
+"""The attributes without those of later microversions, as in the response to managing a disk."""
+_ACCEPTED = (
+    *LEGACY,
+    Attribute("group_id", ID, since=(3, 13)),
+    Attribute("provider_id", TEXT, show=lambda row: None, rule=_HOST, since=(3, 21)),
+    Attribute("shared_targets", BOOLEAN, show=lambda row: False, since=(3, 48)),
+    Attribute("service_uuid", ID, column="pool_id", since=(3, 48)),
+    Attribute("cluster_name", TEXT, show=lambda row: None, rule=_HOST, since=(3, 61)),
+    Attribute("volume_type_id", ID, since=(3, 63)),
+    Attribute("encryption_key_id", ID, show=lambda row: row.id if row.encryption_key else UNSET, since=(3, 64)),
+    Attribute("consumes_quota", BOOLEAN, show=lambda row: row.migration_of is None, since=(3, 65)),
+)
+"""The attributes in responses to create and update."""
+
+
+def _anything_but_false(value: str) -> Q:
+    return Q(bootable=value.lower() not in {"false", "f", "0"})
+
+
+_LISTS = Lists(
+    filters={
+        "id": listing.identity("id"),
+        "name": listing.text("name"),
+        "display_name": listing.text("name"),
+        "status": listing.text("status"),
+        "metadata": listing.pairs("metadata"),
+        "bootable": listing.boolean("bootable"),
+        "migration_status": listing.text("migration_status"),
+        "availability_zone": listing.text("availability_zone"),
+        "group_id": listing.identity("group_id"),
+        "size": listing.number("size_gb"),
+        "created_at": listing.moments("created_at"),
+        "updated_at": listing.moments("updated_at"),
+        "glance_metadata": listing.pairs("image_metadata"),
+        "user_id": listing.identity("user_id"),
+        "project_id": listing.identity("project_id"),
+        "snapshot_id": listing.identity("source_snapshot_id"),
+        "volume_type_id": listing.identity("volume_type_id"),
+        "multiattach": listing.boolean("multiattach"),
+        "consumes_quota": listing.boolean("migration_of__isnull", "consumes_quota"),
+    },
+    since={
+        "glance_metadata": (3, 4),
+        "group_id": (3, 10),
+        "created_at": (3, 60),
+        "updated_at": (3, 60),
+        "consumes_quota": (3, 65),
+    },
+    before={"bootable": (_SPELLED, _anything_but_false)},
+    like={"name": "name", "status": "status", "availability_zone": "availability_zone"},
+    sort={
+        "id": "id",
+        "name": "name",
+        "display_name": "name",
+        "status": "status",
+        "size": "size_gb",
+        "availability_zone": "availability_zone",
+        "bootable": "bootable",
+        "created_at": "created_at",
+        "updated_at": "updated_at",
+        "user_id": "user_id",
+        "project_id": "project_id",
+    },
+)
+VOLUME = Resource(
+    name="volume",
+    list=Operation(with_parts, "volume:get_all", "List volumes by id and name."),
+    show=Operation(volume_for, "volume:get", "Show a volume with its attachments."),
+    create=Operation(
+        _create,
+        "volume:create",
+        "Create a volume: empty, or from an image, a snapshot, a volume or a backup.",
+        shows=_ACCEPTED,
+        body=schemas.create,
+    ),
+    update=Operation(
+        _update, "volume:update", "Update name, description and metadata.", shows=_ACCEPTED, body=schemas.update
+    ),
+    delete=Operation(
+        _delete,
+        "volume:delete",
+        "Delete a volume; ``cascade=True`` with its snapshots; ``force=True`` (3.23, operators) in any status.",
+    ),
+    short=(_ID, _NAME, LINKS),
+    attributes=(
+        *_ACCEPTED,
+        Attribute(
+            "os-vol-tenant-attr:tenant_id",
+            PROJECT,
+            column="project_id",
+            rule="volume_extension:volume_tenant_attribute",
+        ),
+        Attribute("os-vol-host-attr:host", TEXT, show=lambda row: host_of(row.pool) if row.pool else None, rule=_HOST),
+        Attribute("os-vol-mig-status-attr:migstat", OPTIONAL, column="migration_status", rule=_MIGRATION),
+        Attribute("os-vol-mig-status-attr:name_id", TEXT, show=lambda row: None, rule=_MIGRATION),
+        Attribute(
+            "volume_image_metadata",
+            METADATA,
+            show=lambda row: row.image_metadata or UNSET,
+            rule="volume_extension:volume_image_metadata:show",
+        ),
+    ),
+    lists=_LISTS,
+    actions=Actions("volume:get", "Run the action in the body.", VOLUME_ACTIONS),
+)
