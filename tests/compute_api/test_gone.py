@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from portal.api.compute.proxies.table import REMOVED, TABLE
+from portal.api.compute.proxies.table import GONE, TABLE
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.hosts.models import Host
 from provisioning.identity.services.assignments import assign_role
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 GONE = [
     (method, row.path.replace("<str:", "").replace(">", ""))
     for row in TABLE
-    if row.rule == REMOVED
+    if row.call is GONE
     for method in row.methods.split()
 ]
 

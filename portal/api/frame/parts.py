@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from django.urls import URLPattern, path
 from rest_framework.request import Request
@@ -13,7 +13,7 @@ from portal.api.common.microversions import NEWEST, OLDEST, Version
 from portal.api.common.validation import Schema
 from portal.api.common.views import ServiceView, schema_for
 from portal.api.frame.schemas import inner
-from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.common.errors import InvalidInputError, NotFoundError, NovellaError
 
 Service = Callable[..., Any]
 Views = dict[str, type[ServiceView]]
@@ -60,6 +60,7 @@ class Call:
 def parts(base: type[ServiceView], where: str, calls: Mapping[str, Call], **members: Any) -> Views:
     """Return the views for calls by method and path below ``where``: ``"GET"``, ``"PUT /{key}"``.
 
+    Views also have the methods of their base.
     ``members``: additional class members of the views, such as ``resource`` for parts of a declared resource.
     """
     found: dict[str, dict[str, Call]] = {}
@@ -72,7 +73,7 @@ def parts(base: type[ServiceView], where: str, calls: Mapping[str, Call], **memb
 def _view(
     base: type[ServiceView], where: str, calls: Mapping[str, Call], members: Mapping[str, Any]
 ) -> type[ServiceView]:
-    tables: dict[str, dict[str, Any]] = {
+    own: dict[str, dict[str, Any]] = {
         "calls": dict(calls),
         "rules": {method: call.rule for method, call in calls.items()},
         "also": {method: call.also for method, call in calls.items() if call.also},
@@ -86,6 +87,7 @@ def _view(
             if (call.since, call.until) != (OLDEST, NEWEST)
         },
     }
+    tables = {name: {**getattr(base, name, {}), **table} for name, table in own.items()}
     handlers = {method.lower(): _handle for method in calls}
     about = {"__doc__": f"``{where}``.", "__module__": __name__}
     return type(f"{where}_{base.__name__}", (base,), {**tables, **members, **handlers, **about})
@@ -113,6 +115,15 @@ def _handle(view: Any, request: Request, **ids: str) -> Response:
     if isinstance(shape, Response):
         return shape
     return Response({call.name: shape} if call.name else shape, status=call.success)
+
+
+def refuse(error: type[NovellaError], message: str) -> Service:
+    """Return the service of an operation that is not supported: it raises the error."""
+
+    def service(*given: Any, **more: Any) -> NoReturn:
+        raise error(message)
+
+    return service
 
 
 def content_of(view: ServiceView) -> Any:

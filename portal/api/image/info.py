@@ -4,9 +4,8 @@ from typing import Any
 
 from django.conf import settings
 
-from portal.api.common.refusals import Operation, answering, refuse
 from portal.api.common.validation import Schema
-from portal.api.frame.parts import Call, parts
+from portal.api.frame.parts import Call, parts, refuse
 from portal.api.image.base import ImageView
 from portal.api.image.images.schemas import published
 from provisioning.common.context import RequestContext
@@ -51,18 +50,9 @@ def _refuse(context: RequestContext, store_id: str, image_id: str) -> None:
     raise ForbiddenError(msg)
 
 
-NO_CACHE = refuse(NotFoundError, "Caching via API is not supported at this site.")
-
-
-def _uncached(**rules: str) -> type[ImageView]:
-    """Return a view of the cache API that refuses these methods, because there is no image cache."""
-    return answering(ImageView, {method: Operation(rule, NO_CACHE) for method, rule in rules.items()})
-
-
-Cache = _uncached(GET="cache_list", DELETE="cache_delete")
-CachedImage = _uncached(PUT="cache_image", DELETE="cache_delete")
-CacheClean = _uncached(POST="cache_clean")
-CachePrune = _uncached(POST="cache_prune")
+def _uncached(rule: str) -> Call:
+    """Return an operation of the cache API, which is refused because there is no image cache."""
+    return Call(refuse(NotFoundError, "Caching via API is not supported at this site."), rule, status=404)
 
 
 PARTS = parts(
@@ -95,5 +85,11 @@ PARTS = parts(
             "delete_image_location",
             "Refused: the copy in the only store is the image's last copy, which is deleted only with the image.",
         ),
+        "GET cache": _uncached("cache_list"),
+        "DELETE cache": _uncached("cache_delete"),
+        "POST cache/clean": _uncached("cache_clean"),
+        "POST cache/prune": _uncached("cache_prune"),
+        "PUT cache/{image_id}": _uncached("cache_image"),
+        "DELETE cache/{image_id}": _uncached("cache_delete"),
     },
 )

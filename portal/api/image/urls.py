@@ -33,10 +33,6 @@ urlpatterns = by_prefix(
         *urls(info.PARTS),
         re_path(r"^/v2/tasks$", Tasks.as_view()),
         re_path(r"^/v2/tasks/(?P<task_id>[^/]+)/?$", TaskDetail.as_view()),
-        re_path(r"^/v2/cache$", info.Cache.as_view()),
-        re_path(r"^/v2/cache/clean/?$", info.CacheClean.as_view()),
-        re_path(r"^/v2/cache/prune/?$", info.CachePrune.as_view()),
-        re_path(r"^/v2/cache/(?P<image_id>[^/]+)/?$", info.CachedImage.as_view()),
         re_path(r"^/v2/", NoSuchResource.of("image")),
         re_path(r"", versions.OtherVersions.as_view()),
     ]

@@ -15,7 +15,7 @@ from provisioning.identity import policy
 
 Schema = dict[str, Any]
 
-WITHOUT_BODY = ("/tags/{tag}", "/actions/deactivate", "/actions/reactivate", "/cache/{image_id}", "/cache/clean")
+WITHOUT_BODY = ("/tags/{tag}", "/actions/deactivate", "/actions/reactivate")
 """Suffixes of paths whose operations have no body, although the method allows one."""
 
 

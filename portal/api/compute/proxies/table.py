@@ -2,34 +2,36 @@
 refusals for resources of services that this cloud does not have.
 """
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
-
-from rest_framework.request import Request
-from rest_framework.response import Response
+from typing import Any, NamedTuple, NoReturn
 
 from portal.api.common.microversions import Version
-from portal.api.common.refusals import Answer, Operation, answering, refuse
 from portal.api.common.views import ServiceView
 from portal.api.compute.proxies.base import LAST, ProxyView
 from portal.api.compute.schemas import COUNT, Schema
+from portal.api.frame.parts import Call, Service, parts, refuse
+from provisioning.common.context import RequestContext
 from provisioning.common.errors import GoneError, InvalidInputError, NotOfferedError
 
-REMOVED = "novella:removed_apis"
-GONE = refuse(GoneError, "This resource is no longer available. No forwarding address is given.")
+GONE = Call(
+    refuse(GoneError, "This resource is no longer available. No forwarding address is given."), "novella:removed_apis"
+)
 NO_BARE_METAL = refuse(NotOfferedError, "There is no bare metal service in this cloud.")
 
 
-def ironic(command: str) -> Answer:
-    """Return an answer that refuses the request and names the command of the bare metal service to use instead."""
+def ironic(command: str) -> Service:
+    """Return a service that refuses the request and names the command of the bare metal service to use instead."""
     message = f"Command not supported. Please use Ironic command {command} to perform this action."
     return refuse(InvalidInputError, message)
 
 
-def ironic_port(request: Request, named: Mapping[str, str]) -> Response:
-    """Refuse to add or remove an interface of a node, depending on the body."""
-    removal = isinstance(request.data, dict) and "remove_interface" in request.data
-    return ironic("port-delete" if removal else "port-create")(request, named)
+def ironic_port(context: RequestContext, node_id: str, *, removal: bool) -> NoReturn:
+    """Refuse to add or remove an interface of a node."""
+    ironic("port-delete" if removal else "port-create")()
+
+
+def _removes(view: ServiceView) -> dict[str, bool]:
+    body: Any = view.request.data
+    return {"removal": isinstance(body, dict) and "remove_interface" in body}
 
 
 class Row(NamedTuple):
@@ -37,14 +39,13 @@ class Row(NamedTuple):
 
     path: str
     methods: str
-    rule: str
-    answer: Answer
+    call: Call
     last_version: Version | None = LAST
 
 
 def removed(path: str, methods: str) -> Row:
     """Return the row of an operation removed from the API: every microversion answers 410."""
-    return Row(path, methods, REMOVED, GONE, None)
+    return Row(path, methods, GONE, None)
 
 
 TABLE: tuple[Row, ...] = (
@@ -81,11 +82,15 @@ TABLE: tuple[Row, ...] = (
     removed("servers/{server_id}/consoles", "GET POST"),
     removed("servers/{server_id}/consoles/{console_id}", "GET DELETE"),
     removed("servers/{server_id}/os-virtual-interfaces", "GET"),
-    Row("os-baremetal-nodes", "GET", "os_compute_api:os-baremetal-nodes:list", NO_BARE_METAL),
-    Row("os-baremetal-nodes", "POST", "os_compute_api:os-baremetal-nodes", ironic("node-create")),
-    Row("os-baremetal-nodes/{node_id}", "GET", "os_compute_api:os-baremetal-nodes:show", NO_BARE_METAL),
-    Row("os-baremetal-nodes/{node_id}", "DELETE", "os_compute_api:os-baremetal-nodes", ironic("node-delete")),
-    Row("os-baremetal-nodes/{node_id}/action", "POST", "os_compute_api:os-baremetal-nodes", ironic_port),
+    Row("os-baremetal-nodes", "GET", Call(NO_BARE_METAL, "os_compute_api:os-baremetal-nodes:list")),
+    Row("os-baremetal-nodes", "POST", Call(ironic("node-create"), "os_compute_api:os-baremetal-nodes")),
+    Row("os-baremetal-nodes/{node_id}", "GET", Call(NO_BARE_METAL, "os_compute_api:os-baremetal-nodes:show")),
+    Row("os-baremetal-nodes/{node_id}", "DELETE", Call(ironic("node-delete"), "os_compute_api:os-baremetal-nodes")),
+    Row(
+        "os-baremetal-nodes/{node_id}/action",
+        "POST",
+        Call(ironic_port, "os_compute_api:os-baremetal-nodes", more=_removes),
+    ),
 )
 
 
@@ -104,13 +109,7 @@ def view_of(path: str, base: type[Any] = ProxyView) -> type[ServiceView]:
     ``base`` does.
     """
     rows = [row for row in TABLE if row.path == path]
-    operations = {method: Operation(row.rule, row.answer) for row in rows for method in row.methods.split()}
+    calls = {method: row.call for row in rows for method in row.methods.split()}
     unlimited = frozenset(method for row in rows if row.last_version is None for method in row.methods.split())
-    whole = base is ProxyView and unlimited == operations.keys()
-    return answering(
-        base,
-        operations,
-        last_version=None if whole else base.last_version,
-        answered_later=unlimited,
-        queries=base.queries,
-    )
+    last = None if base is ProxyView and unlimited == calls.keys() else base.last_version
+    return parts(base, path, calls, last_version=last, answered_later=unlimited)[path]
