@@ -37,7 +37,9 @@ _SECRETS = frozenset({"adminPass", "auth_key", "blob", "console", "private_key",
 
 
 def _has_secret(data: object) -> bool:
-    parts = [data, *data.values()] if isinstance(data, dict) else []
+    if not isinstance(data, dict):
+        return False
+    parts = [data, *(each[0] if isinstance(each, list) and each else each for each in data.values())]
     return any(isinstance(part, dict) and not _SECRETS.isdisjoint(part) for part in parts)
 
 

@@ -9,7 +9,18 @@ from rest_framework.response import Response
 
 from portal.api.common.validation import Schema
 from portal.api.common.views import ServiceView
-from portal.api.identity.dialect import IDENTITY, Attribute, Checked, ListView, Operation, Paged, Resource, routes
+from portal.api.frame.parts import Call, parts
+from portal.api.identity.dialect import (
+    IDENTITY,
+    Attribute,
+    Checked,
+    ListView,
+    Operation,
+    Paged,
+    Resource,
+    patterns,
+    routes,
+)
 from portal.api.identity.dialect.resource import KEY, KEY_OR_NULL, new_body, reference
 from provisioning.common.listing import Part
 from provisioning.identity.directory.listing import RowPage
@@ -139,17 +150,9 @@ LIMIT = Resource(
 )
 
 
-class LimitModelView(ServiceView):
-    """``GET /v3/limits/model``: the enforcement model of limits in project trees."""
-
-    rules = {"GET": "identity:get_limit_model"}
-
-    def get(self, request: Request) -> Response:
-        return Response({"model": MODEL})
-
-
+_MODEL = Call(lambda context: MODEL, "identity:get_limit_model", name="model")
 ROUTES: dict[str, type[ServiceView]] = {
-    "/limits/model": LimitModelView,
+    **patterns(parts(ServiceView, "limits/model", {"GET": _MODEL})),
     **routes(REGISTERED_LIMIT, dialect=_SEVERAL),
     **routes(LIMIT, dialect=_SEVERAL),
 }

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from portal.api.common.validation import Schema
 from portal.api.common.views import Schemas
 from portal.api.frame import attributes as frame
+from portal.api.frame.parts import Call, parts
 from portal.api.identity.dialect import (
     IDENTITY,
     Attribute,
@@ -21,6 +21,7 @@ from portal.api.identity.dialect import (
     Resource,
     ResourceView,
     Values,
+    patterns,
     routes,
 )
 from portal.api.identity.dialect.bodies import list_links, moment, parameters, self_link, time_of
@@ -30,7 +31,7 @@ from provisioning.common.errors import ForbiddenError, NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.common.numbers import MAX_INTEGER
 from provisioning.identity import policy
-from provisioning.identity.models import LONG, Project, Trust, User
+from provisioning.identity.models import LONG, Project, Role, Trust, User
 from provisioning.identity.selectors.lookups import existing
 from provisioning.identity.selectors.trusts import existing_trust, roles_named, roles_of_trust, trusts
 from provisioning.identity.services.trusts import (
@@ -196,33 +197,38 @@ class TrustView(OfTrustView, DetailView):
     """``/v3/OS-TRUST/trusts/{id}``."""
 
 
-class TrustRolesView(OfTrustView):
-    """``/v3/OS-TRUST/trusts/{id}/roles``."""
-
-    rules = {"GET": "identity:list_roles_for_trust"}
-
-    def get(self, request: Request, identity: str) -> Response:
-        """List the roles that the trust delegates."""
-        shape = self.resource.shape(self, self.record)
-        return Response({"roles": shape["roles"], "links": shape["roles_links"]})
+def _role(trust: Trust, role_id: str) -> Role:
+    """Return a role that the trust delegates. Raises NotFoundError for any other role."""
+    wanted = read_id(role_id)
+    role = next((role for role in roles_of_trust(trust) if role.id == wanted), None)
+    if role is None:
+        raise NotFoundError(f"Could not find role: {role_id[:64]}.")
+    return role
 
 
-class TrustRoleView(OfTrustView):
-    """``/v3/OS-TRUST/trusts/{id}/roles/{id}``."""
-
-    rules = {"GET": "identity:get_role_for_trust"}
-
-    def get(self, request: Request, identity: str, role_id: str) -> Response:
-        """Show a role that the trust delegates; 404 for any other role."""
-        wanted = read_id(role_id)
-        role = next((role for role in roles_of_trust(self.record) if role.id == wanted), None)
-        if role is None:
-            raise NotFoundError(f"Could not find role: {role_id[:64]}.")
-        return Response({"role": ROLE.shape(self, role)})
+def _roles(view: OfTrustView, trust: Trust) -> dict[str, Any]:
+    shape = TRUST.shape(view, trust)
+    return {"roles": shape["roles"], "links": shape["roles_links"]}
 
 
-ROUTES = routes(
-    TRUST,
-    {"roles": TrustRolesView, "roles/{role_id}": TrustRoleView},
-    dialect=replace(IDENTITY, lists=TrustsView, details=TrustView),
+ROUTES = routes(TRUST, dialect=replace(IDENTITY, lists=TrustsView, details=TrustView)) | patterns(
+    parts(
+        OfTrustView,
+        "OS-TRUST/trusts/{trust_id}/roles",
+        {
+            "GET": Call(
+                lambda trust: trust,
+                "identity:list_roles_for_trust",
+                "List the roles that the trust delegates.",
+                shape=_roles,
+            ),
+            "GET /{role_id}": Call(
+                _role,
+                "identity:get_role_for_trust",
+                "Show a role that the trust delegates; 404 for any other role.",
+                name="role",
+                shape=ROLE.shape,
+            ),
+        },
+    )
 )

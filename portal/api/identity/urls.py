@@ -13,15 +13,11 @@ from portal.common.routing import by_prefix
 
 _V3: dict[str, type[ServiceView]] = {
     "": versions.V3,
-    "/auth/tokens": tokens.TokensView,
     **tokens.ROUTES,
     **users.ROUTES,
     **members.ROUTES,
     **application_credentials.ROUTES,
-    "/users/(?P<user_id>[^/]+)/credentials/OS-EC2": ec2.Ec2CredentialsView,
-    "/users/(?P<user_id>[^/]+)/credentials/OS-EC2/(?P<access>[^/]+)": ec2.Ec2CredentialView,
-    "/ec2tokens": ec2.Ec2TokensView,
-    "/s3tokens": ec2.S3TokensView,
+    **ec2.ROUTES,
     **credentials.ROUTES,
     **projects.ROUTES,
     **project_tags.ROUTES,
@@ -45,8 +41,7 @@ _V2: dict[str, type[ServiceView]] = {
     "": v2.VERSION,
     "/extensions": v2.EXTENSIONS,
     "/tokens": v2.TokensView,
-    "/tokens/(?P<token_id>[^/]+)": v2.TokenView,
-    "/tokens/(?P<token_id>[^/]+)/endpoints": v2.EndpointsView,
+    **v2.TOKEN,
     "/tenants": v2.TenantsView,
 }
 

@@ -8,9 +8,11 @@ from rest_framework.response import Response
 
 from portal.api.common.conditional import document
 from portal.api.common.views import Schemas, ServiceView
+from portal.api.frame.parts import Call, parts
 from portal.api.identity import versions
 from portal.api.identity.auth import requests, shapes
 from portal.api.identity.auth.tokens import subject_of
+from portal.api.identity.dialect import patterns
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.identity.authenticate import authenticate
@@ -59,7 +61,6 @@ class TokenView(V2View):
     """``GET``, ``HEAD`` and ``DELETE /v2.0/tokens/{id}``."""
 
     public = False
-    rules = {"GET": "novella:validate_token_v2", "DELETE": "identity:revoke_token"}
     _subject: TokenData
     _worth: RequestContext
 
@@ -67,43 +68,59 @@ class TokenView(V2View):
         self._subject, self._worth = subject_of(self.context, self.kwargs["token_id"])
         return {"user_id": self._worth.user_id}
 
-    def get(self, request: Request, token_id: str) -> Response:
-        """Show a token; 404 if it is invalid, not representable in v2.0, or not for the tenant in ``belongsTo``."""
-        self._check(request)
-        response = Response(shapes.access(request, token_id, self._subject, self._worth))
-        response["Cache-Control"] = "no-store"
-        return response
+    def arguments(self, **ids: str) -> tuple[Any, ...]:
+        return (self._subject,)
 
-    def delete(self, request: Request, token_id: str) -> Response:
-        """Revoke a token."""
-        revoke_token(self._subject)
-        return Response(status=204)
-
-    def _check(self, request: Request) -> None:
+    def check(self) -> None:
+        """Raise NotFoundError for a token that is not representable in v2.0, or not for the tenant in the query."""
         data, worth = self._subject, self._worth
         plain = data.domain_id is None and not data.system and data.trust is None and worth.user_domain_id == DOMAIN
         tenant_id = data.project_id.hex if data.project_id else ""
-        wanted = request.query_params.get("belongsTo", tenant_id).replace("-", "").lower()
+        wanted = self.request.query_params.get("belongsTo", tenant_id).replace("-", "").lower()
         if not plain or worth.project_domain_id not in {"", DOMAIN} or wanted != tenant_id:
             raise NotFoundError("Could not find token.")
 
+    def shown(self, data: TokenData) -> Response:
+        """Answer with the token of the path."""
+        self.check()
+        body = shapes.access(self.request, self.kwargs["token_id"], data, self._worth)
+        return Response(body, headers={"Cache-Control": "no-store"})
 
-class EndpointsView(TokenView):
-    """``GET /v2.0/tokens/{id}/endpoints``."""
-
-    rules = {"GET": "novella:validate_token_v2"}
-    http_method_names = ["get", "head"]
-
-    def get(self, request: Request, token_id: str) -> Response:
-        """List the endpoints of a token's catalog."""
-        self._check(request)
-        found = shapes.services_v2(request, self._subject) if self._subject.project_id else []
+    def endpoints(self, data: TokenData) -> dict[str, Any]:
+        """Return the endpoints of the catalog of the token of the path."""
+        self.check()
+        found = shapes.services_v2(self.request, data) if data.project_id else []
         endpoints = [
             {"name": service["name"], "type": service["type"], **endpoint}
             for service in found
             for endpoint in service["endpoints"]
         ]
-        return Response({"endpoints": endpoints, "endpoints_links": []})
+        return {"endpoints": endpoints, "endpoints_links": []}
+
+
+_VALIDATE = "novella:validate_token_v2"
+TOKEN = patterns(
+    parts(
+        TokenView,
+        "tokens/{token_id}",
+        {
+            "GET": Call(
+                lambda subject: subject,
+                _VALIDATE,
+                "Show a token; 404 if it is invalid, not representable in v2.0, or not for the tenant in"
+                " ``belongsTo``.",
+                shape=TokenView.shown,
+            ),
+            "DELETE": Call(revoke_token, "identity:revoke_token", "Revoke a token."),
+            "GET /endpoints": Call(
+                lambda subject: subject,
+                _VALIDATE,
+                "List the endpoints of a token's catalog.",
+                shape=TokenView.endpoints,
+            ),
+        },
+    )
+)
 
 
 class TenantsView(V2View):

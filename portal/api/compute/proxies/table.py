@@ -2,7 +2,7 @@
 refusals for resources of services that this cloud does not have.
 """
 
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from portal.api.common.microversions import Version
 from portal.api.common.views import ServiceView
@@ -24,7 +24,7 @@ def ironic(command: str) -> Service:
     return refuse(InvalidInputError, message)
 
 
-def ironic_port(context: RequestContext, node_id: str, *, removal: bool) -> NoReturn:
+def ironic_port(context: RequestContext, node_id: str, *, removal: bool) -> None:
     """Refuse to add or remove an interface of a node."""
     ironic("port-delete" if removal else "port-create")()
 

@@ -33,11 +33,7 @@ NO = frozenset({"", "0", "false", "no", "off"})
 class TokensView(ServiceView):
     """Tokens. The header ``X-Subject-Token`` contains the token that the request is about."""
 
-    rules = {
-        "GET": "identity:validate_token",
-        "HEAD": "identity:check_token",
-        "DELETE": "identity:revoke_token",
-    }
+    rules = {"HEAD": "identity:check_token"}
     public_methods = frozenset({"POST"})
     limited = frozenset({"POST"})
     schemas: ClassVar[Schemas] = {"POST": requests.AUTH}
@@ -55,14 +51,12 @@ class TokensView(ServiceView):
             return answer
         return self._answer(request, token.data, context, token.value, 201)
 
-    def get(self, request: Request) -> Response:
-        """Show a valid token, or with ``allow_expired`` an expired token; 404 for any other token."""
-        return self._answer(request, self._subject, self._worth, request.headers[SUBJECT], 200)
+    def arguments(self, **ids: str) -> tuple[Any, ...]:
+        return (self._subject,)
 
-    def delete(self, request: Request) -> Response:
-        """Revoke a token and all tokens that were obtained with it."""
-        revoke_token(self._subject)
-        return Response(status=204)
+    def shown(self, data: TokenData) -> Response:
+        """Answer with the token that the request is about."""
+        return self._answer(self.request, data, self._worth, self.request.headers[SUBJECT], 200)
 
     def policy_target(self) -> dict[str, object]:
         ended = self.request.method != "DELETE" and self._wants("allow_expired")
@@ -130,6 +124,25 @@ class PasswordView(ServiceView):
 
 
 ROUTES: dict[str, type[ServiceView]] = {
+    **patterns(
+        parts(
+            TokensView,
+            "auth/tokens",
+            {
+                "GET": Call(
+                    lambda subject: subject,
+                    "identity:validate_token",
+                    "Show a valid token, or with ``allow_expired`` an expired token; 404 for any other token.",
+                    shape=TokensView.shown,
+                ),
+                "DELETE": Call(
+                    revoke_token,
+                    "identity:revoke_token",
+                    "Revoke a token and all tokens that were obtained with it.",
+                ),
+            },
+        )
+    ),
     **patterns(
         parts(
             ServiceView,

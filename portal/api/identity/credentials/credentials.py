@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from portal.api.common.views import ServiceView
 from portal.api.identity.dialect import (
@@ -114,11 +113,6 @@ class CredentialsView(ListView):
         wanted = {"user_id": query.get("user_id"), "kind": query.get("type"), "everybody": everybody}
         found: Sequence[Credential] = self.resource.list.call(self.context, **wanted)
         return found
-
-    def get(self, request: Request) -> Response:
-        answer = super().get(request)
-        answer["Cache-Control"] = "no-store"
-        return answer
 
 
 class CredentialView(DetailView):

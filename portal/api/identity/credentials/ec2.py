@@ -1,18 +1,20 @@
 """``/v3/users/{id}/credentials/OS-EC2``: access keys for AWS clients, and tokens for requests signed with them."""
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any
 
-from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.views import Schemas, ServiceView
+from portal.api.common.views import ServiceView
+from portal.api.frame.parts import Call, parts
 from portal.api.identity.auth import shapes
 from portal.api.identity.auth.tokens import SUBJECT
 from portal.api.identity.credentials.of_user import OfUserView
-from portal.api.identity.dialect import bodies
+from portal.api.identity.dialect import bodies, patterns
+from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.identity.ec2_signatures import SignedRequest
-from provisioning.identity.models import Credential
+from provisioning.identity.models import Credential, User
 from provisioning.identity.selectors.credentials import credentials_for, existing_credential, project_to_enter
 from provisioning.identity.selectors.tokens import context_of
 from provisioning.identity.services.credentials import (
@@ -79,103 +81,73 @@ S3_TOKEN: Schema = {
 
 
 class Ec2CredentialsView(OfUserView):
-    """``/v3/users/{id}/credentials/OS-EC2``."""
+    """``/v3/users/{id}/credentials/OS-EC2``: the caller and the user are the first arguments of the services."""
 
-    rules = {"GET": "identity:ec2_list_credentials", "POST": "identity:ec2_create_credential"}
-    schemas: ClassVar[Schemas] = {"POST": EC2_CREDENTIAL}
-
-    def get(self, request: Request, user_id: str) -> Response:
-        """List the user's access keys with their secrets."""
-        user = self.user
-        found = credentials_for(self.context, user_id=user.id.hex, kind=EC2, everybody=True)
-        items = (_shape(request, record) for record in found)
-        return _secret(bodies.listing(request, "credentials", items, f"/users/{user.id.hex}/credentials/OS-EC2"))
-
-    def post(self, request: Request, user_id: str) -> Response:
-        """Create an access key for the user in a project."""
-        user = self.user
-        project = project_to_enter(self.context, user.id, self.checked_body()["tenant_id"])
-        access, _ = create_ec2_credential(user, project, caller=self.context)
-        record = existing_credential(self.context, credential_id(access), everybody=True)
-        return _secret({"credential": _shape(request, record)}, 201)
+    def arguments(self, **ids: str) -> tuple[Any, ...]:
+        own = {**ids}
+        own.pop("user_id")
+        return (self.context, self.user, *own.values())
 
 
-class Ec2CredentialView(OfUserView):
-    """``/v3/users/{id}/credentials/OS-EC2/{access}``."""
-
-    rules = {"GET": "identity:ec2_get_credential", "DELETE": "identity:ec2_delete_credential"}
-
-    def get(self, request: Request, user_id: str, access: str) -> Response:
-        """Show an access key with its secret."""
-        return _secret({"credential": _shape(request, self._record(user_id, access))})
-
-    def delete(self, request: Request, user_id: str, access: str) -> Response:
-        """Delete an access key; tokens obtained with it are revoked immediately."""
-        delete_credential(self._record(user_id, access), caller=self.context)
-        return Response(status=204)
-
-    def _record(self, user_id: str, access: str) -> Credential:
-        user = self.user
-        missing = NotFoundError(f"Could not find credential: {access[:64]}.")
-        try:
-            found = existing_credential(self.context, credential_id(access), everybody=True)
-        except NotFoundError as error:
-            raise missing from error
-        if found.user_id != user.id or found.type != EC2:
-            raise missing
-        return found
+def _credentials(context: RequestContext, user: User) -> Sequence[Credential]:
+    return credentials_for(context, user_id=user.id.hex, kind=EC2, everybody=True)
 
 
-class Ec2TokensView(ServiceView):
-    """``POST /v3/ec2tokens``: services exchange the signature of an AWS client's request for a token."""
+def _create(context: RequestContext, user: User, asked: dict[str, Any]) -> Credential:
+    project = project_to_enter(context, user.id, asked["tenant_id"])
+    access, _ = create_ec2_credential(user, project, caller=context)
+    return existing_credential(context, credential_id(access), everybody=True)
 
-    rules = {"POST": "identity:ec2tokens_validate"}
-    schemas: ClassVar[Schemas] = {"POST": EC2_TOKEN}
 
-    def post(self, request: Request) -> Response:
-        """Return a token for the key's user and project, as ``POST /v3/auth/tokens`` does; 401 for every failure."""
-        (signed,) = self.checked_body().values()
-        issued = authenticate_ec2(
-            SignedRequest(
-                access=signed["access"],
-                signature=signed["signature"],
-                host=signed["host"],
-                verb=signed["verb"],
-                path=signed["path"],
-                params=_texts(signed.get("params", {})),
-                headers={name.lower(): value for name, value in _texts(signed.get("headers", {})).items()},
-                body_hash=signed.get("body_hash", ""),
-                must_sign_host=False,
-            )
+def _credential(context: RequestContext, user: User, access: str) -> Credential:
+    """Return the credential of an access key. Raises NotFoundError for that of another user."""
+    missing = NotFoundError(f"Could not find credential: {access[:64]}.")
+    try:
+        found = existing_credential(context, credential_id(access), everybody=True)
+    except NotFoundError as error:
+        raise missing from error
+    if found.user_id != user.id or found.type != EC2:
+        raise missing
+    return found
+
+
+def _delete(context: RequestContext, user: User, access: str) -> None:
+    delete_credential(_credential(context, user, access), caller=context)
+
+
+def _authenticate_ec2(context: RequestContext, body: dict[str, Any]) -> IssuedToken:
+    (signed,) = body.values()
+    return authenticate_ec2(
+        SignedRequest(
+            access=signed["access"],
+            signature=signed["signature"],
+            host=signed["host"],
+            verb=signed["verb"],
+            path=signed["path"],
+            params=_texts(signed.get("params", {})),
+            headers={name.lower(): value for name, value in _texts(signed.get("headers", {})).items()},
+            body_hash=signed.get("body_hash", ""),
+            must_sign_host=False,
         )
-        return _token(request, issued)
+    )
 
 
-class S3TokensView(ServiceView):
-    """``POST /v3/s3tokens``: like ``ec2tokens``, for a string signed by an S3 client."""
-
-    rules = {"POST": "identity:s3tokens_validate"}
-    schemas: ClassVar[Schemas] = {"POST": S3_TOKEN}
-
-    def post(self, request: Request) -> Response:
-        """Return a token for the key's user and project; 401 for every failure."""
-        (signed,) = self.checked_body().values()
-        issued = authenticate_s3(signed["access"], signed["token"], signed["signature"])
-        return _token(request, issued)
+def _authenticate_s3(context: RequestContext, body: dict[str, Any]) -> IssuedToken:
+    (signed,) = body.values()
+    return authenticate_s3(signed["access"], signed["token"], signed["signature"])
 
 
 def _texts(values: dict[str, Any]) -> dict[str, str]:
     return {name: str(value) for name, value in values.items()}
 
 
-def _token(request: Request, issued: IssuedToken) -> Response:
+def _token(view: ServiceView, issued: IssuedToken) -> Response:
     context = context_of(issued.data)
-    answer = _secret(shapes.token(request, issued.data, context, catalog="nocatalog" not in request.query_params))
-    answer[SUBJECT] = issued.value
-    return answer
+    body = shapes.token(view.request, issued.data, context, catalog="nocatalog" not in view.request.query_params)
+    return Response(body, headers={SUBJECT: issued.value, "Cache-Control": "no-store"})
 
 
-def _shape(request: Request, record: Credential) -> dict[str, Any]:
+def _shape(view: ServiceView, record: Credential) -> dict[str, Any]:
     keys = ec2_keys(blob_of(record))
     user_id = record.user_id.hex
     return {
@@ -184,11 +156,68 @@ def _shape(request: Request, record: Credential) -> dict[str, Any]:
         "user_id": user_id,
         "tenant_id": project_id_of(record),
         "trust_id": record.trust_id.hex if record.trust_id else None,
-        "links": bodies.self_link(request, f"/users/{user_id}/credentials/OS-EC2/{keys.access}"),
+        "links": bodies.self_link(view.request, f"/users/{user_id}/credentials/OS-EC2/{keys.access}"),
     }
 
 
-def _secret(body: dict[str, Any], status: int = 200) -> Response:
-    answer = Response(body, status=status)
-    answer["Cache-Control"] = "no-store"
-    return answer
+def _shapes(view: ServiceView, records: Sequence[Credential]) -> dict[str, Any]:
+    path = bodies.own_path(view.request)
+    return bodies.listing(view.request, "credentials", [_shape(view, record) for record in records], path)
+
+
+ROUTES = patterns(
+    parts(
+        Ec2CredentialsView,
+        "users/{user_id}/credentials/OS-EC2",
+        {
+            "GET": Call(
+                _credentials,
+                "identity:ec2_list_credentials",
+                "List the user's access keys with their secrets.",
+                shape=_shapes,
+            ),
+            "POST": Call(
+                _create,
+                "identity:ec2_create_credential",
+                "Create an access key for the user in a project.",
+                name="credential",
+                shape=_shape,
+                status=201,
+                body=EC2_CREDENTIAL,
+            ),
+            "GET /{access}": Call(
+                _credential,
+                "identity:ec2_get_credential",
+                "Show an access key with its secret.",
+                name="credential",
+                shape=_shape,
+            ),
+            "DELETE /{access}": Call(
+                _delete,
+                "identity:ec2_delete_credential",
+                "Delete an access key; tokens obtained with it are revoked immediately.",
+            ),
+        },
+    )
+    | parts(
+        ServiceView,
+        "",
+        {
+            "POST ec2tokens": Call(
+                _authenticate_ec2,
+                "identity:ec2tokens_validate",
+                "Return a token for the key's user and project, as ``POST /v3/auth/tokens`` does; 401 for every"
+                " failure.",
+                shape=_token,
+                body=EC2_TOKEN,
+            ),
+            "POST s3tokens": Call(
+                _authenticate_s3,
+                "identity:s3tokens_validate",
+                "Return a token for the key's user and project; 401 for every failure.",
+                shape=_token,
+                body=S3_TOKEN,
+            ),
+        },
+    )
+)

@@ -1,11 +1,8 @@
 """The projects and groups of a user, and the users in a group."""
 
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any
 
-from rest_framework.request import Request
-from rest_framework.response import Response
-
-from portal.api.common.views import Schemas, ServiceView
 from portal.api.frame.parts import Call, parts
 from portal.api.identity.dialect import patterns
 from portal.api.identity.dialect.lists import ending
@@ -23,62 +20,30 @@ from provisioning.identity.selectors.members import is_in
 from provisioning.identity.services.groups import add_to_group, remove_from_group
 
 
-class _BesideView(RecordView):
-    """Base of lists of another kind of records below a record."""
+def _beside(of: Resource, resource: Resource, find: Callable[..., RowPage[Any]], rule: str, description: str) -> Any:
+    """Return the view of a list of another kind of records below a record.
 
-    def answer_with(self, resource: Resource, found: RowPage[Any]) -> Response:
-        path = f"{self.resource.address(self.record)}/{resource.plural}"
-        return Response({resource.plural: resource.shapes(self, found.rows)} | ending(self.request, found, path))
+    ``find`` gets the record, and the view and the requested ``part`` as keywords.
+    """
 
+    def shape(view: RecordView, found: RowPage[Any]) -> dict[str, Any]:
+        path = f"{of.address(view.record)}/{resource.plural}"
+        return {resource.plural: resource.shapes(view, found.rows)} | ending(view.request, found, path)
 
-class OfUserView(_BesideView):
-    """Base of lists about a user."""
-
-    resource = USER
-
-    @property
-    def within(self) -> str | None:
-        """The domain that lists about another user are filtered by: the domain of the token. None for the caller's own
-        lists.
-        """
-        return None if self.record.id == self.context.user_id else self.context.domain_id
-
-
-class UserProjectsView(OfUserView):
-    """``GET /v3/users/{id}/projects``."""
-
-    rules = {"GET": "identity:list_user_projects"}
-    queries: ClassVar[Schemas] = {"GET": PROJECT.lists.schema}
-
-    def get(self, request: Request, identity: str) -> Response:
-        """List the projects on which the user has a role."""
-        user, part = self.record, PROJECT.lists.read(request)
-        return self.answer_with(PROJECT, projects(part, within=self.within, open_to=user.id))
+    call = Call(
+        find,
+        rule,
+        description,
+        shape=shape,
+        more=lambda view: {"view": view, "part": resource.lists.read(view.request)},
+    )
+    where = f"{of.path}/{{{of.parameter}}}/{resource.plural}"
+    return parts(RecordView, where, {"GET": call}, resource=of, queries={"GET": resource.lists.schema})
 
 
-class UserGroupsView(OfUserView):
-    """``GET /v3/users/{id}/groups``."""
-
-    rules = {"GET": "identity:list_groups_for_user"}
-    queries: ClassVar[Schemas] = {"GET": GROUP.lists.schema}
-
-    def get(self, request: Request, identity: str) -> Response:
-        """List the groups that the user is in."""
-        user, part = self.record, GROUP.lists.read(request)
-        return self.answer_with(GROUP, groups_of(user, part, within=self.within))
-
-
-class GroupUsersView(_BesideView):
-    """``GET /v3/groups/{id}/users``."""
-
-    resource = GROUP
-    rules = {"GET": "identity:list_users_in_group"}
-    queries: ClassVar[Schemas] = {"GET": USER.lists.schema}
-
-    def get(self, request: Request, identity: str) -> Response:
-        """List the users in a group."""
-        group, part = self.record, USER.lists.read(request)
-        return self.answer_with(USER, users_in(group, part, within=self.context.domain_id))
+def _within(view: RecordView) -> str | None:
+    """Return the domain that lists about another user are filtered by, that of the token; None for the caller's own."""
+    return None if view.record.id == view.context.user_id else view.context.domain_id
 
 
 class GroupUserView(RecordView):
@@ -111,24 +76,39 @@ def _check(group: Group, user: User) -> None:
         raise NotFoundError(f"User '{user.id.hex}' not found in group '{group.id.hex}'.")
 
 
-_USER, _GROUP = "/users/(?P<user_id>[^/]+)", "/groups/(?P<group_id>[^/]+)"
-ROUTES: dict[str, type[ServiceView]] = {
-    f"{_USER}/projects": UserProjectsView,
-    f"{_USER}/groups": UserGroupsView,
-    f"{_GROUP}/users": GroupUsersView,
-    **patterns(
-        parts(
-            GroupUserView,
-            "groups/{group_id}/users/{user_id}",
-            {
-                "GET": Call(_check, "identity:check_user_in_group", "Answer 204 if the user is a member."),
-                "PUT": Call(add_to_group, "identity:add_user_to_group", "Add the user to the group."),
-                "DELETE": Call(
-                    remove_from_group,
-                    "identity:remove_user_from_group",
-                    "Remove the user from the group; the user loses the roles of the group immediately.",
-                ),
-            },
-        )
-    ),
-}
+ROUTES = patterns(
+    _beside(
+        USER,
+        PROJECT,
+        lambda user, *, view, part: projects(part, within=_within(view), open_to=user.id),
+        "identity:list_user_projects",
+        "List the projects on which the user has a role.",
+    )
+    | _beside(
+        USER,
+        GROUP,
+        lambda user, *, view, part: groups_of(user, part, within=_within(view)),
+        "identity:list_groups_for_user",
+        "List the groups that the user is in.",
+    )
+    | _beside(
+        GROUP,
+        USER,
+        lambda group, *, view, part: users_in(group, part, within=view.context.domain_id),
+        "identity:list_users_in_group",
+        "List the users in a group.",
+    )
+    | parts(
+        GroupUserView,
+        "groups/{group_id}/users/{user_id}",
+        {
+            "GET": Call(_check, "identity:check_user_in_group", "Answer 204 if the user is a member."),
+            "PUT": Call(add_to_group, "identity:add_user_to_group", "Add the user to the group."),
+            "DELETE": Call(
+                remove_from_group,
+                "identity:remove_user_from_group",
+                "Remove the user from the group; the user loses the roles of the group immediately.",
+            ),
+        },
+    )
+)
