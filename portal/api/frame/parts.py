@@ -46,6 +46,8 @@ class Call:
     status: int = 0
     """Default: 200, or 204 for a response without a body."""
     body: Schema | Callable[[Version], Schema] | None = None
+    read: Callable[[Any], Any] | None = None
+    """Returns the content of the body, after the arguments; ``body`` then only describes it."""
     query: Schema | Callable[[Version], Schema] | None = None
     more: Callable[[Any], Mapping[str, Any]] | None = None
     """Returns keyword arguments that depend on the query or the microversion of the view."""
@@ -103,8 +105,10 @@ def _handle(view: Any, request: Request, **ids: str) -> Response:
     call: Call = view.calls.get(method) or view.calls["GET"]
     if call.query:
         view.checked_query()
-    content = (content_of(view),) if call.body else ()
+    content = (content_of(view),) if call.body and not call.read else ()
     arguments = view.arguments(**ids)
+    if call.read:
+        content = (call.read(request.data),)
     more = call.more(view) if call.more else {}
     made = call.service(*arguments, *content, **more)
     if isinstance(made, Response):

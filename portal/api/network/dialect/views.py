@@ -1,5 +1,6 @@
 """Views of the resources of the Networking API: lists, revisions, several new objects in one body, and tags."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -13,6 +14,7 @@ from portal.api.common.links import endpoint
 from portal.api.common.views import ServiceView
 from portal.api.frame import attributes as frame
 from portal.api.frame import views
+from portal.api.frame.parts import Call, parts
 from portal.api.frame.resource import Operation, Values
 from portal.api.frame.views import Dialect
 from portal.api.network.dialect.attributes import Attribute
@@ -213,63 +215,34 @@ class DetailView(ResourceView, views.DetailView):
         return Response(status=204)
 
 
-class TagsView(ResourceView):
-    """``/network/v2.0/{resources}/{id}/tags``."""
+class PartView(ResourceView):
+    """Base of declared calls on one object, their first argument; the rule of a change is also checked on it."""
 
-    def checked(self, identity: str) -> Any:
-        """Return the object if the policy allows the method on its tags."""
+    http_method_names = ServiceView.http_method_names
+
+    def arguments(self, identity: str = "", **ids: str) -> tuple[Any, ...]:
         row = self.row(identity)
-        self.enforce([self.rules[str(self.request.method)]], self.resource.target(row))
-        return row
-
-    def names(self, request: Request) -> list[str]:
-        """Return the tags of a body."""
-        body = request.data
-        if not isinstance(body, dict) or set(body) != {"tags"}:
-            raise HTTPBadRequestError("Invalid tags body")
-        try:
-            return Many(Text(shortest=1), distinct=False).read(body["tags"])
-        except ValueError as error:
-            raise HTTPBadRequestError(f"Invalid input for tags. Reason: {error}.", field="tags") from None
-
-    def get(self, request: Request, identity: str) -> Response:
-        """List the tags of a resource."""
-        row = self.row(identity)
-        return Response({"tags": tags_of([row.pk]).get(row.pk, [])})
-
-    def put(self, request: Request, identity: str) -> Response:
-        """Replace all tags of a resource."""
-        return Response({"tags": services.set_tags(self.checked(identity), self.names(request))})
-
-    def post(self, request: Request, identity: str) -> Response:
-        """Add tags to the existing ones."""
-        return Response({"tags": services.add_tags(self.checked(identity), self.names(request))}, status=201)
-
-    def delete(self, request: Request, identity: str) -> Response:
-        """Delete all tags of a resource."""
-        services.set_tags(self.checked(identity), [])
-        return Response(status=204)
+        if self.request.method not in {"GET", "HEAD"}:
+            self.enforce([self.rules[str(self.request.method)]], self.resource.target(row))
+        return (row, *ids.values())
 
 
-class TagView(TagsView):
-    """``/network/v2.0/{resources}/{id}/tags/{tag}``."""
+def _tag_names(body: Any) -> list[str]:
+    if not isinstance(body, dict) or set(body) != {"tags"}:
+        raise HTTPBadRequestError("Invalid tags body")
+    try:
+        return Many(Text(shortest=1), distinct=False).read(body["tags"])
+    except ValueError as error:
+        raise HTTPBadRequestError(f"Invalid input for tags. Reason: {error}.", field="tags") from None
 
-    def get(self, request: Request, identity: str, tag: str) -> Response:  # type: ignore[override]  # one more part
-        """Answer 204 if the object has the tag."""
-        row = self.row(identity)
-        if tag not in tags_of([row.pk]).get(row.pk, []):
-            raise TagNotFoundError(f"Tag {tag[:64]} could not be found.")
-        return Response(status=204)
 
-    def put(self, request: Request, identity: str, tag: str) -> Response:  # type: ignore[override]  # one more part
-        """Add a tag to a resource."""
-        services.add_tags(self.checked(identity), [tag])
-        return Response(status=201)
+def _tags(row: Any) -> list[str]:
+    return tags_of([row.pk]).get(row.pk, [])
 
-    def delete(self, request: Request, identity: str, tag: str) -> Response:  # type: ignore[override]  # one more part
-        """Remove the tag; 404 if the object does not have it."""
-        services.remove_tag(self.checked(identity), tag)
-        return Response(status=204)
+
+def _check_tag(row: Any, tag: str) -> None:
+    if tag not in _tags(row):
+        raise TagNotFoundError(f"Tag {tag[:64]} could not be found.")
 
 
 def page_of(resource: Resource, every: QuerySet[Any] | Sequence[Any], part: Part) -> list[Any]:
@@ -292,24 +265,36 @@ NETWORK = Dialect(
 )
 
 
-def views_of(resource: Resource) -> dict[str, type[views.ResourceView]]:
+def views_of(resource: Resource) -> dict[str, type[ServiceView]]:
     """Return path pattern below ``/network/v2.0`` → view."""
-    found = NETWORK.views_of(resource)
-    if resource.tagged:
-        one = NETWORK.path_of(resource)
-        found[f"{one}/tags"] = _tags_view(TagsView, resource, ("GET", "PUT", "POST", "DELETE"))
-        found[f"{one}/tags/(?P<tag>[^/]+?)"] = _tags_view(TagView, resource, ("GET", "PUT", "DELETE"))
-    return found
-
-
-def _tags_view(base: type[TagsView], resource: Resource, methods: Sequence[str]) -> type[TagsView]:
-    verbs = {"GET": "get", "PUT": "update", "POST": "update", "DELETE": "delete"}
-    members = {
-        "__doc__": base.__doc__,
-        "__module__": __name__,
-        "resource": resource,
-        "rules": {method: f"{verbs[method]}_{resource.plural}_tags" for method in methods},
-        "http_method_names": [*(method.lower() for method in methods), "head"],
-        "schemas": dict.fromkeys({"PUT", "POST"}, TAGS_BODY) if base is TagsView else {},
+    found: dict[str, type[ServiceView]] = {**NETWORK.views_of(resource)}
+    if not resource.tagged:
+        return found
+    see, update, delete = (f"{verb}_{resource.plural}_tags" for verb in ("get", "update", "delete"))
+    calls = {
+        "GET": Call(_tags, see, "List the tags of a resource.", name="tags"),
+        "PUT": Call(
+            services.set_tags, update, "Replace all tags of a resource.", name="tags", body=TAGS_BODY, read=_tag_names
+        ),
+        "POST": Call(
+            services.add_tags,
+            update,
+            "Add tags to the existing ones.",
+            name="tags",
+            body=TAGS_BODY,
+            read=_tag_names,
+            status=201,
+        ),
+        "DELETE": Call(lambda row: services.set_tags(row, []), delete, "Delete all tags of a resource."),
+        "GET /{tag}": Call(_check_tag, see, "Answer 204 if the object has the tag."),
+        "PUT /{tag}": Call(
+            lambda row, tag: services.add_tags(row, [tag]), update, "Add a tag to a resource.", status=201
+        ),
+        "DELETE /{tag}": Call(services.remove_tag, delete, "Remove the tag; 404 if the object does not have it."),
     }
-    return type(f"{resource.name}_{base.__name__}", (base,), members)
+    return found | patterns(parts(PartView, f"{resource.path}/{{identity}}/tags", calls, resource=resource))
+
+
+def patterns(views: Mapping[str, type[ServiceView]]) -> dict[str, type[ServiceView]]:
+    """Return path pattern below ``/network/v2.0`` → view; ``{name}`` in a path is an id."""
+    return {re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+?)", where): view for where, view in views.items()}

@@ -1,17 +1,14 @@
 """Address groups (Networking API v2.0 reference, "Address groups")."""
 
-from typing import ClassVar
+from typing import Any
 
-from rest_framework.request import Request
-from rest_framework.response import Response
-
-from portal.api.common.views import Schemas
+from portal.api.frame.parts import Call, Service, parts
 from portal.api.frame.resource import Operation, Values
 from portal.api.network.dialect.attributes import Attribute, shared, standard
 from portal.api.network.dialect.bodies import HTTPBadRequestError, columns
 from portal.api.network.dialect.kinds import Many, Text
 from portal.api.network.dialect.resource import Resource
-from portal.api.network.dialect.views import ResourceView
+from portal.api.network.dialect.views import PartView
 from provisioning.common.context import RequestContext
 from provisioning.network import selectors, services
 from provisioning.network.models import AddressGroup
@@ -56,40 +53,33 @@ BODY = {
 """The reference's body has an object ``address_group`` around the ranges; openstacksdk's body has the ranges alone."""
 
 
-class AddressesView(ResourceView):
-    """Base of the actions that change a group's ranges: an action reads ranges in the body and returns the group."""
-
-    resource = ADDRESS_GROUP
-    rules = {"PUT": "update_address_group"}
-    http_method_names = ["put"]
-    schemas: ClassVar[Schemas] = {"PUT": BODY}
-
-    def put(self, request: Request, identity: str) -> Response:
-        """Update the group and show it."""
-        row = self.row(identity)
-        self.enforce(["update_address_group"], self.resource.target(row))
-        body = request.data if isinstance(request.data, dict) else {}
-        group = body.get("address_group", body)
-        try:
-            addresses = ADDRESSES.read(group.get("addresses") if isinstance(group, dict) else None)
-        except ValueError as error:
-            raise HTTPBadRequestError(f"Invalid input for addresses. Reason: {error}.", field="addresses") from None
-        self.change(row, addresses)
-        return Response({"address_group": self.shape_of(identity)})
-
-    def change(self, row: AddressGroup, addresses: list[str]) -> AddressGroup:
-        raise NotImplementedError
+def _addresses(body: Any) -> list[str]:
+    whole = body if isinstance(body, dict) else {}
+    group = whole.get("address_group", whole)
+    try:
+        return ADDRESSES.read(group.get("addresses") if isinstance(group, dict) else None)
+    except ValueError as error:
+        raise HTTPBadRequestError(f"Invalid input for addresses. Reason: {error}.", field="addresses") from None
 
 
-class AddAddresses(AddressesView):
-    """``PUT /network/v2.0/address-groups/{id}/add_addresses``."""
+def _change(service: Service) -> Call:
+    return Call(
+        service,
+        "update_address_group",
+        "Update the group and show it.",
+        name="address_group",
+        shape=lambda view, group: view.shape_of(group.pk),
+        body=BODY,
+        read=_addresses,
+    )
 
-    def change(self, row: AddressGroup, addresses: list[str]) -> AddressGroup:
-        return services.add_addresses(row, addresses)
 
-
-class RemoveAddresses(AddressesView):
-    """``PUT /network/v2.0/address-groups/{id}/remove_addresses``."""
-
-    def change(self, row: AddressGroup, addresses: list[str]) -> AddressGroup:
-        return services.remove_addresses(row, addresses)
+PARTS = parts(
+    PartView,
+    "address-groups/{identity}/",
+    {
+        "PUT add_addresses": _change(services.add_addresses),
+        "PUT remove_addresses": _change(services.remove_addresses),
+    },
+    resource=ADDRESS_GROUP,
+)

@@ -13,6 +13,7 @@ from rest_framework.response import Response
 from portal.api.common.links import endpoint
 from portal.api.common.validation import Schema
 from portal.api.common.views import Schemas
+from portal.api.frame.parts import Call, parts
 from portal.api.frame.resource import Operation, Values
 from portal.api.network.dialect.attributes import Attribute
 from portal.api.network.dialect.bodies import HTTPBadRequestError, read_changes, read_new, read_revision
@@ -20,7 +21,7 @@ from portal.api.network.dialect.kinds import ADDRESS, ID, TEXT, Choice, Integer,
 from portal.api.network.dialect.query import FIELDS, Made, fields_of, number, page_links, query_of, read_query
 from portal.api.network.dialect.resource import Resource
 from portal.api.network.dialect.schemas import changes_body, new_body
-from portal.api.network.dialect.views import ResourceView, page_of
+from portal.api.network.dialect.views import PartView, page_of
 from portal.api.network.resources.floating_ips import FLOATING_IP, port_of, range_of
 from provisioning.network import selectors, services
 from provisioning.network.models import FloatingIP, PortForwarding
@@ -60,8 +61,8 @@ def _of_range(side: str) -> Made:
 
     def condition(values: list[str]) -> Q:
         found = Q(pk__in=[])
-        for parts in filter(None, map(_RANGE.fullmatch, values)):
-            found |= Q(**{f"{side}_port_first": int(parts[1]), f"{side}_port_last": int(parts[2])})
+        for each in filter(None, map(_RANGE.fullmatch, values)):
+            found |= Q(**{f"{side}_port_first": int(each[1]), f"{side}_port_last": int(each[2])})
         return found
 
     return Made(condition)
@@ -97,16 +98,10 @@ PORT_FORWARDING = Resource(
 """Forwardings are read only through their floating IP, which is an argument of ``list``."""
 
 
-class ForwardingView(ResourceView):
+class ForwardingView(PartView):
     """Base class of the views: reads the floating IP, and the fields of a forwarding."""
 
     resource = FLOATING_IP
-
-    def floating(self, identity: str) -> FloatingIP:
-        """Return the floating IP if the policy rule of the method allows the caller to use its forwardings."""
-        row: FloatingIP = self.row(identity)
-        self.enforce([self.rules[str(self.request.method)]], self.resource.target(row))
-        return row
 
     def request_of(self, values: Values) -> dict[str, Any]:
         """Return the values of a body as fields of ``ForwardingRequest``."""
@@ -155,7 +150,7 @@ class Forwardings(ForwardingView):
 
     def post(self, request: Request, identity: str) -> Response:
         """Create one port forwarding or several; all or none."""
-        floating = self.floating(identity)
+        (floating,) = self.arguments(identity)
         items, many = read_new(PORT_FORWARDING, request.data)
         rows = services.create_all([self.maker(floating, values) for values in items], {})
         if many:
@@ -175,35 +170,52 @@ class Forwardings(ForwardingView):
         return partial(services.create_port_forwarding, floating, ForwardingRequest(**values_given))
 
 
-class Forwarding(ForwardingView):
-    """``/network/v2.0/floatingips/{id}/port_forwardings/{id}``.
+class OneForwardingView(ForwardingView):
+    """Base of the calls on ``/network/v2.0/floatingips/{id}/port_forwardings/{id}``.
 
     A forwarding has no revision, as in Neutron: ``If-Match`` is validated and otherwise ignored.
     """
 
-    rules = {
-        "GET": "get_floatingip_port_forwarding",
-        "PUT": "update_floatingip_port_forwarding",
-        "DELETE": "delete_floatingip_port_forwarding",
-    }
-    http_method_names = ["get", "put", "delete", "head"]
-    schemas: ClassVar[Schemas] = {"PUT": changes_body(PORT_FORWARDING)}
-    queries: ClassVar[Schemas] = {"GET": FIELDS}
+    def arguments(self, identity: str = "", forwarding: str = "", **ids: str) -> tuple[PortForwarding]:
+        (floating,) = super().arguments(identity)
+        return (routing.port_forwarding_for(floating, forwarding),)
 
-    def get(self, request: Request, identity: str, forwarding: str) -> Response:
-        """Show a port forwarding."""
-        row = routing.port_forwarding_for(self.row(identity), forwarding)
-        return Response(self.forwarding(row, fields_of(request)))
 
-    def put(self, request: Request, identity: str, forwarding: str) -> Response:
-        """Update a port forwarding."""
-        row = routing.port_forwarding_for(self.floating(identity), forwarding)
-        changes = read_changes(PORT_FORWARDING, request.data)
-        read_revision(request.headers.get("If-Match"))
-        return Response(self.forwarding(services.update_port_forwarding(row, self.request_of(changes))))
+def _update(row: PortForwarding, changes: Values, *, view: OneForwardingView) -> PortForwarding:
+    read_revision(view.request.headers.get("If-Match"))
+    return services.update_port_forwarding(row, view.request_of(changes))
 
-    def delete(self, request: Request, identity: str, forwarding: str) -> Response:
-        """Delete a port forwarding."""
-        read_revision(request.headers.get("If-Match"))
-        services.delete_port_forwarding(routing.port_forwarding_for(self.floating(identity), forwarding))
-        return Response(status=204)
+
+def _delete(row: PortForwarding, *, view: OneForwardingView) -> None:
+    read_revision(view.request.headers.get("If-Match"))
+    services.delete_port_forwarding(row)
+
+
+PARTS = parts(
+    OneForwardingView,
+    "floatingips/{identity}/port_forwardings/{forwarding}",
+    {
+        "GET": Call(
+            lambda row: row,
+            "get_floatingip_port_forwarding",
+            "Show a port forwarding.",
+            shape=lambda view, row: view.forwarding(row, fields_of(view.request)),
+        ),
+        "PUT": Call(
+            _update,
+            "update_floatingip_port_forwarding",
+            "Update a port forwarding.",
+            shape=OneForwardingView.forwarding,
+            body=changes_body(PORT_FORWARDING),
+            read=partial(read_changes, PORT_FORWARDING),
+            more=lambda view: {"view": view},
+        ),
+        "DELETE": Call(
+            _delete,
+            "delete_floatingip_port_forwarding",
+            "Delete a port forwarding.",
+            more=lambda view: {"view": view},
+        ),
+    },
+    queries={"GET": FIELDS},
+)

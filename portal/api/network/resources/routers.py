@@ -2,25 +2,23 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any
 from uuid import UUID
 
-from rest_framework.request import Request
-from rest_framework.response import Response
-
 from portal.api.common.validation import Schema
-from portal.api.common.views import Schemas
+from portal.api.frame.parts import Call, Service, parts
 from portal.api.frame.resource import Operation, Values
 from portal.api.network.dialect.attributes import ZONES, Attribute, standard
 from portal.api.network.dialect.bodies import HTTPBadRequestError, columns
 from portal.api.network.dialect.kinds import ADDRESS, BOOLEAN, CIDR, ID, TEXT, Boolean, Kind, Many, OrNone, Record
 from portal.api.network.dialect.query import Column, Constant, boolean, identity
 from portal.api.network.dialect.resource import Resource
-from portal.api.network.dialect.views import ALL_PROJECTS, ResourceView
+from portal.api.network.dialect.views import ALL_PROJECTS, PartView
 from provisioning.common.context import RequestContext
 from provisioning.identity import policy
 from provisioning.network import selectors, services
-from provisioning.network.models import Router
+from provisioning.network.models import Router, Subnet
 from provisioning.network.selectors import routing
 from provisioning.network.selectors.zones import zones_of_routers
 from provisioning.network.services import Gateway, RouterInterface
@@ -157,102 +155,43 @@ INTERFACE = Record({"subnet_id": ID, "port_id": ID})
 ROUTES_BODY = Record({"router": Record({"routes": Many(ROUTE)}, ("routes",))}, ("router",))
 
 
-class RouterAction(ResourceView):
-    """Base class of the views ``PUT /network/v2.0/routers/{id}/<action>``."""
-
-    resource = ROUTER
-    http_method_names = ["put"]
-
-    def perform(self, request: Request, identity: str) -> Response:
-        """Check the policy for this router and run the action."""
-        row = self.row(identity)
-        self.enforce([self.rules["PUT"]], self.resource.target(row))
-        return Response(self.act(row, request.data))
-
-    def act(self, row: Router, body: object) -> dict[str, Any]:
-        """Perform the action and return the body of the response."""
-        raise NotImplementedError
-
-    @staticmethod
-    def read(kind: Record, body: object) -> dict[str, Any]:
-        try:
-            return kind.read(body)
-        except ValueError as error:
-            raise HTTPBadRequestError(f"Invalid input for router. Reason: {error}.") from None
+def _read(kind: Record, body: object) -> dict[str, Any]:
+    try:
+        return kind.read(body)
+    except ValueError as error:
+        raise HTTPBadRequestError(f"Invalid input for router. Reason: {error}.") from None
 
 
-class AddInterface(RouterAction):
-    """``add_router_interface``: by subnet or by port."""
-
-    rules = {"PUT": "add_router_interface"}
-    schemas: ClassVar[Schemas] = {"PUT": INTERFACE.schema}
-
-    def put(self, request: Request, identity: str) -> Response:
-        """Attach the router to a network."""
-        return self.perform(request, identity)
-
-    def act(self, row: Router, body: object) -> dict[str, Any]:
-        values = self.read(INTERFACE, body)
-        if "subnet_id" in values and "port_id" in values:
-            raise HTTPBadRequestError("Bad router request: Cannot specify both subnet-id and port-id.")
-        if "port_id" in values:
-            port = selectors.port_for(self.context, values["port_id"], all_projects=self.operator)
-            return info(services.add_interface_by_port(row, port, anywhere=self.operator))
-        if "subnet_id" not in values:
-            raise HTTPBadRequestError("Bad router request: Either subnet_id or port_id must be specified.")
-        subnet = selectors.subnet_for(self.context, values["subnet_id"], all_projects=self.operator)
-        return info(services.add_interface_by_subnet(row, subnet, anywhere=self.operator))
+def _add_interface(
+    router: Router, values: dict[str, Any], *, context: RequestContext, operator: bool
+) -> RouterInterface:
+    """Attach the router to a network, by subnet or by port."""
+    if "subnet_id" in values and "port_id" in values:
+        raise HTTPBadRequestError("Bad router request: Cannot specify both subnet-id and port-id.")
+    if "port_id" in values:
+        port = selectors.port_for(context, values["port_id"], all_projects=operator)
+        return services.add_interface_by_port(router, port, anywhere=operator)
+    subnet = _subnet(values, context, operator=operator)
+    return services.add_interface_by_subnet(router, subnet, anywhere=operator)
 
 
-class RemoveInterface(RouterAction):
-    """``remove_router_interface``: by subnet, by port, or by both, which must match."""
-
-    rules = {"PUT": "remove_router_interface"}
-    schemas: ClassVar[Schemas] = {"PUT": INTERFACE.schema}
-
-    def put(self, request: Request, identity: str) -> Response:
-        """Detach the router from a network."""
-        return self.perform(request, identity)
-
-    def act(self, row: Router, body: object) -> dict[str, Any]:
-        values = self.read(INTERFACE, body)
-        if "port_id" in values:
-            subnet_id = str(values["subnet_id"]) if "subnet_id" in values else None
-            return info(services.remove_interface_by_port(row, str(values["port_id"]), subnet_id))
-        if "subnet_id" not in values:
-            raise HTTPBadRequestError("Bad router request: Either subnet_id or port_id must be specified.")
-        subnet = selectors.subnet_for(self.context, values["subnet_id"], all_projects=self.operator)
-        return info(services.remove_interface_by_subnet(row, subnet))
+def _remove_interface(
+    router: Router, values: dict[str, Any], *, context: RequestContext, operator: bool
+) -> RouterInterface:
+    """Detach the router from a network, by subnet, by port, or by both, which must match."""
+    if "port_id" in values:
+        subnet_id = str(values["subnet_id"]) if "subnet_id" in values else None
+        return services.remove_interface_by_port(router, str(values["port_id"]), subnet_id)
+    return services.remove_interface_by_subnet(router, _subnet(values, context, operator=operator))
 
 
-class AddRoutes(RouterAction):
-    """``add_extraroutes``."""
-
-    rules = {"PUT": "add_extraroutes"}
-    schemas: ClassVar[Schemas] = {"PUT": ROUTES_BODY.schema}
-
-    def put(self, request: Request, identity: str) -> Response:
-        """Add routes to the existing ones."""
-        return self.perform(request, identity)
-
-    def act(self, row: Router, body: object) -> dict[str, Any]:
-        self.change(row, self.read(ROUTES_BODY, body)["router"]["routes"])
-        return {"router": self.shape_of(row.pk)}
-
-    def change(self, row: Router, routes: list[dict[str, str]]) -> Router:
-        return services.add_routes(row, routes)
+def _subnet(values: dict[str, Any], context: RequestContext, *, operator: bool) -> Subnet:
+    if "subnet_id" not in values:
+        raise HTTPBadRequestError("Bad router request: Either subnet_id or port_id must be specified.")
+    return selectors.subnet_for(context, values["subnet_id"], all_projects=operator)
 
 
-class RemoveRoutes(AddRoutes):
-    """``remove_extraroutes``."""
-
-    rules = {"PUT": "remove_extraroutes"}
-
-    def change(self, row: Router, routes: list[dict[str, str]]) -> Router:
-        return services.remove_routes(row, routes)
-
-
-def info(interface: RouterInterface) -> dict[str, Any]:
+def _interface(view: PartView, interface: RouterInterface) -> dict[str, Any]:
     """Return Neutron's representation of an interface that was added or removed."""
     router, port, subnet = interface.router, interface.port, interface.subnet
     return {
@@ -265,3 +204,46 @@ def info(interface: RouterInterface) -> dict[str, Any]:
         "subnet_ids": [str(subnet.id)],
         "tags": [],
     }
+
+
+def _on_interfaces(service: Service, rule: str, description: str) -> Call:
+    return Call(
+        service,
+        rule,
+        description,
+        shape=_interface,
+        body=INTERFACE.schema,
+        read=partial(_read, INTERFACE),
+        more=lambda view: {"context": view.context, "operator": view.operator},
+    )
+
+
+def _on_routes(service: Service, rule: str, description: str) -> Call:
+    return Call(
+        service,
+        rule,
+        description,
+        name="router",
+        shape=lambda view, router: view.shape_of(router.pk),
+        body=ROUTES_BODY.schema,
+        read=lambda body: _read(ROUTES_BODY, body)["router"]["routes"],
+    )
+
+
+PARTS = parts(
+    PartView,
+    "routers/{identity}/",
+    {
+        "PUT add_router_interface": _on_interfaces(
+            _add_interface, "add_router_interface", "Attach the router to a network."
+        ),
+        "PUT remove_router_interface": _on_interfaces(
+            _remove_interface, "remove_router_interface", "Detach the router from a network."
+        ),
+        "PUT add_extraroutes": _on_routes(services.add_routes, "add_extraroutes", "Add routes to the existing ones."),
+        "PUT remove_extraroutes": _on_routes(
+            services.remove_routes, "remove_extraroutes", "Remove routes from the existing ones."
+        ),
+    },
+    resource=ROUTER,
+)

@@ -1,18 +1,15 @@
 """Subnet pools (Networking API v2.0 reference, "Subnet pools")."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
-from rest_framework.request import Request
-from rest_framework.response import Response
-
-from portal.api.common.views import Schemas
+from portal.api.frame.parts import Call, parts
 from portal.api.frame.resource import Operation, Values
 from portal.api.network.dialect.attributes import Attribute, shared, standard
 from portal.api.network.dialect.bodies import HTTPBadRequestError
 from portal.api.network.dialect.kinds import BOOLEAN, CIDR, ID, Integer, IPVersion, Many, OrNone
 from portal.api.network.dialect.resource import Resource
-from portal.api.network.dialect.views import ALL_PROJECTS, ResourceView
+from portal.api.network.dialect.views import ALL_PROJECTS, PartView
 from provisioning.common.context import RequestContext
 from provisioning.common.numbers import MAX_INTEGER
 from provisioning.identity import policy
@@ -84,53 +81,30 @@ PREFIXES = Many(CIDR, distinct=False)
 BODY = {"type": "object", "properties": {"prefixes": PREFIXES.schema}, "required": ["prefixes"]}
 
 
-class PrefixesView(ResourceView):
-    """Base of the actions that change a pool's prefixes: an action reads prefixes in the body and returns all prefixes
-    of the pool.
-    """
-
-    resource = SUBNETPOOL
-    http_method_names = ["put"]
-    schemas: ClassVar[Schemas] = {"PUT": BODY}
-
-    def perform(self, request: Request, identity: str) -> Response:
-        """Check the policy for this pool and run the action."""
-        row = self.row(identity)
-        self.enforce([self.rules["PUT"]], self.resource.target(row))
-        given = request.data.get("prefixes") if isinstance(request.data, dict) else None
-        if not given or not isinstance(given, list):
-            raise HTTPBadRequestError("Request body contains invalid data")
-        try:
-            prefixes = PREFIXES.read(given)
-        except ValueError as error:
-            raise HTTPBadRequestError(f"Invalid input for prefixes. Reason: {error}.", field="prefixes") from None
-        return Response({"prefixes": self.change(row, prefixes).prefixes})
-
-    def change(self, row: SubnetPool, prefixes: list[str]) -> SubnetPool:
-        raise NotImplementedError
+def _prefixes(body: Any) -> list[str]:
+    given = body.get("prefixes") if isinstance(body, dict) else None
+    if not given or not isinstance(given, list):
+        raise HTTPBadRequestError("Request body contains invalid data")
+    try:
+        return PREFIXES.read(given)
+    except ValueError as error:
+        raise HTTPBadRequestError(f"Invalid input for prefixes. Reason: {error}.", field="prefixes") from None
 
 
-class AddPrefixes(PrefixesView):
-    """``PUT /network/v2.0/subnetpools/{id}/add_prefixes``."""
-
-    rules = {"PUT": "add_prefixes"}
-
-    def put(self, request: Request, identity: str) -> Response:
-        """Add prefixes to a subnet pool."""
-        return self.perform(request, identity)
-
-    def change(self, row: SubnetPool, prefixes: list[str]) -> SubnetPool:
-        return services.add_prefixes(row, prefixes)
-
-
-class RemovePrefixes(PrefixesView):
-    """``PUT /network/v2.0/subnetpools/{id}/remove_prefixes``."""
-
-    rules = {"PUT": "remove_prefixes"}
-
-    def put(self, request: Request, identity: str) -> Response:
-        """Remove prefixes that no subnet is allocated from."""
-        return self.perform(request, identity)
-
-    def change(self, row: SubnetPool, prefixes: list[str]) -> SubnetPool:
-        return services.remove_prefixes(row, prefixes)
+_OF_PREFIXES: Any = {"name": "prefixes", "shape": lambda view, pool: pool.prefixes, "body": BODY, "read": _prefixes}
+PARTS = parts(
+    PartView,
+    "subnetpools/{identity}/",
+    {
+        "PUT add_prefixes": Call(
+            services.add_prefixes, "add_prefixes", "Add prefixes to a subnet pool.", **_OF_PREFIXES
+        ),
+        "PUT remove_prefixes": Call(
+            services.remove_prefixes,
+            "remove_prefixes",
+            "Remove prefixes that no subnet is allocated from.",
+            **_OF_PREFIXES,
+        ),
+    },
+    resource=SUBNETPOOL,
+)
