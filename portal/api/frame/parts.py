@@ -130,6 +130,11 @@ def refuse(error: type[NovellaError], message: str) -> Service:
     return service
 
 
+def at_version(view: ServiceView) -> dict[str, Version]:
+    """``more`` of services that depend on the microversion."""
+    return {"version": view.microversion}
+
+
 def content_of(view: ServiceView) -> Any:
     """Return the content of the body: the value of its only member, or the whole; InvalidInputError."""
     body, schema = view.checked_body(), schema_for(view.schemas, str(view.request.method), view.microversion)

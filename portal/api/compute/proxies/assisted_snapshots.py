@@ -3,11 +3,10 @@
 from typing import Any
 
 import orjson
-from rest_framework.request import Request
-from rest_framework.response import Response
 
 from portal.api.compute.base import ComputeView
 from portal.api.compute.schemas import Schema, Version, last
+from portal.api.frame.parts import Call, parts
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.services.assisted_snapshots import refuse_assisted_snapshot
 
@@ -49,30 +48,34 @@ def deletion(version: Version) -> Schema:
     }
 
 
-class AssistedSnapshotsView(ComputeView):
-    """``POST /os-assisted-volume-snapshots``."""
+def _volume(view: ComputeView) -> dict[str, str]:
+    text = last(view.checked_query(), "delete_info")
+    try:
+        info: Any = orjson.loads(text or "")
+    except orjson.JSONDecodeError as error:
+        raise InvalidInputError("delete_info must be an object in JSON.", field="delete_info") from error
+    if not isinstance(info, dict) or not isinstance(info.get("volume_id"), str):
+        raise InvalidInputError("delete_info must name the volume_id.", field="delete_info")
+    return {"volume_id": info["volume_id"]}
 
-    rules = {"POST": "os_compute_api:os-assisted-volume-snapshots:create"}
-    schemas = {"POST": creation}
 
-    def post(self, request: Request) -> Response:
-        """Refused: no pool needs assistance."""
-        refuse_assisted_snapshot(self.checked_body()["snapshot"]["volume_id"])
-
-
-class AssistedSnapshotView(ComputeView):
-    """``DELETE /os-assisted-volume-snapshots/{id}``."""
-
-    rules = {"DELETE": "os_compute_api:os-assisted-volume-snapshots:delete"}
-    queries = {"DELETE": deletion}
-
-    def delete(self, request: Request, snapshot_id: str) -> Response:
-        """Refused: no pool needs assistance."""
-        text = last(self.checked_query(), "delete_info")
-        try:
-            info: Any = orjson.loads(text or "")
-        except orjson.JSONDecodeError as error:
-            raise InvalidInputError("delete_info must be an object in JSON.", field="delete_info") from error
-        if not isinstance(info, dict) or not isinstance(info.get("volume_id"), str):
-            raise InvalidInputError("delete_info must name the volume_id.", field="delete_info")
-        refuse_assisted_snapshot(info["volume_id"])
+PARTS = parts(
+    ComputeView,
+    "os-assisted-volume-snapshots",
+    {
+        "POST": Call(
+            lambda context, snapshot: refuse_assisted_snapshot(snapshot["volume_id"]),
+            "os_compute_api:os-assisted-volume-snapshots:create",
+            "Refused: no pool needs assistance.",
+            status=201,
+            body=creation,
+        ),
+        "DELETE /{snapshot_id}": Call(
+            lambda context, snapshot_id, *, volume_id: refuse_assisted_snapshot(volume_id),
+            "os_compute_api:os-assisted-volume-snapshots:delete",
+            "Refused: no pool needs assistance.",
+            query=deletion,
+            more=_volume,
+        ),
+    },
+)

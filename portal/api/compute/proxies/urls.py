@@ -26,11 +26,9 @@ VIEWS: dict[str, type[ComputeView]] = {
     "os-volumes_boot/detail": ServersDetailView,
     "os-volumes_boot/<str:server_id>": OneServerView,
     "os-volumes_boot/<str:server_id>/action": ServerActionView,
-    "os-assisted-volume-snapshots": assisted_snapshots.AssistedSnapshotsView,
-    "os-assisted-volume-snapshots/<str:snapshot_id>": assisted_snapshots.AssistedSnapshotView,
 }
 """Address below ``/compute/v2.1`` → view."""
-_PARTS = images.PARTS | floating_ips.PARTS | networks.PARTS | security_groups.PARTS
+_PARTS = images.PARTS | floating_ips.PARTS | networks.PARTS | security_groups.PARTS | assisted_snapshots.PARTS
 _refusing = {row.path: view_of(row.path, _PARTS.get(row.path, ProxyView)) for row in TABLE}
 """Path → the view, which also has the methods that the table does not have."""
 urlpatterns: list[URLPattern] = [

@@ -1,13 +1,12 @@
 """``/servers/{id}/os-interface``: the network interfaces of a server."""
 
-from typing import Any, ClassVar
-
-from rest_framework.request import Request
-from rest_framework.response import Response
+from typing import Any, NamedTuple
 
 from portal.api.compute.base import ComputeView
 from portal.api.compute.schemas import Schema, Version
 from portal.api.compute.servers.fields import IPV4, IPV6, TAG, UUID
+from portal.api.frame.parts import Call, parts
+from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.compute import selectors
@@ -43,78 +42,91 @@ def attach(version: Version) -> Schema:
     return {"type": "object", "properties": {"interfaceAttachment": inner}, "additionalProperties": False}
 
 
-class InterfaceShapes(ComputeView):
-    """Base of the views of all interfaces and of one interface."""
+class Interface(NamedTuple):
+    """An interface of a server, with the tag that the server has for it."""
 
-    def shape(self, instance: Instance, port: Port, tags: dict[str, str]) -> dict[str, Any]:
-        shape: dict[str, Any] = {
-            "port_state": _state(instance, port),
-            "port_id": str(port.id),
-            "net_id": str(port.network_id),
-            "mac_addr": port.mac_address,
-            "fixed_ips": [
-                {"ip_address": fixed.address, "subnet_id": str(fixed.subnet_id)} for fixed in port.fixed_ips.all()
-            ],
-        }
-        if self.microversion >= TAGS_SHOWN:
-            shape["tag"] = tags.get(str(port.id))
-        return shape
-
-    def one(self, instance: Instance, port_id: str) -> Response:
-        """Answer with the interface of a port. Raises NotFoundError if the port is not attached to the server."""
-        wanted = read_id(port_id)
-        for port in network.interfaces_of(instance.id):
-            if port.id == wanted:
-                return Response({"interfaceAttachment": self.shape(instance, port, tags_of_interfaces(instance))})
-        raise NotFoundError(f"Instance {instance.id} does not have a port with id {port_id[:64]}")
+    instance: Instance
+    port: Port
+    tag: str | None
 
 
-class InterfacesView(InterfaceShapes):
-    """``GET`` and ``POST``: the interfaces of a server."""
-
-    rules = {"GET": "os_compute_api:os-attach-interfaces:list", "POST": "os_compute_api:os-attach-interfaces:create"}
-    schemas: ClassVar = {"POST": attach}
-
-    def get(self, request: Request, server_id: str) -> Response:
-        """List the interfaces in order."""
-        instance = selectors.instance_for(self.context, server_id)
-        tags = tags_of_interfaces(instance)
-        shapes = [self.shape(instance, port, tags) for port in network.interfaces_of(instance.id)]
-        return Response({"interfaceAttachments": shapes})
-
-    def post(self, request: Request, server_id: str) -> Response:
-        """Attach an interface; the response shows it while the host is still attaching it."""
-        wanted = self.checked_body().get("interfaceAttachment", {})
-        addresses = wanted.get("fixed_ips", [])
-        if "net_id" in wanted and "port_id" in wanted:
-            raise InvalidInputError("Must not input both network_id and port_id", field="port_id")
-        if addresses and "net_id" not in wanted:
-            raise InvalidInputError("Must input network_id when request IP address", field="net_id")
-        wanted = NetworkRequest(
-            network_id=wanted.get("net_id"),
-            port_id=wanted.get("port_id"),
-            fixed_ip=addresses[0]["ip_address"] if addresses else None,
-            tag=wanted.get("tag", ""),
-        )
-        port_id = attach_interface(self.context, server_id, wanted)
-        return self.one(selectors.instance_for(self.context, server_id), str(port_id))
+def _shape(view: ComputeView, interface: Interface) -> dict[str, Any]:
+    port = interface.port
+    shape: dict[str, Any] = {
+        "port_state": _state(interface.instance, port),
+        "port_id": str(port.id),
+        "net_id": str(port.network_id),
+        "mac_addr": port.mac_address,
+        "fixed_ips": [
+            {"ip_address": fixed.address, "subnet_id": str(fixed.subnet_id)} for fixed in port.fixed_ips.all()
+        ],
+    }
+    return shape | ({"tag": interface.tag} if view.microversion >= TAGS_SHOWN else {})
 
 
-class InterfaceView(InterfaceShapes):
-    """One interface of a server."""
+def _list(context: RequestContext, server_id: str) -> list[Interface]:
+    instance = selectors.instance_for(context, server_id)
+    tags = tags_of_interfaces(instance)
+    return [Interface(instance, port, tags.get(str(port.id))) for port in network.interfaces_of(instance.id)]
 
-    rules = {"GET": "os_compute_api:os-attach-interfaces:show", "DELETE": "os_compute_api:os-attach-interfaces:delete"}
 
-    def get(self, request: Request, server_id: str, port_id: str) -> Response:
-        return self.one(selectors.instance_for(self.context, server_id), port_id)
+def _show(context: RequestContext, server_id: str, port_id: str) -> Interface:
+    """Return the interface of a port. Raises NotFoundError if the port is not attached to the server."""
+    wanted = read_id(port_id)
+    for found in _list(context, server_id):
+        if found.port.id == wanted:
+            return found
+    raise NotFoundError(f"Instance {server_id[:64]} does not have a port with id {port_id[:64]}")
 
-    def delete(self, request: Request, server_id: str, port_id: str) -> Response:
-        """Detach an interface. The host removes the interface when the guest has released it."""
-        detach_interface(self.context, server_id, port_id)
-        return Response(status=202)
+
+def _attach(context: RequestContext, server_id: str, body: dict[str, Any]) -> Interface:
+    wanted = body.get("interfaceAttachment", {})
+    addresses = wanted.get("fixed_ips", [])
+    if "net_id" in wanted and "port_id" in wanted:
+        raise InvalidInputError("Must not input both network_id and port_id", field="port_id")
+    if addresses and "net_id" not in wanted:
+        raise InvalidInputError("Must input network_id when request IP address", field="net_id")
+    request = NetworkRequest(
+        network_id=wanted.get("net_id"),
+        port_id=wanted.get("port_id"),
+        fixed_ip=addresses[0]["ip_address"] if addresses else None,
+        tag=wanted.get("tag", ""),
+    )
+    return _show(context, server_id, str(attach_interface(context, server_id, request)))
 
 
 def _state(instance: Instance, port: Port) -> str:
     if port.shown_status == "BUILD":
         return "BUILD"
     return "ACTIVE" if instance.vm_state == "active" and port.shown_status == "ACTIVE" else "DOWN"
+
+
+_RULE = "os_compute_api:os-attach-interfaces"
+PARTS = parts(
+    ComputeView,
+    "servers/{server_id}/os-interface",
+    {
+        "GET": Call(
+            _list,
+            f"{_RULE}:list",
+            "List the interfaces in order.",
+            name="interfaceAttachments",
+            shape=lambda view, interfaces: [_shape(view, interface) for interface in interfaces],
+        ),
+        "POST": Call(
+            _attach,
+            f"{_RULE}:create",
+            "Attach an interface; the response shows it while the host is still attaching it.",
+            name="interfaceAttachment",
+            shape=_shape,
+            body=attach,
+        ),
+        "GET /{port_id}": Call(_show, f"{_RULE}:show", name="interfaceAttachment", shape=_shape),
+        "DELETE /{port_id}": Call(
+            detach_interface,
+            f"{_RULE}:delete",
+            "Detach an interface. The host removes the interface when the guest has released it.",
+            status=202,
+        ),
+    },
+)
