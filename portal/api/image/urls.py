@@ -11,7 +11,7 @@ from portal.api.image.images import locations, parts, views
 from portal.api.image.images.data import ImageFile, ImageStage
 from portal.api.image.metadefs.urls import METADEFS
 from portal.api.image.tasks import imports
-from portal.api.image.tasks.views import PARTS, TaskDetail, Tasks
+from portal.api.image.tasks.views import PARTS, Tasks
 from portal.common.routing import by_prefix
 
 IMAGE = r"^/v2/images/(?P<image_id>[^/]+)"
@@ -22,17 +22,14 @@ urlpatterns = by_prefix(
         re_path(r"^/versions/?$", versions.Versions.as_view(status=200)),
         re_path(r"^/v2/?$", versions.Versions.as_view()),
         re_path(r"^/v2/images$", views.Images.as_view()),
-        re_path(rf"{IMAGE}/?$", views.ImageDetail.as_view()),
         re_path(rf"{IMAGE}/file/?$", ImageFile.as_view()),
         re_path(rf"{IMAGE}/stage/?$", ImageStage.as_view()),
-        re_path(rf"{IMAGE}/locations/?$", locations.Locations.as_view()),
         re_path(rf"{IMAGE}/import/?$", imports.ImageImport.as_view()),
-        *urls(parts.PARTS | PARTS),
+        *urls(views.PARTS | parts.PARTS | locations.PARTS | PARTS),
         *urls(catalogue.PARTS),
         *METADEFS,
         *urls(info.PARTS),
         re_path(r"^/v2/tasks$", Tasks.as_view()),
-        re_path(r"^/v2/tasks/(?P<task_id>[^/]+)/?$", TaskDetail.as_view()),
         re_path(r"^/v2/", NoSuchResource.of("image")),
         re_path(r"", versions.OtherVersions.as_view()),
     ]

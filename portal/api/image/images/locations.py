@@ -1,12 +1,10 @@
 """Locations of an image's data: ``/image/v2/images/{id}/locations`` (API 2.17), for services and operators."""
 
-from typing import Any, ClassVar
+from typing import Any
 
-from rest_framework.request import Request
-from rest_framework.response import Response
-
-from portal.api.common.views import Schemas
+from portal.api.frame.parts import Call, parts
 from portal.api.image.base import ImageView
+from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError
 from provisioning.images import selectors
 from provisioning.images.models import Image
@@ -30,20 +28,30 @@ LOCATION: dict[str, Any] = {
 }
 
 
-class Locations(ImageView):
-    """``/image/v2/images/{id}/locations``."""
+def _add(context: RequestContext, image_id: str, body: dict[str, Any]) -> None:
+    """Refuse: the store holds only uploaded and imported data, and no references to other locations."""
+    image = selectors.image_for(context, image_id)
+    if image.status != Image.Status.QUEUED:
+        raise ConflictError(f"It's not allowed to add locations if image status is {image.status}.")
+    raise ForbiddenError("The store of this cloud has no external locations: import the image by its URL.")
 
-    rules = {"GET": "fetch_image_location", "POST": "add_image_location"}
-    schemas: ClassVar[Schemas] = {"POST": LOCATION}
 
-    def get(self, request: Request, image_id: str) -> Response:
-        """List the location of the data; empty if there is none."""
-        return Response(selectors.locations_for(self.context, image_id))
-
-    def post(self, request: Request, image_id: str) -> Response:
-        """Refused: the store holds only uploaded and imported data, and no references to other locations."""
-        self.checked_body()
-        image = selectors.image_for(self.context, image_id)
-        if image.status != Image.Status.QUEUED:
-            raise ConflictError(f"It's not allowed to add locations if image status is {image.status}.")
-        raise ForbiddenError("The store of this cloud has no external locations: import the image by its URL.")
+PARTS = parts(
+    ImageView,
+    "images/{image_id}/locations",
+    {
+        "GET": Call(
+            selectors.locations_for,
+            "fetch_image_location",
+            "List the location of the data; empty if there is none.",
+            shape=lambda view, found: found,
+        ),
+        "POST": Call(
+            _add,
+            "add_image_location",
+            "Refused: the store holds only uploaded and imported data, and no references to other locations.",
+            body=LOCATION,
+            status=201,
+        ),
+    },
+)

@@ -11,6 +11,7 @@ from portal.api.common import conditional
 from portal.api.common.links import endpoint
 from portal.api.common.paging import next_query
 from portal.api.common.views import Schemas
+from portal.api.frame.parts import Call, parts
 from portal.api.image.base import ImageView
 from portal.api.image.images import shapes
 from portal.api.image.images.patches import PATCHES, OldPatchParser, PatchParser, read_patch
@@ -76,24 +77,9 @@ def _values(body: dict[str, Any]) -> dict[str, Any]:
 
 
 class ImageDetail(ImageView):
-    """``/image/v2/images/{id}``."""
+    """Base of the calls on ``/image/v2/images/{id}``."""
 
-    rules = {"GET": "get_image", "PATCH": "modify_image", "DELETE": "delete_image"}
     parser_classes = [PatchParser, OldPatchParser]
-    schemas: ClassVar[Schemas] = {"PATCH": IMAGE_PATCH}
-
-    def get(self, request: Request, image_id: str) -> Response:
-        return Response(shape_for(self.context, selectors.image_for(self.context, image_id)))
-
-    def patch(self, request: Request, image_id: str) -> Response:
-        """Change an image by JSON patch."""
-        old = str(request.content_type).partition(";")[0].strip().lower() == OldPatchParser.media_type
-        changes = read_patch(request.data, old=old)
-        return Response(shape_for(self.context, services.patch(self.context, image_id, changes)))
-
-    def delete(self, request: Request, image_id: str) -> Response:
-        services.delete(self.context, image_id)
-        return Response(status=204)
 
     def fault(self, error: Exception) -> Response:
         """Add the supported content types to the error for an unsupported content type."""
@@ -103,3 +89,30 @@ class ImageDetail(ImageView):
         response.data["message"] = f"Image PATCH expects Content-Type one of: {PATCHES}"
         response["Accept-Patch"] = PATCHES
         return response
+
+
+def _changes(view: ImageView) -> dict[str, Any]:
+    old = str(view.request.content_type).partition(";")[0].strip().lower() == OldPatchParser.media_type
+    return {"changes": read_patch(view.request.data, old=old)}
+
+
+def _image(view: ImageView, image: Image) -> shapes.Shape:
+    return shape_for(view.context, image)
+
+
+PARTS = parts(
+    ImageDetail,
+    "images/{image_id}",
+    {
+        "GET": Call(selectors.image_for, "get_image", shape=_image),
+        "PATCH": Call(
+            lambda context, image_id, *, changes: services.patch(context, image_id, changes),
+            "modify_image",
+            "Change an image by JSON patch.",
+            shape=_image,
+            more=_changes,
+        ),
+        "DELETE": Call(services.delete, "delete_image"),
+    },
+    schemas={"PATCH": IMAGE_PATCH},
+)

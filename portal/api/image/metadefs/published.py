@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 
-from rest_framework.request import Request
-from rest_framework.response import Response
-
 from portal.api.common.validation import Schema
 from portal.api.frame.attributes import Attribute
+from portal.api.frame.parts import Call, parts
 from portal.api.image.base import ImageView
 from portal.api.image.metadefs import attributes
 from portal.api.image.metadefs.attributes import DEFINITIONS, items_of
+from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 
 
@@ -62,13 +61,21 @@ PUBLISHED: dict[str, Schema] = {
 }
 
 
-class PublishedMetadefSchema(ImageView):
-    """``/image/v2/schemas/metadefs/{name}``."""
+def _show(context: RequestContext, name: str) -> Schema:
+    if name not in PUBLISHED:
+        raise NotFoundError(f"There is no schema metadefs/{name[:80]}.")
+    return PUBLISHED[name]
 
-    rules = {"GET": "novella:get_image_schema"}
 
-    def get(self, request: Request, name: str) -> Response:
-        """Show the JSON schema of a metadata definition."""
-        if name not in PUBLISHED:
-            raise NotFoundError(f"There is no schema metadefs/{name[:80]}.")
-        return Response(PUBLISHED[name])
+PARTS = parts(
+    ImageView,
+    "schemas/metadefs/{name}",
+    {
+        "GET": Call(
+            _show,
+            "novella:get_image_schema",
+            "Show the JSON schema of a metadata definition.",
+            shape=lambda view, schema: schema,
+        )
+    },
+)

@@ -1,11 +1,11 @@
 """Addresses of metadata definitions."""
 
-from django.urls import URLPattern, re_path
+from django.urls import URLPattern
 
-from portal.api.image.dialect import routes
+from portal.api.image.dialect import routes, urls
 from portal.api.image.metadefs.contents import OBJECT, PROPERTY, TAG, TAGS
 from portal.api.image.metadefs.namespaces import NAMESPACE, NAMESPACES
-from portal.api.image.metadefs.published import PublishedMetadefSchema
+from portal.api.image.metadefs.published import PARTS
 from portal.api.image.metadefs.resource_types import ASSOCIATION, RESOURCE_TYPE
 
 METADEFS: list[URLPattern] = [
@@ -15,5 +15,5 @@ METADEFS: list[URLPattern] = [
     *routes(PROPERTY),
     *routes(OBJECT),
     *routes(TAG, TAGS),
-    re_path(r"^/v2/schemas/metadefs/(?P<name>[^/]+)/?$", PublishedMetadefSchema.as_view()),
+    *urls(PARTS),
 ]

@@ -90,15 +90,6 @@ class Tasks(ImageView):
         return response
 
 
-class TaskDetail(ImageView):
-    """``/image/v2/tasks/{id}``."""
-
-    rules = {"GET": "tasks_api_access"}
-
-    def get(self, request: Request, task_id: str) -> Response:
-        return Response(shape(tasks.task_for(self.context, task_id)))
-
-
 def stub(row: ImageTask) -> Shape:
     return {
         "id": str(row.id),
@@ -158,14 +149,15 @@ def _of_image(context: RequestContext, image_id: str) -> list[ImageTask]:
 
 PARTS = parts(
     ImageView,
-    "images/{image_id}/tasks",
+    "",
     {
-        "GET": Call(
+        "GET tasks/{task_id}": Call(tasks.task_for, "tasks_api_access", shape=lambda view, row: shape(row)),
+        "GET images/{image_id}/tasks": Call(
             _of_image,
             "get_image",
             "List running and finished tasks of an image.",
             name="tasks",
             shape=lambda view, rows: [*map(shape_of_image, rows)],
-        )
+        ),
     },
 )
