@@ -84,6 +84,8 @@ def test_no_cache_keeps_an_answer_with_a_secret(world: World, people: People) ->
         ),
         alice.post(f"/identity/v3/users/{user}/application_credentials", {"application_credential": {"name": "c"}}),
         alice.post(f"/identity/v3/users/{user}/credentials/OS-EC2", {"tenant_id": people.alice.project_id.hex}),
+        alice.get(f"/identity/v3/users/{user}/credentials/OS-EC2"),
+        alice.get("/identity/v3/credentials"),
     ]
     for answer in answers:
         assert answer.status_code < 300, answer.content

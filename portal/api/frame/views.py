@@ -136,11 +136,17 @@ class DetailView(ResourceView):
         [shape] = self.shapes([self.row(identity)], self.wanted())
         return Response(self.resource.envelope(self, shape))
 
+    def reference(self, identity: str) -> Any:
+        """Return the second argument of the calls that update and delete: the id, or in some dialects the object."""
+        return identity
+
     def put(self, request: Request, identity: str) -> Response:
-        return self.answer("update", self.resource.update.call(self, identity, self.values()))
+        return self.answer("update", self.resource.update.call(self, self.reference(identity), self.values()))
+
+    patch = put
 
     def delete(self, request: Request, identity: str) -> Response:
-        return self.answer("delete", self.resource.delete.call(self, identity))
+        return self.answer("delete", self.resource.delete.call(self, self.reference(identity)))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.views import ServiceView
@@ -120,11 +119,8 @@ class DetailView(ResourceView, views.DetailView):
         """Return the target that the resource declares."""
         return {} if self.resource.target is None else dict(self.resource.target(self.found))
 
-    def patch(self, request: Request, identity: str) -> Response:
-        return self.answer("update", self.resource.update.call(self, self.record, self.values()))
-
-    def delete(self, request: Request, identity: str) -> Response:
-        return self.answer("delete", self.resource.delete.call(self, self.record))
+    def reference(self, identity: str) -> Any:
+        return self.record
 
 
 IDENTITY = Dialect(
