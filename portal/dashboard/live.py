@@ -9,6 +9,8 @@ from django.template.loader import render_to_string
 
 from portal.dashboard import wording
 from portal.dashboard.batches import live as batches
+from portal.dashboard.cloud.listing import HOSTS
+from portal.dashboard.cloud.migrations import MIGRATIONS
 from portal.dashboard.images.catalogue.cards import CATALOGUE, changed_cards
 from portal.dashboard.images.listing import IMAGES
 from portal.dashboard.instances.changes import changed_instances
@@ -130,6 +132,8 @@ LISTS: tuple[RecordList[Any], ...] = (
     SNAPSHOTS,
     BACKUPS,
     IMAGES,
+    HOSTS,
+    MIGRATIONS,
 )
 """The lists that are live."""
 PAGES: dict[str, LivePage] = {

@@ -1,8 +1,10 @@
 """A page's socket, which sends the page's partials again when they change."""
 
+import asyncio
 import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from portal.common import handshake
 from portal.common.sign_in import token_of_cookies
@@ -10,7 +12,8 @@ from portal.sockets.follower import Follower
 from portal.sockets.renders import Renders
 from provisioning.common.errors import NotFoundError
 from provisioning.compute.selectors.instances import ALL_PROJECTS, instance_for
-from provisioning.events.selectors import EVERYBODY, LoggedEvent, of_user
+from provisioning.compute.selectors.migrations import EVERY_PROJECT
+from provisioning.events.selectors import EVERYBODY, OPERATORS, LoggedEvent, of_user
 from provisioning.identity import policy
 
 logger = logging.getLogger(__name__)
@@ -21,6 +24,24 @@ TRAY = "tray"
 """The page that is a part of every page: the actions of the user."""
 LONGEST_PAGE = 1000
 """Maximum characters of a page's name, which includes the filter of a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorsPage:
+    """A page that follows the events for operators, if the ``rule`` allows it.
+
+    It is also drawn again after ``seconds`` without an event, as if one of the ``kind`` had come; 0: never.
+    """
+
+    rule: str
+    kind: str = ""
+    seconds: float = 0.0
+
+
+OF_OPERATORS: Mapping[str, OperatorsPage] = {
+    "hosts": OperatorsPage("os_compute_api:os-hypervisors:list-detail", "host", 15.0),  # load and allocated resources
+    "migrations": OperatorsPage(EVERY_PROJECT),
+}
 
 
 class BrowserConsumer(Follower):
@@ -37,13 +58,19 @@ class BrowserConsumer(Follower):
         super().__init__()
         self._renders = renders
         self._of_others: Sequence[str] = ()
+        self._operators_page: OperatorsPage | None = None
+        self._redrawn = ""
 
     def token(self) -> str:
         return token_of_cookies(handshake.cookies(self.scope))
 
     def admit(self) -> None:
-        """Follow the events of another project if the page is that of its instance: operators may open it."""
-        name, _, rest = self._page.partition("/")
+        """Follow the events for operators on their lists, and those of another project if the page is that of its
+        instance: operators may open it.
+        """
+        name, _, rest = self._page.replace("?", "/", 1).partition("/")
+        listed = OF_OPERATORS.get(name)
+        self._operators_page = listed if listed and policy.allows(self.context, listed.rule) else None
         if name != INSTANCE or not policy.allows(self.context, ALL_PROJECTS):
             return
         with contextlib.suppress(NotFoundError):
@@ -57,7 +84,8 @@ class BrowserConsumer(Follower):
     @property
     def topics(self) -> Sequence[str]:
         """Add the topics of events about resources that are visible to all projects, and of the user's own."""
-        return (self.topic, *self._of_others, EVERYBODY, self._own_topic)
+        of_operators = () if self._operators_page is None else (OPERATORS,)
+        return (self.topic, *self._of_others, *of_operators, EVERYBODY, self._own_topic)
 
     @property
     def _own_topic(self) -> str:
@@ -71,7 +99,23 @@ class BrowserConsumer(Follower):
         """Send missed events, then new ones."""
         await self._show(await self.begin(), caught_up=True)
         while True:
-            await self._show(await self.news())
+            page = self._operators_page
+            try:
+                events = await asyncio.wait_for(self.news(), page.seconds if page and page.seconds else None)
+            except TimeoutError:
+                await self._redraw()
+            else:
+                await self._show(events)
+
+    async def _redraw(self) -> None:
+        """Send a page that nothing has announced, unless it is as it was drawn last time."""
+        page = self._operators_page
+        if page is None:
+            return
+        html = await self._renders.html(self._page, [LoggedEvent(0, OPERATORS, page.kind, {})], self.context)
+        if html != self._redrawn:
+            self._redrawn = html
+            await self.send_json({"id": self.cursor, "html": html})
 
     async def _show(self, events: list[LoggedEvent] | None, *, caught_up: bool = False) -> None:
         """Send one frame: the changed partials, or a request to reload the page if ``events`` is None or rendering

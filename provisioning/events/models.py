@@ -7,8 +7,9 @@ class Event(models.Model):
     """An event, appended in the transaction of the change that it describes.
 
     ``topic`` determines who is woken: ``project:<uuid>`` pages and clients, ``host:<uuid>`` the web process with the
-    link of that agent, ``everybody`` the pages of all projects, ``reply:<uuid>`` a caller that waits for a host's
-    answer, ``user:<uuid>`` the pages of one user, ``auth`` every open connection (a token or a role was revoked).
+    link of that agent, ``everybody`` the pages of all projects, ``operators`` their lists of hosts and migrations,
+    ``reply:<uuid>`` a caller that waits for a host's answer, ``user:<uuid>`` the pages of one user, ``auth`` every open
+    connection (a token or a role was revoked).
     """
 
     topic = models.CharField(max_length=80)

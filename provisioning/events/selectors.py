@@ -13,6 +13,8 @@ from provisioning.events.models import Event
 
 EVERYBODY = "everybody"
 """Topic of events for the pages of all projects."""
+OPERATORS = "operators"
+"""Topic of events for the lists of operators, which have records of all projects."""
 LATE = timedelta(seconds=60)
 """Maximum time from the assignment of an event's number to the commit of its transaction."""
 

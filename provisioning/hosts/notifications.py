@@ -1,12 +1,18 @@
-"""Notifications about hosts, in the format of Nova's compute services."""
+"""Notifications about hosts: of operators' pages, and in the format of Nova's compute services."""
 
+from provisioning.events.selectors import OPERATORS
+from provisioning.events.services import record
 from provisioning.hosts.models import Host
 from provisioning.notifications import services
 from provisioning.notifications.messages import Notification, Payload, is_wanted, publisher, versioned, when
 
+KIND = "host"
+"""Kind of the events about hosts."""
+
 
 def notify(host: Host, verb: str) -> None:
-    """Send ``service.create``, ``service.update`` or ``service.delete`` for a host."""
+    """Send ``service.create``, ``service.update`` or ``service.delete`` for a host, and notify operators' pages."""
+    record(OPERATORS, KIND, {"id": str(host.id)})
     event = f"service.{verb}"
     if is_wanted(event):
         notification = Notification(event, publisher("nova-compute", host.name), payload(host), f"host:{host.id}")

@@ -18,7 +18,7 @@ from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.upkeep.silent_hosts import announce_silent_hosts
 from provisioning.doctor.checks.hosts import silent_hosts
 from provisioning.events.models import Event
-from provisioning.events.selectors import LoggedEvent
+from provisioning.events.selectors import OPERATORS, LoggedEvent
 from provisioning.hosts.models import Host
 from provisioning.identity import policy
 from provisioning.launches.cloud_config import problem_of
@@ -211,7 +211,8 @@ def test_open_pages_are_told_once_when_a_host_goes_silent_and_when_it_is_back(cl
     seen = Event.objects.count()
     Host.objects.update(last_seen_at=timezone.now() - timedelta(hours=1))
     assert announce_silent_hosts() == 1
-    [event] = Event.objects.order_by("id")[seen:]
+    event, of_host = Event.objects.order_by("id")[seen:]
+    assert (of_host.topic, of_host.kind) == (OPERATORS, "host")
     told = [LoggedEvent(event.id, event.topic, event.kind, event.payload)]
     assert event.topic == f"project:{people.alice.project_id}"
     for page in ("instances", f"instance/{server.id}", "overview"):

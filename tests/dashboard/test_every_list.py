@@ -122,7 +122,9 @@ def the_list(request: pytest.FixtureRequest) -> RecordList[Any]:
 @pytest.fixture
 def person(people: People, the_list: RecordList[Any]) -> Person:
     """Return a user who may see the list."""
-    return people.alice if the_list.kinds - {"host"} or the_list.key in OF_USERS | OF_ALL else people.operator
+    return (
+        people.alice if the_list.kinds - {"host", "migration"} or the_list.key in OF_USERS | OF_ALL else people.operator
+    )
 
 
 RESERVED = {"q", "sort", "page", "size", "column", "density", "keep", "format", "show", "id", "selection", "next"}

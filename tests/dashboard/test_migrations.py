@@ -12,10 +12,17 @@ from django.urls import reverse
 from django.utils import timezone
 
 from compute_agent.contract.migration import RECEIVER_TRAIT
+from portal.dashboard import live
+from portal.sockets.browser import OF_OPERATORS
 from provisioning.common.errors import UnavailableError
 from provisioning.compute.actions.live_migrate import LiveMigrate, LiveMigration
 from provisioning.compute.actions.migrate import migrate
 from provisioning.compute.models import Instance, Migration
+from provisioning.compute.moves.hosts import set_bytes
+from provisioning.compute.records.migration_records import open_migration, set_migration
+from provisioning.compute.services.hosts import disable_host
+from provisioning.events.models import Event
+from provisioning.events.selectors import OPERATORS, LoggedEvent
 from provisioning.hosts.models import Host
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import People
@@ -100,6 +107,44 @@ def test_both_hosts_and_the_list_show_it(signed_in: SignedIn, people: People, mo
         assert "100 MiB of 400 MiB" in page
         assert reverse("dashboard:instance_migration_abort", args=[moving.instance_id, moving.id]) in page
     assert "100 MiB" not in client.get(f"{reverse('dashboard:migrations')}?state=ended").content.decode()
+
+
+def news(after: int) -> list[LoggedEvent]:
+    """The events for operators after an id."""
+    rows = Event.objects.filter(topic=OPERATORS, id__gt=after).order_by("id")
+    return [LoggedEvent(*row) for row in rows.values_list("id", "topic", "kind", "payload")]
+
+
+@pytest.mark.django_db
+def test_an_open_list_of_migrations_gets_each_change(people: People, moving: Migration, cloud: Cloud) -> None:
+    other = cloud.launch(people.alice.context)
+    open_migration(people.operator.context, other, "migration", other.flavor)
+    after = Event.objects.latest("id").id
+    set_bytes(moving, memory_total=MIB * 400, memory_processed=MIB * 300)
+    html = live.render("migrations", news(after), people.operator.context)
+    assert "300 MiB of 400 MiB" in html
+    assert html.count("<tr") == 1, "only the changed row"
+    assert html.count("migration-") > 2, "the order of all rows"
+    assert live.render("migrations?state=failed", news(after), people.operator.context).count("<tr") == 0
+    assert live.render("migrations", news(after), people.alice.context) == ""
+    after = Event.objects.latest("id").id
+    set_migration(moving.instance_id, "completed")
+    assert 'class="status ok"' in live.render("migrations", news(after), people.operator.context)
+
+
+@pytest.mark.django_db
+def test_an_open_list_of_hosts_gets_each_change(people: People, server: Instance) -> None:
+    after = Event.objects.latest("id").id
+    disable_host(people.operator.context, Host.objects.get(name="one").id, "new disk")
+    html = live.render("hosts", news(after), people.operator.context)
+    assert "new disk" in html
+    assert live.render("hosts", news(after), people.alice.context) == ""
+
+
+def test_the_lists_of_operators_follow_what_they_may_see() -> None:
+    lists = {each.key: each for each in live.LISTS}
+    assert {name: page.rule for name, page in OF_OPERATORS.items()} == {name: lists[name].rule for name in OF_OPERATORS}
+    assert all(page.kind in lists[name].kinds for name, page in OF_OPERATORS.items() if page.seconds)
 
 
 @pytest.mark.django_db

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,9 +14,11 @@ from django.db import transaction
 from django.utils import timezone
 from pytest_django import Settings
 
+from portal.sockets import browser as pages
 from portal.sockets import follower
+from provisioning.common.context import RequestContext
 from provisioning.events.models import Event
-from provisioning.events.selectors import EVERYBODY, latest_id, of_user
+from provisioning.events.selectors import EVERYBODY, OPERATORS, LoggedEvent, latest_id, of_user
 from provisioning.events.services import record
 from provisioning.events.tailer import tailer
 from provisioning.identity import policy
@@ -101,6 +105,36 @@ async def test_the_page_of_an_instance_follows_its_project(open_socket: Open, pe
     await in_db(happen)(people.charlie, 5)
     assert (await operator.json())["html"].endswith("|4")
     assert (await charlie.json())["html"].endswith("|5")
+
+
+@pytest.mark.parametrize("page", sorted(pages.OF_OPERATORS))
+async def test_the_lists_of_operators_follow_all_projects(open_socket: Open, people: People, page: str) -> None:
+    path = f"/ws/dashboard?page={page}%3Fq=web"
+    operator, charlie = [await browser(open_socket, each, path) for each in (people.operator, people.charlie)]
+    for socket in (operator, charlie):
+        await socket.json()
+    await in_db(transaction.atomic(lambda: record(OPERATORS, "host", {"n": 4})))()
+    await in_db(happen)(people.charlie, 5)
+    assert (await operator.json())["html"].endswith("|4")
+    assert (await charlie.json())["html"].endswith("|5")
+
+
+async def test_a_list_without_events_is_drawn_again_and_sent_if_it_has_changed(
+    open_socket: Open, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosts = pages.OF_OPERATORS["hosts"]
+    often = {**pages.OF_OPERATORS, "hosts": replace(hosts, seconds=0.01)}
+    monkeypatch.setattr(pages, "OF_OPERATORS", often)
+    drawn: list[str] = []
+
+    def draw(_: str, events: Sequence[LoggedEvent], __: RequestContext) -> str:
+        drawn.append(events[0].kind)
+        return "idle" if len(drawn) < 4 else "busy"
+
+    socket = await browser(open_socket, people.operator, "/ws/dashboard?page=hosts", page=draw)
+    await socket.json()
+    assert [(await socket.json())["html"] for _ in range(2)] == ["idle", "busy"]
+    assert set(drawn) == {"host"}
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "http://127.0.0.1:9999", "null", ""])

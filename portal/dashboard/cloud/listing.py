@@ -8,13 +8,13 @@ from django.utils import timezone
 from django.utils.html import format_html
 
 from portal.dashboard.cloud.rows import HostRow, host_rows
-from portal.dashboard.cloud.watched import SECONDS
 from portal.dashboard.lists import cells
 from portal.dashboard.lists.declaration import Column, Empty, Filter, RecordList, fixed, same, searched
 from portal.dashboard.lists.views import ListPage
 from portal.dashboard.templatetags import novella as tags
 from provisioning.common.context import RequestContext
 from provisioning.hosts.models import Host
+from provisioning.hosts.notifications import KIND
 from provisioning.hosts.refused import refused_agents
 from provisioning.hosts.selectors import alive, availability_zones, every_host
 from provisioning.identity import policy
@@ -125,11 +125,12 @@ HOSTS = RecordList[Host](
         label="Join a host",
         create="admin:hosts_host_join",
     ),
+    kinds=frozenset({KIND}),
 )
 
 
 class HostList(ListPage):
-    """All hosts, whose rows are read again every few seconds, and the agents that were refused lately."""
+    """All hosts, and the agents that were refused lately."""
 
     section = "hosts"
     rule = LIST
@@ -140,4 +141,4 @@ class HostList(ListPage):
         return self.allows("novella:hosts:join")
 
     def extra_context(self) -> Mapping[str, Any]:
-        return {"refused": refused_agents(self.context, LIST), "seconds": SECONDS}
+        return {"refused": refused_agents(self.context, LIST)}

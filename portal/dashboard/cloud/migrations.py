@@ -7,7 +7,6 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 from portal.dashboard import wording
-from portal.dashboard.cloud.watched import SECONDS
 from portal.dashboard.instances.moving import MoveRow, move_row
 from portal.dashboard.lists import cells
 from portal.dashboard.lists.declaration import Column, Empty, Filter, RecordList, fixed, same, searched
@@ -18,6 +17,7 @@ from provisioning.compute.models import Instance, Migration
 from provisioning.compute.moves.progress import bytes_moved, moves_at, moves_of
 from provisioning.compute.records.migration_records import (
     EVACUATION,
+    KIND,
     LIVE_MIGRATION,
     MIGRATION,
     OPEN,
@@ -26,6 +26,7 @@ from provisioning.compute.records.migration_records import (
 )
 from provisioning.compute.selectors.migrations import EVERY_PROJECT, all_migrations
 from provisioning.compute.states import VmState
+from provisioning.events.selectors import LoggedEvent
 from provisioning.hosts.models import Host
 from provisioning.identity.models import Project
 from provisioning.identity.selectors.lookups import projects_by_id
@@ -151,6 +152,11 @@ def _actions(row: MigrationRow) -> object:
     return cells.join("", found)
 
 
+def _changed(events: Sequence[LoggedEvent]) -> list[object]:
+    found = {event.payload["instance"] for event in events if event.kind == KIND}
+    return list(Migration.objects.filter(instance_id__in=found).values_list("pk", flat=True))
+
+
 def _host(_: RequestContext, value: str) -> Q:
     return Q(source_compute=value) | Q(dest_compute=value)
 
@@ -214,17 +220,16 @@ MIGRATIONS = RecordList[Migration](
     empty=Empty(
         *("truck", "No migrations yet", "Instances that move to another host, or get another size, are listed here.")
     ),
+    kinds=frozenset({KIND}),
+    changed=_changed,
     named=lambda migration: migration.instance.name,
 )
 
 
 class MigrationList(ListPage):
-    """All migrations, whose rows are read again every few seconds."""
+    """All migrations."""
 
     section = "migrations"
     rule = EVERY_PROJECT
     records = MIGRATIONS
     template = "dashboard/cloud/migrations.html"
-
-    def extra_context(self) -> Mapping[str, Any]:
-        return {"seconds": SECONDS}

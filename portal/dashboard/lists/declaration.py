@@ -171,7 +171,7 @@ class RecordList(Generic[Record]):
     url_name: str = ""
     kinds: frozenset[str] = frozenset()
     """The kinds of events that change it; without any it is not live."""
-    changed: Callable[[Sequence[LoggedEvent]], Collection[uuid.UUID]] | None = None
+    changed: Callable[[Sequence[LoggedEvent]], Collection[object]] | None = None
     """Returns the ids of the records that events change; None: any event may change any row."""
     announcement: Callable[[Any], str] | None = None
     """Returns the announcement for screen readers when a row changes, or an empty text."""

@@ -11,7 +11,7 @@ from provisioning.compute.host_link.release import send_destroy
 from provisioning.compute.launch.decisions import SchedulingAttempt, record_decision
 from provisioning.compute.models import Instance, Migration
 from provisioning.compute.moves.targets import MoveRequest
-from provisioning.compute.records.migration_records import open_migration
+from provisioning.compute.records.migration_records import announce, open_migration
 from provisioning.hosts.models import Host
 
 __all__ = ["claim_target", "exchange", "leave_second", "release_second", "second_of"]
@@ -63,6 +63,7 @@ def set_bytes(migration: Migration, **amounts: int) -> None:
     """
     kept: dict[str, Any] = {f"{name}_bytes": value for name, value in amounts.items() if 0 <= value < _MOST_BYTES}
     Migration.objects.filter(pk=migration.pk).update(**kept, updated_at=timezone.now())
+    announce(migration.instance_id)
 
 
 _MOST_BYTES = 1 << 60

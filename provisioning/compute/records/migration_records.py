@@ -10,6 +10,8 @@ from provisioning.common.context import RequestContext
 from provisioning.common.prepared import PreparedUpdate
 from provisioning.compute.models import Flavor, Instance, Migration
 from provisioning.compute.records import host_commands
+from provisioning.events.selectors import OPERATORS
+from provisioning.events.services import record
 from provisioning.hosts.models import Host
 
 UNDER_WAY = ("accepted", "queued", "preparing", "pre-migrating", "migrating", "running", "post-migrating")
@@ -21,6 +23,13 @@ WAITING = (*CONFIRMABLE, REVERTING)
 
 OPEN = (*UNDER_WAY, *WAITING)
 """Statuses of migrations that have not ended."""
+KIND = "migration"
+"""Kind of the events about the migrations of an instance."""
+
+
+def announce(instance_id: uuid.UUID) -> None:
+    """Notify operators' pages that the migrations of an instance have changed."""
+    record(OPERATORS, KIND, {"instance": str(instance_id)})
 
 
 def open_migration(
@@ -38,6 +47,7 @@ def open_migration(
     now = timezone.now()
     source = instance.host
     host = target or source
+    announce(instance.id)
     return Migration.objects.create(
         instance=instance,
         migration_type=kind,
@@ -57,14 +67,20 @@ def open_migration(
 def set_migration(instance_id: uuid.UUID, status: str) -> bool:
     """Set the status of the instance's open migration record; False when there is none."""
     rows = Migration.objects.filter(instance_id=instance_id, status__in=OPEN)
-    return bool(rows.update(status=status, updated_at=timezone.now()))
+    return _changed(instance_id, rows.update(status=status, updated_at=timezone.now()))
 
 
 def close_migration(instance_id: uuid.UUID) -> bool:
     """Close the open records of an instance that is deleted or offloaded: a finished resize counts as confirmed, a
     running one and one that is being reverted as failed. Returns whether there were any.
     """
-    return bool(_CLOSE(instance_id=instance_id, now=timezone.now()))
+    return _changed(instance_id, _CLOSE(instance_id=instance_id, now=timezone.now()))
+
+
+def _changed(instance_id: uuid.UUID, many: int) -> bool:
+    if many:
+        announce(instance_id)
+    return bool(many)
 
 
 _CLOSE = PreparedUpdate(
@@ -86,6 +102,7 @@ _CLOSE = PreparedUpdate(
 def open_evacuation(context: RequestContext, instance: Instance, source: Host) -> None:
     """Create the record of an evacuation from a host that is down; its destination is set when a host is claimed."""
     now, flavor = timezone.now(), _numbered(instance.flavor)
+    announce(instance.id)
     Migration.objects.create(
         instance=instance,
         migration_type=EVACUATION,
@@ -110,7 +127,8 @@ def evacuated_from(instance_id: uuid.UUID) -> Host | None:
 def set_destination(instance_id: uuid.UUID, host: Host) -> None:
     """Record the host that was claimed for a running evacuation."""
     rows = Migration.objects.filter(instance_id=instance_id, migration_type=EVACUATION, status__in=UNDER_WAY)
-    rows.update(status="pre-migrating", dest_compute=host.name, dest_host=host.host_ip, updated_at=timezone.now())
+    values = {"status": "pre-migrating", "dest_compute": host.name, "dest_host": host.host_ip}
+    _changed(instance_id, rows.update(**values, updated_at=timezone.now()))
 
 
 def evacuated(instance_id: uuid.UUID) -> None:
@@ -127,7 +145,8 @@ def source_is_clean(instance_id: uuid.UUID, host_id: uuid.UUID) -> None:
     """Record that a host has removed the guests that were evacuated from it."""
     names = Host.objects.filter(id=host_id).values("name")
     rows = Migration.objects.filter(instance_id=instance_id, migration_type=EVACUATION, status="done")
-    rows.filter(source_compute__in=names).update(status="completed", updated_at=timezone.now())
+    here = rows.filter(source_compute__in=names)
+    _changed(instance_id, here.update(status="completed", updated_at=timezone.now()))
 
 
 def _numbered(flavor: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Notifies the pages of projects when a host of their servers stops answering and when it answers again."""
+"""Notifies open pages when a host stops answering and when it answers again."""
 
 import uuid
 
@@ -7,20 +7,22 @@ from django.utils import timezone
 
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
+from provisioning.events.selectors import OPERATORS
 from provisioning.events.services import Entry, record_all
 from provisioning.hosts.models import Host
+from provisioning.hosts.notifications import KIND
 from provisioning.hosts.selectors import alive
 from provisioning.jobs.registry import periodic
 
-KIND = "host"
-"""Kind of these events; ``instances`` in the payload are the servers whose display changes."""
 IN_ONE_EVENT = 200
 
 
 @periodic("compute.silent_hosts", every=5.0)
 def announce_silent_hosts() -> int:
-    """Send an event once for each host that stopped answering (or was forced down) or is up again; returns the number
+    """Send events once for each host that stopped answering (or was forced down) or is up again; returns the number
     of hosts.
+
+    ``instances`` in the payload for a project are the servers whose display changes.
     """
     now = timezone.now()
     there = alive(now)
@@ -44,5 +46,5 @@ def _announce(host_id: uuid.UUID, *, is_alive: bool) -> int:
             for project_id, keys in found.items()
             for begin in range(0, len(keys), IN_ONE_EVENT)
         ]
-        record_all(entries)
+        record_all([*entries, (OPERATORS, KIND, {"id": str(host_id)})])
     return 1
