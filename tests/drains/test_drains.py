@@ -6,11 +6,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.compute.models import Instance, InstanceAction
-from provisioning.compute.plans.moves import plan_host, plan_hosts
+from provisioning.compute.plans.moves import plan_host, plan_hosts, plan_servers
 from provisioning.compute.services.hosts import enable_host
 from provisioning.drains import retention, services
 from provisioning.drains.models import Drain, DrainItem
@@ -254,6 +256,16 @@ class TestMigrations:
         plan = plan_host(host(), services.usual_ways(host()), host_up=True)
         assert sorted(move.way for move in plan.moves) == ["cold", "live", "live"]
         Instance.objects.filter(id=three[0].id).update(vm_state="active")
+
+    def test_the_queries_of_a_plan_do_not_grow_with_its_servers(self, cloud: Cloud, three: list[Instance]) -> None:
+        counts = []
+        known = list(Instance.objects.select_related("host").filter(id__in=[each.id for each in three]))
+        for servers in (known[:1], known):
+            with CaptureQueriesContext(connection) as queries:
+                planned = plan_servers(servers, host(), services.usual_ways(host()), host_up=True)
+            assert [move.way for move in planned] == ["live"] * len(servers)
+            counts.append(len(queries))
+        assert counts[0] == counts[1]
 
     @pytest.mark.parametrize(
         ("state", "words"),

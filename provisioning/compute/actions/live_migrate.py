@@ -29,7 +29,7 @@ from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.host_link.outcome import Outcome
 from provisioning.compute.models import Instance, InstanceActionEvent
 from provisioning.compute.moves import live, volumes
-from provisioning.compute.moves.cpu import with_cpu
+from provisioning.compute.moves.cpu import with_cpus
 from provisioning.compute.moves.estimates import LIVE, estimates_of
 from provisioning.compute.moves.hosts import claim_target, exchange, leave_second, second_of, set_bytes
 from provisioning.compute.moves.obstacles import live_obstacles
@@ -109,7 +109,7 @@ class LiveMigrate(HostAction[LiveMigration, ReceiveLiveRequest]):
         obstacles=live_obstacles,
         request=LiveMigration,
         estimates=estimates_of(LIVE),
-        needs=with_cpu,
+        needs=with_cpus,
         unfit=live.unfit_hosts,
     )
 

@@ -13,16 +13,19 @@ Obstacles = Mapping[uuid.UUID, str]
 """Server → why this way is not possible, in a sentence; servers without an obstacle are omitted."""
 
 
-def _as_it_is(spec: RequestSpec, servers: Instance) -> RequestSpec:
-    return spec
+Needs = Callable[[RequestSpec, Instance], RequestSpec]
+
+
+def _nothing_more(_: Sequence[Instance]) -> Needs:
+    return lambda spec, _: spec
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
     """How an action frees a server's host.
 
-    ``obstacles`` reads what it needs of all servers of a plan together. ``request`` returns the action's request for a
-    target's name; empty: the scheduler chooses.
+    ``obstacles`` and ``needs`` read what they need of all servers of a plan together. ``request`` returns the action's
+    request for a target's name; empty: the scheduler chooses.
     """
 
     name: str
@@ -40,8 +43,8 @@ class Way:
     """Return the function that estimates the seconds of each server of a plan; it reads measurements once."""
     moves: bool = True
     """Whether the server gets another host; False: it stays there and is stopped."""
-    needs: Callable[[RequestSpec, Instance], RequestSpec] = _as_it_is
-    """Add what the server requires of a target only in this way."""
+    needs: Callable[[Sequence[Instance]], Needs] = _nothing_more
+    """Return the function that adds what a server of a plan requires of a target only in this way."""
     unfit: Callable[[], Mapping[str, str]] = dict
     """Return the names of hosts that cannot receive servers in this way, with the reasons."""
     new_disks: Callable[[Instance], bool] = lambda _: False

@@ -5,7 +5,7 @@ guest that is started on the other host gets that host's processor and needs not
 """
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from provisioning.compute.models import Instance
@@ -30,3 +30,9 @@ def with_cpu(spec: RequestSpec, instance: Instance, known: Mapping[uuid.UUID, Gu
     """Return the request with the processor of the running guest, which ``CpuFeaturesFilter`` requires of hosts."""
     cpu = cpu_of(instance, known)
     return replace(spec, cpu_features=cpu.features, cpu_vendor=cpu.vendor)
+
+
+def with_cpus(servers: Sequence[Instance]) -> Callable[[RequestSpec, Instance], RequestSpec]:
+    """Return ``with_cpu`` for several running servers, with one query for all."""
+    known = processors_of([server.id for server in servers])
+    return lambda spec, server: with_cpu(spec, server, known)

@@ -4,6 +4,7 @@ A plan uses the checks of the actions and the scheduler, on copies of the hosts'
 takes its resources. It changes nothing, so it also answers what would happen if a host died now.
 """
 
+import random
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -142,9 +143,11 @@ class Ground:
 
     def __init__(self, chosen: Sequence[Way], rows: Iterable[Sequence[Instance]]) -> None:
         servers = [server for listed in rows for server in listed]
-        self.options = options_now()
+        self.options = replace(options_now(), best=1, subset_size=1)
+        self.chance = random.Random()  # noqa: S311 - spreads load, keeps no secret
         self.ways: list[tuple[Way, Obstacles]] = [(way, way.obstacles(servers)) for way in chosen]
         self.estimates = {way.name: way.estimates() for way in chosen}
+        self.needs = {way.name: way.needs(servers) for way in chosen}
         self.unfit = {way.name: frozenset(way.unfit()) for way in chosen if way.moves}
         self.groups = _groups({server.server_group_id for server in servers if server.server_group_id})
         self._hosts: dict[frozenset[str], list[HostState]] = {}
@@ -190,7 +193,7 @@ class _Board:
             return PlannedMove(server, reason=obstacle, new_disks=new_disks)
         if not way.moves:
             return PlannedMove(server, way.name, seconds=self.ground.estimates[way.name](server))
-        spec = way.needs(self._spec(server), server)
+        spec = self.ground.needs[way.name](self._spec(server), server)
         spec = replace(spec, ignored_hosts=spec.ignored_hosts | self.ground.unfit[way.name])
         decision = self._decide(spec)
         if not decision.ranked:
@@ -221,7 +224,7 @@ class _Board:
             for raw_id, earlier in self.taken:
                 _reserve(hosts, raw_id, earlier)
             self.hosts[facts] = hosts
-        return decide(self.hosts[facts], spec, self.options)
+        return decide(self.hosts[facts], spec, self.options, choose=self.ground.chance)
 
     def _take(self, host: HostState, spec: RequestSpec, server: Instance) -> None:
         self.taken.append((host.raw_id, spec))
