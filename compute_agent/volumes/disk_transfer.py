@@ -9,8 +9,9 @@ from compute_agent.contract.build import VolumeConnection
 from compute_agent.contract.moves import FLAT, ROOT, GuestOrigin, SentDisk, export_of
 from compute_agent.virt.driver import Fetch, SentGuest, Stopped
 from compute_agent.volumes import copying
-from compute_agent.volumes.daemon import TCP_WITHOUT_TLS, Daemons
+from compute_agent.volumes.daemon import Daemons
 from compute_agent.volumes.errors import CopyFailedError, NotExportedError
+from compute_agent.volumes.export_address import TCP_WITHOUT_TLS
 
 log = logging.getLogger(__name__)
 

@@ -19,8 +19,9 @@ from compute_agent.virt import processes
 from compute_agent.virt.driver import never
 from compute_agent.virt.errors import StoppedError
 from compute_agent.volumes import drivers, flattening, services
-from compute_agent.volumes.daemon import Address, Daemons
+from compute_agent.volumes.daemon import Daemons
 from compute_agent.volumes.driver import PoolCapacity, PoolSettings
+from compute_agent.volumes.export_address import Address
 from compute_agent.volumes.qcow2 import Qcow2Driver
 from compute_agent.volumes.services import Outside, Volumes
 from tests.agent.volumes.conftest import MIB, qemu_io

@@ -19,8 +19,9 @@ from compute_agent.contract.build import ImageRef
 from compute_agent.contract.volume import VolumeClient, VolumeSource, VolumeSpec
 from compute_agent.virt import processes
 from compute_agent.volumes import drivers
-from compute_agent.volumes.daemon import Address, Daemons
+from compute_agent.volumes.daemon import Daemons
 from compute_agent.volumes.driver import PoolSettings
+from compute_agent.volumes.export_address import Address
 from compute_agent.volumes.services import Outside, Volumes
 from tests.agent.volumes.conftest import MIB, qemu_io
 from tests.support.landing import first_of_each

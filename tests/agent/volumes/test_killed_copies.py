@@ -25,8 +25,9 @@ from compute_agent.volumes.backup_copies import PoolCopies, moment_of
 from compute_agent.volumes.backup_outlet import BackupOutlet, Progress, SentBackup, StoredBackup, StoredChunk
 from compute_agent.volumes.backup_sources import WantedBackup
 from compute_agent.volumes.backups import UNFINISHED, put_together, send_all
-from compute_agent.volumes.daemon import Address, Daemons
+from compute_agent.volumes.daemon import Daemons
 from compute_agent.volumes.driver import PoolSettings
+from compute_agent.volumes.export_address import Address
 from compute_agent.volumes.services import Outside, Volumes
 from tests.agent.volumes.conftest import MIB, qemu_io
 from tests.agent.volumes.test_killed_agent import die_at, running

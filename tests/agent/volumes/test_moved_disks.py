@@ -22,9 +22,10 @@ from compute_agent.virt.certificates import HostCertificates
 from compute_agent.virt.driver import SentFile, SentGuest, never
 from compute_agent.virt.errors import ImageUnacceptableError
 from compute_agent.volumes import disk_transfer
-from compute_agent.volumes.daemon import Address, Daemons
+from compute_agent.volumes.daemon import Daemons
 from compute_agent.volumes.disk_transfer import DiskTransfer
 from compute_agent.volumes.errors import CopyFailedError
+from compute_agent.volumes.export_address import Address
 from tests.agent.cast import make_spec
 from tests.agent.volumes.conftest import own_ports
 from tests.host.machines import sign

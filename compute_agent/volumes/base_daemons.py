@@ -1,0 +1,169 @@
+"""Folders, locks, descriptions and ports of storage daemons."""
+
+import contextlib
+import hashlib
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+import msgspec
+
+from compute_agent.virt.rights import Rights
+from compute_agent.virt.storage_account import StorageAccount
+from compute_agent.virt.volume_connections import socket_of
+from compute_agent.volumes import daemon_process, exports
+from compute_agent.volumes.daemon_process import QMP_SOCKET
+from compute_agent.volumes.driver import Opening
+from compute_agent.volumes.errors import NotExportedError
+from compute_agent.volumes.export_address import TCP_WITHOUT_TLS, Address, Certificates
+from compute_agent.volumes.exports import AUTHORIZED, CREDENTIALS, Description
+from compute_agent.volumes.kept_descriptions import KeptDescriptions
+from compute_agent.volumes.qmp import Qmp
+
+DESCRIPTION, SHOWN, GATE = "daemon.json", "tls", "gate-"
+
+
+class BaseDaemons:
+    """The storage daemons of one host, with their folders; subclasses start and end them."""
+
+    def __init__(
+        self, runtime: Path, sockets: Path, address: Address, kept: Path, rights: Rights | None = None
+    ) -> None:
+        """Store descriptions, with keys, below ``runtime``, which is in memory, and the sockets that guests connect to
+        in ``sockets``. Both paths must be short. ``kept`` is a folder on the disk for the data that a restart of the
+        machine must not lose.
+        """
+        self.runtime = runtime
+        self.sockets = sockets
+        self._kept = KeptDescriptions(kept)
+        self._address = address
+        self._rights = rights or Rights()
+        self._locks: dict[str, threading.RLock] = {}
+        self._waiting: Counter[str] = Counter()
+        self._guard = threading.Lock()
+        self._last_port: int = address.ports[0] - 1
+
+    @property
+    def certificates(self) -> Certificates | None:
+        """The certificates with which this host opens volumes of other hosts, and exports its own volumes."""
+        return self._address.certificates
+
+    @property
+    def account(self) -> StorageAccount | None:
+        """The account that reads and writes volumes on this host; None: the agent's own account."""
+        return self._rights.account
+
+    @contextlib.contextmanager
+    def locked(self, volume_id: str, *, wait: bool = True) -> Iterator[bool]:
+        """Lock the volume's daemon against other threads and the periodic check. Yields False if ``wait`` is False and
+        another thread has the lock.
+        """
+        with self._guard:
+            lock = self._locks.setdefault(volume_id, threading.RLock())
+        taken = lock.acquire(blocking=False)
+        if wait and not taken:
+            self._count_waiting(volume_id, 1)
+            try:
+                taken = lock.acquire()
+            finally:
+                self._count_waiting(volume_id, -1)
+        try:
+            yield taken
+        finally:
+            if taken:
+                lock.release()
+
+    def awaited(self, volume_id: str) -> bool:
+        """Return whether another thread waits for the lock of ``locked``. Work that can wait then stops."""
+        return self._waiting[volume_id] > 0
+
+    def _count_waiting(self, volume_id: str, more: int) -> None:
+        with self._guard:
+            self._waiting[volume_id] += more
+
+    def descriptions(self) -> list[Description]:
+        """Return the description of every daemon of this host."""
+        found = (self.description(path.parent.name) for path in sorted(self.runtime.glob(f"*/{DESCRIPTION}")))
+        return [each for each in found if each is not None]
+
+    def description(self, volume_id: str) -> Description | None:
+        """Return the description with which the volume's daemon was started; None if the volume has no daemon."""
+        try:
+            return msgspec.json.decode((self._folder(volume_id) / DESCRIPTION).read_bytes(), type=Description)
+        except (OSError, msgspec.DecodeError):
+            return None
+
+    def runs(self, volume_id: str) -> bool:
+        """Return whether the volume's daemon runs and has all its exports."""
+        return daemon_process.is_ready(self._folder(volume_id))
+
+    @contextlib.contextmanager
+    def opened(self, volume_id: str) -> Iterator[Qmp | None]:
+        """Yield a QMP connection to the volume's daemon; None if no daemon runs."""
+        if not self.runs(volume_id):
+            yield None
+            return
+        with Qmp(self._folder(volume_id) / QMP_SOCKET) as qmp:
+            yield qmp
+
+    def check_certificates(self) -> Certificates:
+        """Return the certificates of this host. Raises NotExportedError if it has none."""
+        certificates = self._address.certificates
+        if certificates is None or not certificates.complete:
+            raise NotExportedError(TCP_WITHOUT_TLS)
+        return certificates
+
+    def _folder(self, volume_id: str) -> Path:
+        return self.runtime / volume_id
+
+    def _folder_of_gate(self, volume_id: str) -> Path:
+        return self.runtime / f"{GATE}{hashlib.sha256(volume_id.encode()).hexdigest()[:16]}"
+
+    def _socket(self, volume_id: str) -> Path:
+        return socket_of(self.sockets, volume_id)
+
+    def _make(self, folder: Path) -> None:
+        for each in (self.runtime, folder):
+            each.mkdir(mode=0o700, parents=True, exist_ok=True)
+            each.chmod(0o711)  # the daemon's account can enter it, but not list or change it
+
+    def _rights_for(self, opening: Opening) -> Rights:
+        return Rights() if opening.as_root else self._rights
+
+    def _shown(self, certificates: Certificates, folder: Path, rights: Rights) -> Path:
+        """Return a folder with the certificates, readable by the daemon's account."""
+        if rights.account is None:
+            return certificates.folder
+        shown = folder / SHOWN
+        shown.mkdir(mode=0o700, exist_ok=True)
+        for name in ("ca-cert.pem", "server-cert.pem", "server-key.pem"):
+            path = shown / name
+            path.unlink(missing_ok=True)
+            path.touch(mode=0o600)
+            path.write_bytes((certificates.folder / name).read_bytes())
+            rights.account.show(path, 0o440)
+        rights.account.show(shown, 0o750)
+        return shown
+
+    def _serve(self, qmp: Qmp, shown: Path, port: int) -> None:
+        """Listen on TCP with the certificates in ``shown``, for the hosts that ``exports.authorize`` allows."""
+        credentials = {"qom_type": "tls-creds-x509", "id": CREDENTIALS, "endpoint": "server", "verify_peer": True}
+        qmp.execute("object-add", **credentials, dir=str(shown))
+        place = {"type": "inet", "data": {"host": self._address.bind(), "port": str(port)}}
+        exports.serve(qmp, place, tls_creds=CREDENTIALS, tls_authz=AUTHORIZED)
+
+    def _free_port(self) -> int:
+        """Return the next free port after the previous one, so that threads get different ones before they listen."""
+        known = (*self.descriptions(), *self._kept.all())
+        taken = {port for each in known for port in (each.port, each.gate)}
+        first, last = self._address.ports
+        with self._guard:
+            for port in chain(range(self._last_port + 1, last + 1), range(first, self._last_port + 1)):
+                if port not in taken:
+                    with contextlib.suppress(NotExportedError):
+                        self._address.bind(port)
+                        self._last_port = port
+                        return port
+        raise NotExportedError("The host has no port left to export volumes to other hosts.")

@@ -1,0 +1,105 @@
+"""Storage daemons that run for one piece of work: copies, and disks that are sent to another host."""
+
+import contextlib
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from compute_agent.contract.volume import VolumeClient
+from compute_agent.virt.rights import Rights
+from compute_agent.volumes import daemon_process, exports
+from compute_agent.volumes.base_daemons import BaseDaemons
+from compute_agent.volumes.daemon_process import NBD_SOCKET, QMP_SOCKET
+from compute_agent.volumes.driver import Json, Opening
+from compute_agent.volumes.qmp import Qmp
+
+
+class CopyDaemons(BaseDaemons):
+    """Starts a daemon for one piece of work, and ends it afterwards."""
+
+    @contextlib.contextmanager
+    def serving(self, name: str, opening: Opening, held: Sequence[int] = (), *, read_only: bool) -> Iterator[Path]:
+        """Export ``opening`` under the name ``name`` while the block runs, for copies by programs of this host. Yields
+        the path of the unix socket. The daemon ends after the block.
+        """
+        folder = self._folder_of_copy(name)
+        daemon_process.end(folder)
+        self._make(folder)
+        try:
+            with daemon_process.listening(folder / NBD_SOCKET) as listen:
+                daemon_process.launch(folder, held, self._rights_for(opening), listen)
+            with Qmp(folder / QMP_SOCKET) as qmp:
+                exports.open_nodes(qmp, opening)
+                exports.add_export(qmp, name, opening.node, read_only=read_only)
+            yield folder / NBD_SOCKET
+        finally:
+            daemon_process.end(folder)
+            shutil.rmtree(folder, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def at_work(self, name: str, opening: Opening, held: Sequence[int]) -> Iterator[Qmp]:
+        """Yield a QMP connection to a daemon that opens ``opening`` and exports nothing. The daemon ends after the
+        block.
+        """
+        folder = self._folder_of_copy(name)
+        daemon_process.end(folder)
+        self._make(folder)
+        try:
+            daemon_process.launch(folder, held, self._rights_for(opening))
+            with Qmp(folder / QMP_SOCKET) as qmp:
+                exports.open_nodes(qmp, opening)
+                yield qmp
+        finally:
+            daemon_process.end(folder)
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def send(
+        self, name: str, nodes: Mapping[str, Json], own: Sequence[Path], files: Sequence[Path], host_id: str
+    ) -> tuple[int, str]:
+        """Export nodes, read-only and over TLS, to the host with this id, until ``end_sending``. ``nodes``: name of an
+        export → arguments of ``blockdev-add``; ``files``: all files that the nodes open. Those in ``own`` are given to
+        the account of storage daemons, until the guest's start gives them to the guest.
+
+        Returns the port, and the name in this host's certificate. Raises NotExportedError without certificates. An
+        earlier daemon with this name is ended.
+        """
+        certificates, account = self.check_certificates(), self._rights.account
+        folder = self._folder_of_sent(name)
+        self.end_sending(name)
+        self._make(folder)
+        try:
+            if account is not None:
+                for path in own:
+                    os.chown(path, account.uid, -1, follow_symlinks=False)
+            rights = Rights() if account is None else Rights(account, files)
+            port = self._free_port()
+            daemon_process.launch(folder, (), rights)
+            with Qmp(folder / QMP_SOCKET) as qmp:
+                exports.authorize(qmp, [VolumeClient(attachment_id=name, host_id=host_id, local=False)])
+                self._serve(qmp, self._shown(certificates, folder, rights), port)
+                for export, node in nodes.items():
+                    qmp.execute("blockdev-add", **node)
+                    exports.add_export(qmp, export, str(node["node-name"]), read_only=True)
+        except Exception:
+            self.end_sending(name)
+            raise
+        return port, certificates.tls_hostname
+
+    def is_sending(self, name: str) -> bool:
+        """Return whether there is a daemon, or a folder of one, for ``send``."""
+        return self._folder_of_sent(name).exists()
+
+    def end_sending(self, name: str) -> None:
+        """End the daemon of ``send``. Does nothing if there is none."""
+        folder = self._folder_of_sent(name)
+        daemon_process.end(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def _folder_of_copy(self, name: str) -> Path:
+        """Return the folder of a copy's daemon: as short as a volume's, because the path of a socket has 107 bytes."""
+        return self.runtime / f"copy-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+
+    def _folder_of_sent(self, name: str) -> Path:
+        return self.runtime / f"send-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
