@@ -5,7 +5,6 @@ refused. After the forks the master replaces this process.
 """
 
 import ctypes
-import gc
 import importlib
 import os
 import signal
@@ -20,6 +19,7 @@ from django.db import connections
 from portal.web import master
 from portal.web.board import Board
 from portal.web.master import RESUME, STOPPING, Row, State
+from provisioning.common.before_fork import keep_shared
 
 BACKLOG = 1024
 """Maximum number of connections waiting to be accepted."""
@@ -63,8 +63,7 @@ class Loader:
             raise RuntimeError(f"There are threads before the fork: {threading.enumerate()}")
         if "twisted.internet.reactor" in sys.modules:
             raise RuntimeError("There is an event loop before the fork.")
-        gc.collect()
-        gc.freeze()  # keeps memory shared with the processes
+        keep_shared()
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD, *STOPPING])
         loader = os.getpid()
         for number in self._state.due():

@@ -5,7 +5,6 @@ are no orphans.
 """
 
 import ctypes
-import gc
 import logging
 import os
 import signal
@@ -15,6 +14,7 @@ from multiprocessing.process import BaseProcess
 
 from django.db import connections
 
+from provisioning.common.before_fork import keep_shared
 from provisioning.jobs import worker_groups
 from provisioning.jobs.broker import Broker
 from provisioning.jobs.django_q_internals import make_cluster
@@ -37,8 +37,7 @@ def run_group(topics: list[str], workers: int, *, periodic: bool) -> int:
     worker_groups.forget_dead(judge_others=False)
     worker_groups.beat(group, topics)  # before it takes any message
     connections.close_all()
-    gc.collect()
-    gc.freeze()  # keeps memory shared with the children
+    keep_shared()
     _follow_forks()
     watchdog = get_context("fork").Process(target=_watch, args=[group, topics, periodic], name="watchdog")
     watchdog.start()
