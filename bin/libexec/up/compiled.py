@@ -17,7 +17,11 @@ from up.run_as import CHECKOUT
 
 STAMP = Path(sys.prefix) / "compiled"
 """A file in the Python environment with the checksum of the sources that were compiled."""
-MODULES = "import django, portal.asgi, django.core.management.commands.migrate, portal.web.master"
+MODULES = (
+    "import django, portal.asgi, django.core.management.commands.migrate, portal.web.master,"
+    " portal.ops.management.commands.web, portal.web.process, portal.web.daphne_internals,"
+    " provisioning.jobs.management.commands.qworker"
+)
 
 
 def ensure() -> None:
