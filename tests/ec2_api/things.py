@@ -87,7 +87,7 @@ class Things:
     """A few ids of each kind, of everybody's things."""
 
     def filled(self, text: str) -> str:
-        """Put ids into the place of ``<i>``, ``<vol>`` and so on; KeyError for what there is none of."""
+        """Put ids into the place of ``<i>``, ``<vol>`` and so on. Raises KeyError for what there is none of."""
         return re.sub(r"<([\w-]+)>", lambda found: self.ids[found[1]], text)
 
 

@@ -34,8 +34,8 @@ class Outside:
 
     @classmethod
     def of(cls, hosts: Hosts, places: Places, asked: Network | None = None) -> Outside:
-        """Return the external network of the hosts. If it is this machine's network, its range is ``asked`` or, by
-        default, one without a route.
+        """Return the external network of the hosts. If it is this machine's network, its range is ``asked``, or
+        by default one to which this machine has no route.
         """
         if hosts.switched:
             return cls(EXTERNAL, places.outside)

@@ -118,7 +118,7 @@ class RouterPlan:
     enabled: bool
     legs: tuple[Leg, ...] = ()
     gateway: Leg | None = None
-    """The router's own interface on the external network. Only one host has it."""
+    """The router's own interface on the external network, which exists on one host only."""
     link: Link | None = None
     enable_snat: bool = True
     outside: tuple[str, ...] = ()

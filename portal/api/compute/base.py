@@ -46,7 +46,7 @@ class ComputeView(ServiceView):
 
     @property
     def base(self) -> str:
-        """The endpoint's address, with the project if the request's path has it."""
+        """The endpoint's address, with the project if the request's path contains one."""
         return links.endpoint(self.request, "compute") + self._project
 
     @property

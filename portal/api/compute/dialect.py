@@ -70,7 +70,7 @@ class ResourceView(views.ResourceView, ComputeView):
         return next(a.value_of for a in found if a.name == self.resource.key and a.is_at(self.microversion))
 
     def row(self, identity: str) -> Any:
-        """Return the object of the path; NotFoundError."""
+        """Return the object of the path. Raises NotFoundError."""
         assert self.resource.show is not None  # noqa: S101 - only resources that are shown have it
         return self.resource.show.call(self, identity)
 

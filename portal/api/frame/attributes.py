@@ -49,7 +49,7 @@ class Attribute:
     put: bool = False
     """Whether a body may update it."""
     required: bool = False
-    """Whether every body of a creation must have it."""
+    """Whether a request that creates the object must contain the attribute."""
     default: object = UNSET
     """The value that means the same as omission."""
     column: str = ""
@@ -70,7 +70,7 @@ class Attribute:
         return self.since <= version <= self.until
 
     def is_shown(self, view: ServiceView) -> bool:
-        """Whether the responses to this request have it."""
+        """Whether responses to this request contain the attribute."""
         return self.shown and self.is_at(view.microversion) and (not self.rule or view.allows(self.rule))
 
     @cached_property

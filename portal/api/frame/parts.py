@@ -136,7 +136,7 @@ def at_version(view: ServiceView) -> dict[str, Version]:
 
 
 def content_of(view: ServiceView) -> Any:
-    """Return the content of the body: the value of its only member, or the whole; InvalidInputError."""
+    """Return the content of the body: the value of its only member, or the whole. Raises InvalidInputError."""
     body, schema = view.checked_body(), schema_for(view.schemas, str(view.request.method), view.microversion)
     names = [*schema.get("properties", ())]
     return body[names[0]] if len(names) == 1 and schema.get("required") == names else body
@@ -173,7 +173,7 @@ class Entries:
     """Adds or updates entries."""
     replace: Service = _nothing
     remove: Service = _nothing
-    """Deletes the entry with a key; NotFoundError."""
+    """Deletes the entry with a key. Raises NotFoundError."""
     missing: str = ""
     """Message about a missing entry; placeholders ``{found}`` (the object) and ``{key}``."""
     more: Callable[[Any], Mapping[str, Any]] | None = None

@@ -54,7 +54,7 @@ class ResourceView(ServiceView):
 
     @cached_property
     def asked(self) -> Mapping[str, str]:
-        """The parameters in the query that the microversion has, each with its last value; InvalidInputError."""
+        """The query parameters that the microversion defines, each with its last value. Raises InvalidInputError."""
         method = "GET" if self.request.method == "HEAD" else str(self.request.method)
         found, known = self.checked_query(), self.parameters[method]
         return {
@@ -66,7 +66,7 @@ class ResourceView(ServiceView):
         return self.attributes
 
     def row(self, identity: str) -> Any:
-        """Return the object of the path; NotFoundError for another project's."""
+        """Return the object of the path. Raises NotFoundError for another project's."""
         return self.resource.show.call(self.context, identity)
 
     def arguments(self, identity: str = "", **ids: str) -> tuple[Any, ...]:
@@ -80,7 +80,7 @@ class ResourceView(ServiceView):
         return [{name: value for name, read in shown if (value := read(row)) is not UNSET} for row in rows]
 
     def values(self, *, new: bool = False) -> Values:
-        """Return the values of a body, with the defaults of omitted ones if it is ``new``; InvalidInputError.
+        """Return the values of a body, with the defaults of omitted ones if it is ``new``. Raises InvalidInputError.
 
         Values of names that the operation does not set as attributes are unchanged; its schema has accepted them.
         """

@@ -50,7 +50,7 @@ class DefaultsView(NetworkView):
     """Quotas whose rule has no target: the project's id in the path is the argument of the services."""
 
     def arguments(self, **ids: str) -> tuple[uuid.UUID, ...]:
-        """Return the id of the project, which need not exist in Identity; NotFoundError for an invalid id."""
+        """Return the id of the project, which need not exist in Identity. Raises NotFoundError for an invalid id."""
         found = {text: read_id(text) for text in ids.values()}
         for text, key in found.items():
             if key is None:

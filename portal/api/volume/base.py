@@ -49,7 +49,7 @@ class VolumeView(ServiceView):
 
     @property
     def base(self) -> str:
-        """The endpoint's address, with the project if the request's path has it."""
+        """The endpoint's address, with the project if the request's path contains one."""
         whole = links.endpoint(self.request, "volume")
         return whole if self.url_project is None else f"{whole}/{self.url_project}"
 

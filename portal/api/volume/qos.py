@@ -101,7 +101,7 @@ QOS = Resource(
 
 
 def _named(view: ResourceView) -> dict[str, VolumeType]:
-    """Return the volume type in the query as an argument; InvalidInputError without one."""
+    """Return the volume type in the query as an argument. Raises InvalidInputError without one."""
     named = view.request.query_params.get("vol_type_id")
     if not named:
         raise InvalidInputError("Volume Type id must not be None.", field="vol_type_id")

@@ -51,7 +51,7 @@ def _schema(name: str) -> Schema:
 
 
 def _limits(asked: Mapping[str, Any]) -> dict[str, int | None]:
-    """Return the limits of a body; InvalidInputError for one of an unknown volume type."""
+    """Return the limits of a body. Raises InvalidInputError for one of an unknown volume type."""
     known = {*_names()}
     found: dict[str, int | None] = {}
     for name, value in asked.items():

@@ -95,7 +95,7 @@ class _Known:
         self._pools = dict(StoragePool.objects.filter(name__in=pools).values_list("name", "id")) if pools else {}
 
     def thing(self, subject: str) -> tuple[str, str, str]:
-        """Return the kind, the name and the page of a finding's subject; no page: only the report has it."""
+        """Return the kind, the name and the page of a finding's subject; no page: the subject is only in the report."""
         kind, _, name = subject.partition(" ")
         if kind in {"host", "agent"}:
             key = self._hosts.get(name)

@@ -45,7 +45,7 @@ class InstanceDialog(InstancePage):
     consequence: ClassVar[str] = ""
     danger: ClassVar[bool] = False
     in_menu: ClassVar[bool] = True
-    """Whether the menu of the instance has it; otherwise a part of the page has it."""
+    """Whether the action is in the menu of the instance; otherwise it is in a part of the page."""
     instance: Instance
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

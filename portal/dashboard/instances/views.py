@@ -132,7 +132,7 @@ def _question(instance: Instance, action: ServerAction[Any], button: Button, why
 
 
 def _calls(instance: Instance, action: ServerAction[Any]) -> Sequence[Call]:
-    """Return the call of an action; empty if no client has it."""
+    """Return the call of an action; empty if no client offers the action."""
     server = {"server": str(instance.id)}
     if action.key == "delete":
         return [Call(copied.DELETE, server)]

@@ -45,7 +45,7 @@ class Asked:
 
     @classmethod
     def of(cls, the_list: RecordList[Any], context: RequestContext, data: QueryDict, kept: str = "") -> Asked:
-        """Read the query of an address, and the cookie's value ``kept`` for what it does not contain."""
+        """Read a query string; ``kept``, the value of the cookie, provides what it does not contain."""
         columns, filters = the_list.parts_for(context)
         asked = cls(
             text=clean(data.get("q", "")),

@@ -105,7 +105,7 @@ class ServerAction(ABC, Generic[R]):
     record: ClassVar[str]
     """Nova's name of the action in instance action records."""
     done: ClassVar[str] = ""
-    """Label of the finished record on pages, such as ``Paused``; empty: another action with this record has it."""
+    """Label of the finished record on pages, such as ``Paused``; empty: another action with this record has one."""
     api: ClassVar[str] = ""
     """Name in the body of ``POST /servers/{id}/action``; empty: not available there."""
     rule: ClassVar[str] = ""

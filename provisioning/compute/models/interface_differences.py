@@ -27,7 +27,7 @@ class InterfaceDifference(models.Model):
     port_id = models.UUIDField(null=True, db_index=True)
     kind = models.CharField(max_length=10, choices=Kind)
     said: "models.JSONField[dict[str, Any], dict[str, Any]]" = models.JSONField(default=dict)
-    """The interface on the host (``GuestInterface``); empty when only the record has it."""
+    """The interface on the host (``GuestInterface``); empty when only the record contains the interface."""
     reason = models.CharField(max_length=255, blank=True)  # why the record was not changed, or how
     first_seen_at = models.DateTimeField(auto_now_add=True)
 

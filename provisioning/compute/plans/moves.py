@@ -291,8 +291,8 @@ def plan_servers(
 
 
 def plan_return(servers: Sequence[Instance], host: Host) -> list[PlannedMove]:
-    """Plan moves of servers from other hosts to ``host``, in the first way that moves each of them while it keeps its
-    disks. Servers for which there is none are omitted.
+    """Plan moves of servers from other hosts to ``host``. Each server moves in the first way that keeps its disks; a
+    server without such a way is omitted.
     """
     ground = Ground([way for way in known_ways(host_up=True) if way.moves], [servers])
     board = _Board(ground, None, host.name)

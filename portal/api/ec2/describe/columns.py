@@ -50,7 +50,7 @@ def _beginning(text: str) -> tuple[str, str | None]:
 
 
 def _read(field: Any, texts: Iterable[str]) -> Iterator[Any]:
-    """Yield the values of texts; no row has a value that the field rejects."""
+    """Yield the texts as values of the field. A text that the field rejects matches no row and is omitted."""
     for text in texts:
         if isinstance(field, BooleanField):
             if text in _BOOLEANS:

@@ -89,7 +89,7 @@ def subject_of(caller: RequestContext, value: str, *, ended: bool = False) -> tu
 
 
 def _catalog(context: RequestContext) -> RequestContext:
-    """Return the caller; ForbiddenError for a token without a scope."""
+    """Return the caller. Raises ForbiddenError for a token without a scope."""
     if context.project_id is None and context.domain_id is None and not context.system:
         raise ForbiddenError("A token without a scope has no catalog.")
     return context

@@ -153,7 +153,7 @@ def _others(request: Request) -> list[tuple[str, str]]:
 
 
 def read_query(request: Request, filters: Filters, sort_keys: Mapping[str, str]) -> Query:
-    """Read a list's query; InvalidInputError for an unknown filter, sort key or page."""
+    """Read a list's query. Raises InvalidInputError for an unknown filter, sort key or page."""
     conditions: dict[str, list[object]] = {}
     made_conditions: list[Q] = []
     for name, values in request.query_params.lists():

@@ -75,7 +75,7 @@ class ResourceView(views.ResourceView):
         return self.allows(ALL_PROJECTS)
 
     def row(self, identity: str) -> Any:
-        """Return the object of the path; NotFoundError for another project's."""
+        """Return the object of the path. Raises NotFoundError for another project's."""
         return cast("Operation", self.resource.show).call(self.context, identity, all_projects=self.operator)
 
     def wanted(self) -> Sequence[Attribute]:
@@ -84,7 +84,7 @@ class ResourceView(views.ResourceView):
         return [each for each in self.resource.attributes if not fields or each.name in fields]
 
     def enforce(self, rules: Sequence[str], target: Mapping[str, object]) -> None:
-        """Check policy rules on the object; ForbiddenError."""
+        """Check policy rules on the object. Raises ForbiddenError."""
         for rule in rules:
             policy.enforce(self.context, rule, self.policy_target() | dict(target))
 
@@ -190,7 +190,7 @@ class DetailView(ResourceView, views.DetailView):
     sentences = {"GET": "Show a resource of this kind."}
 
     def check_rule(self, request: Request) -> None:
-        """Answer 404 for an object that the policy hides; HTTPNotFoundError."""
+        """Answer 404 for an object that the policy hides. Raises HTTPNotFoundError."""
         if request.method in {"GET", "HEAD"} and not policy.allows(
             self.context, self.resource.rule("get"), self.policy_target()
         ):

@@ -58,7 +58,7 @@ def number(lookup: str) -> Condition:
 
 
 def boolean(lookup: str, name: str = "") -> Condition:
-    """Return a condition that compares a column with Cinder's spellings of a boolean; InvalidInputError for others.
+    """Return a condition that compares a column with Cinder's spellings of a boolean. Raises InvalidInputError.
 
     ``name``: the name of the filter, if it differs from the column.
     """
@@ -99,7 +99,7 @@ def pairs(column: str) -> Condition:
 
 
 def read_pairs(value: str) -> dict[str, str]:
-    """Read ``{'key': 'value'}`` or the same in JSON; InvalidInputError for anything else."""
+    """Read ``{'key': 'value'}`` or the same in JSON. Raises InvalidInputError for anything else."""
     try:
         found = ast.literal_eval(value.strip()) if len(value) <= LONGEST_PAIRS else None
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
@@ -175,7 +175,7 @@ def wants_all(request: Request) -> bool:
 
 
 def narrowed(lists: Lists, rows: QuerySet[Any], request: Request, version: Version) -> QuerySet[Any]:
-    """Return the rows that match a query's filters; InvalidInputError."""
+    """Return the rows that match a query's filters. Raises InvalidInputError."""
     if any("\0" in value for _, values in request.query_params.lists() for value in values):
         raise InvalidInputError("A query has no NUL characters.")
     return rows.filter(_condition(lists, request, version))

@@ -54,7 +54,7 @@ def boolean(value: object) -> bool:
 
 
 def asked_for(request: Request, name: str) -> bool:
-    """Return a boolean of the query; InvalidInputError for an invalid one."""
+    """Return a boolean of the query. Raises InvalidInputError for an invalid one."""
     word = request.query_params.get(name, "false").strip()
     if word not in BOOLEAN["enum"]:
         raise InvalidInputError(f"Invalid value {word[:64]!r} for {name}: it is true or false.", field=name)

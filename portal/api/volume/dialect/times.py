@@ -13,7 +13,7 @@ def timestamp(moment: datetime | None) -> str | None:
 
 
 def read_time(value: str, name: str) -> datetime:
-    """Return a time of the query, in UTC if it has no time zone; InvalidInputError if it is malformed."""
+    """Return a time of the query, in UTC if it has no time zone. Raises InvalidInputError if it is malformed."""
     try:
         found = parse_datetime(value.replace(" ", "+") if "T" in value else value)
         if found is not None:

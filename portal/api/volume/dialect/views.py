@@ -69,7 +69,7 @@ class ActionsView(VolumeView):
         return action.act(self, identity, self.body(whole)[name])
 
     def named(self, body: object) -> str:
-        """Return the action in a body; InvalidInputError."""
+        """Return the action in a body. Raises InvalidInputError."""
         names = [str(name) for name in body] if isinstance(body, dict) else []
         if len(names) != 1:
             raise InvalidInputError("Malformed request body: it must name one action.")

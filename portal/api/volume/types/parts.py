@@ -65,7 +65,7 @@ def _asked(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _encrypted(row: VolumeType, encryption_id: str) -> VolumeType:
-    """Return the type if its encryption has the id; NotFoundError."""
+    """Return the type if its encryption has the id. Raises NotFoundError."""
     if services.encryption_of(row).id != read_id(encryption_id):
         raise NotFoundError(f"Volume type encryption for type {row.id} does not exist.")
     return row
@@ -151,7 +151,7 @@ PARTS = parts(
 
 
 def _known(text: str) -> uuid.UUID:
-    """Return the id of an existing project; NotFoundError."""
+    """Return the id of an existing project. Raises NotFoundError."""
     project = read_id(text)
     if project is None or project not in projects_by_id([project]):
         raise NotFoundError(f"Project {text[:64]} could not be found.")

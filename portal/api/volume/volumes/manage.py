@@ -40,7 +40,7 @@ MANAGE = body(
 
 
 def pool_of(named: str) -> StoragePool:
-    """Return the pool in ``HOST@DRIVER#POOL``; InvalidInputError for an unknown one."""
+    """Return the pool in ``HOST@DRIVER#POOL``. Raises InvalidInputError for an unknown one."""
     try:
         return pool_named(named)
     except NotFoundError as error:

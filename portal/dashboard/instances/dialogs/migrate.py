@@ -77,7 +77,7 @@ class LiveMigrate(InstanceSheet):
     def about(self) -> str:
         text = (
             "The instance keeps running while its memory and local disks are copied, and pauses for less than a second"
-            " at the end. Its volumes are not copied. If it cannot be completed, it stays on its host."
+            " at the end. Its volumes are not copied. If the migration fails, the instance stays on its host."
         )
         return f"{super().about()} {text}".strip()
 

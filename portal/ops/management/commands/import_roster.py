@@ -76,7 +76,7 @@ class _Passwords:
             try:
                 self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             except OSError as error:
-                raise CommandError(f"Cannot make {self._path}: {error.strerror}. Nothing was changed.") from error
+                raise CommandError(f"Cannot create {self._path}: {error.strerror}. Nothing was changed.") from error
         return self
 
     def write(self, users: list[NewUser]) -> None:
