@@ -65,6 +65,8 @@ MORE = {
     "resize_prep": {"new_flavor"},
     "volume_attach": {"volume_id"},
     "volume_detach": {"volume_id"},
+    "volume_mount": {"volume_id"},
+    "file_system_extend": {"volume_id"},
     "volume_swap": {"old_volume_id", "new_volume_id"},
 }
 

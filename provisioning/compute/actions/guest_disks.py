@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from compute_agent.contract.guest_disks import ExtendFileSystemRequest, MountDiskRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
-from provisioning.compute.actions.base import B, Prepared, R, TasklessAction
+from provisioning.compute.actions.base import Prepared, R, TasklessAction
 from provisioning.compute.actions.registry import action
 from provisioning.compute.actions.volumes import find_device, is_attached
 from provisioning.compute.launch.mounts import directory_problem
@@ -26,7 +26,10 @@ class VolumeToMount:
     directory: str
 
 
-class _InGuest(TasklessAction[R, B]):
+B = TypeVar("B", MountDiskRequest, ExtendFileSystemRequest)
+
+
+class _InGuest(TasklessAction[R, B], Generic[R, B]):
     """Base of the actions on a volume in a guest; ``volume_id`` is in the first step of the action record."""
 
     rule = RULE
@@ -34,6 +37,12 @@ class _InGuest(TasklessAction[R, B]):
     from_states: ClassVar[tuple[VmState, ...]] = (VmState.ACTIVE,)
     timeout = "POWER_TIMEOUT"
     one_at_a_time = True
+
+    def told_of(self, body: B) -> Mapping[str, Any]:
+        return {"volume_id": body.serial}
+
+    def row_of(self, instance: Instance, body: B) -> InstanceAction | None:
+        return instance_actions.of_volume(instance.id, self.record, body.serial)
 
 
 def attached_device(instance: Instance, volume_id: str) -> BlockDevice:
@@ -58,6 +67,7 @@ class MountVolume(_InGuest[VolumeToMount, MountDiskRequest]):
     """
 
     key = record = "mount_volume"
+    notification = "volume_mount"
     done = "Volume mounted"
     needs_agent = "The volume cannot be mounted"
     body = MountDiskRequest
@@ -74,9 +84,6 @@ class MountVolume(_InGuest[VolumeToMount, MountDiskRequest]):
         body: MountDiskRequest = prepared.value
         return body
 
-    def row_of(self, instance: Instance, body: MountDiskRequest) -> InstanceAction | None:
-        return instance_actions.of_volume(instance.id, self.record, body.serial)
-
 
 @action
 class ExtendFileSystem(_InGuest[str, ExtendFileSystemRequest]):
@@ -86,6 +93,7 @@ class ExtendFileSystem(_InGuest[str, ExtendFileSystemRequest]):
     """
 
     key = record = "extend_file_system"
+    notification = "file_system_extend"
     done = "File system extended"
     needs_agent = "The file system cannot be extended"
     body = ExtendFileSystemRequest
@@ -97,6 +105,3 @@ class ExtendFileSystem(_InGuest[str, ExtendFileSystemRequest]):
     def command(self, instance: Instance, prepared: Prepared) -> ExtendFileSystemRequest:
         body: ExtendFileSystemRequest = prepared.value
         return body
-
-    def row_of(self, instance: Instance, body: ExtendFileSystemRequest) -> InstanceAction | None:
-        return instance_actions.of_volume(instance.id, self.record, body.serial)

@@ -252,6 +252,8 @@ _MORE: dict[str, Any] = {
     "volume_attach": lambda instance, note: note.more,
     "volume_detach": lambda instance, note: note.more,
     "volume_swap": lambda instance, note: note.more,
+    "volume_mount": lambda instance, note: note.more,
+    "file_system_extend": lambda instance, note: note.more,
     "resize_prep": lambda instance, note: {
         "new_flavor": payloads.flavor(instance.old_flavor) if instance.old_flavor else None
     },

@@ -44,6 +44,8 @@ PAYLOADS: dict[str, tuple[str, str]] = {
     "volume_attach": ("InstanceActionVolumePayload", "1.6"),
     "volume_detach": ("InstanceActionVolumePayload", "1.6"),
     "volume_swap": ("InstanceActionVolumeSwapPayload", "1.8"),
+    "volume_mount": ("InstanceActionVolumePayload", "1.6"),
+    "file_system_extend": ("InstanceActionVolumePayload", "1.6"),
     "open_tunnel": ("InstanceActionTunnelPayload", "1.0"),
     "resize_prep": ("InstanceActionResizePrepPayload", "1.3"),
     "update": ("InstanceUpdatePayload", "2.0"),

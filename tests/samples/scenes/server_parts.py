@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from compute_agent.contract.guest_disks import InspectedDisk
+from provisioning.compute.models import Instance
 from provisioning.hosts import calls
 from provisioning.network import services as network
 from provisioning.network.models import FloatingIP
@@ -102,6 +104,13 @@ def volumes(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     play("delete it with the server", "PUT", one, kept)
     play("update", "PUT", one, {"volumeAttachment": {"volumeId": second}}, who="operator")
     play("update for a member", "PUT", one, {"volumeAttachment": {"volumeId": second}})
+    Instance.objects.filter(id=scene.ids["server_id"]).update(image_properties={"hw_qemu_guest_agent": "yes"})
+    patch.setattr(calls, "call", lambda *_, **__: InspectedDisk("/dev/vdb", "filesystem", "ext4", "/srv/data"))
+    guest = f"{PATH}/novella-guest-disks/{{volume_id}}"
+    play("show it in the guest", "GET", guest)
+    play("mount it", "POST", f"{guest}/action", {"mount": {"directory": "/srv/data"}})
+    scene.cloud.run()
+    play("extend its file system", "POST", f"{guest}/action", {"extend_file_system": None})
     play("detach", "DELETE", one)
     scene.ids["volume_id"] = third
     play("show what it does not have", "GET", one)

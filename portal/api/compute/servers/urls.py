@@ -4,6 +4,7 @@ from django.urls import URLPattern, path
 
 from portal.api.compute.servers import (
     external_events,
+    guest_disks,
     instance_actions,
     interfaces,
     parts,
@@ -19,7 +20,7 @@ urlpatterns: list[URLPattern] = [
     path("/v2.1/servers", views.ServersView.as_view()),
     path("/v2.1/servers/detail", views.ServersDetailView.as_view()),
     path(_SERVER, views.OneServerView.as_view()),
-    *urls("/v2.1/", parts.PARTS | interfaces.PARTS | volume_attachments.PARTS),
+    *urls("/v2.1/", parts.PARTS | interfaces.PARTS | volume_attachments.PARTS | guest_disks.PARTS),
     path(f"{_SERVER}/remote-consoles", remote_consoles.RemoteConsolesView.as_view()),
     path("/v2.1/os-console-auth-tokens/<str:console_token>", remote_consoles.ConsoleAuthTokenView.as_view()),
     path("/v2.1/os-server-external-events", external_events.ExternalEventsView.as_view()),

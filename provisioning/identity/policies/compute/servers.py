@@ -50,7 +50,9 @@ RULES = (
     rule(
         "novella:servers:guest_disks",
         MEMBER,
-        "Mount volumes and extend their file systems in a server through its guest agent.",
+        "Examine and mount volumes, and extend their file systems, in a server through its guest agent.",
+        "GET /servers/{server_id}/novella-guest-disks/{volume_id}",
+        "POST /servers/{server_id}/novella-guest-disks/{volume_id}/action",
         "POST /instances/{server_id}/volumes/{volume_id}/mount/",
         "POST /instances/{server_id}/volumes/{volume_id}/extend-file-system/",
     ),
