@@ -11,6 +11,7 @@ from portal.dashboard import wording
 from portal.dashboard.batches import live as batches
 from portal.dashboard.cloud.listing import HOSTS
 from portal.dashboard.cloud.migrations import MIGRATIONS
+from portal.dashboard.cloud.pools import POOLS
 from portal.dashboard.images.catalogue.cards import CATALOGUE, changed_cards
 from portal.dashboard.images.listing import IMAGES
 from portal.dashboard.instances.changes import changed_instances
@@ -134,6 +135,7 @@ LISTS: tuple[RecordList[Any], ...] = (
     IMAGES,
     HOSTS,
     MIGRATIONS,
+    POOLS,
 )
 """The lists that are live."""
 PAGES: dict[str, LivePage] = {

@@ -50,6 +50,10 @@ CLOUD = (
         rule="os_compute_api:os-hypervisors:list-detail",
     ),
     Entry(
+        *("pools", "Pools", "dashboard:pools", "database", "g-P", "Cloud"),
+        rule="scheduler_extension:scheduler_stats:get_pools",
+    ),
+    Entry(
         *("migrations", "Migrations", "dashboard:migrations", "truck", "g-M", "Cloud"),
         rule="os_compute_api:os-migrations:index:all_projects",
     ),

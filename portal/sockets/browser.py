@@ -15,6 +15,7 @@ from provisioning.compute.selectors.instances import ALL_PROJECTS, instance_for
 from provisioning.compute.selectors.migrations import EVERY_PROJECT
 from provisioning.events.selectors import EVERYBODY, OPERATORS, LoggedEvent, of_user
 from provisioning.identity import policy
+from provisioning.volumes.selectors.pools import RULE as POOLS
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +42,7 @@ class OperatorsPage:
 OF_OPERATORS: Mapping[str, OperatorsPage] = {
     "hosts": OperatorsPage("os_compute_api:os-hypervisors:list-detail", "host", 15.0),  # load and allocated resources
     "migrations": OperatorsPage(EVERY_PROJECT),
+    "pools": OperatorsPage(POOLS, "host", 15.0),  # their sizes
 }
 
 

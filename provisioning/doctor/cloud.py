@@ -1,6 +1,7 @@
 """The state of the cloud for the operators' first page, read from the records in a limited number of queries."""
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -19,6 +20,7 @@ from provisioning.doctor.models import DoctorRun
 from provisioning.hosts.models import Host
 from provisioning.identity import policy
 from provisioning.jobs.selectors import Depth, Periodic, depth, live_groups, periodic_work
+from provisioning.volumes.models import StoragePool
 
 RULE = "novella:cloud"
 LAUNCHES_OF = timedelta(days=1)
@@ -93,9 +95,17 @@ def cloud_for(context: RequestContext) -> Cloud:
 
 def faults_of_host(context: RequestContext, host: Host) -> list[Finding]:
     """Return the present and the reported faults of a host.  Raises ForbiddenError."""
+    return _faults_about(context, {f"host {host.name}", f"agent {host.name}"})
+
+
+def faults_of_pool(context: RequestContext, pool: StoragePool) -> list[Finding]:
+    """Return the present and the reported faults of pools with the name of this one.  Raises ForbiddenError."""
+    return _faults_about(context, {f"pool {pool.name}"})
+
+
+def _faults_about(context: RequestContext, subjects: Collection[str]) -> list[Finding]:
     policy.enforce(context, RULE)
     examined = DoctorRun.objects.order_by("-started_at", "-id").first()
-    subjects = {f"host {host.name}", f"agent {host.name}"}
     return [each for each in [*now.faults(), *now.reported(examined)] if each.subject in subjects]
 
 

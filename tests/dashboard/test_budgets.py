@@ -35,7 +35,7 @@ def test_a_first_visit_is_within_budget(at_alice: Client, alice: Person, cloud: 
     assert sum(sent) < 145_000, "with their headers they are 150 kB"
 
 
-@pytest.mark.parametrize("path", ["/cloud/", "/hosts/", "/migrations/", "/usage/"])
+@pytest.mark.parametrize("path", ["/cloud/", "/hosts/", "/pools/", "/migrations/", "/usage/"])
 def test_a_first_visit_of_an_operator_is_within_budget(
     signed_in: SignedIn, operator: Person, cloud: Cloud, path: str
 ) -> None:

@@ -71,7 +71,7 @@ def host_still_answers(cloud: Cloud, people: People) -> tuple[str, str]:
 
 def pool_full(_: Cloud, __: People) -> tuple[str, str]:
     pool = StoragePool.objects.create(name="fast", driver="nbd", total_gb=100, free_gb=9)
-    return "It is 91% full: 9 of 100 GiB are free.", reverse("admin:volumes_storagepool_change", args=[pool.id])
+    return "It is 91% full: 9 of 100 GiB are free.", reverse("dashboard:pool", args=[pool.id])
 
 
 def worker_gone(_: Cloud, __: People) -> tuple[str, str]:

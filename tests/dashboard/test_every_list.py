@@ -36,7 +36,7 @@ from provisioning.launches.plan import LaunchPlan
 from provisioning.launches.services.templates import Modes, create_template
 from provisioning.network import services as network
 from provisioning.network.models import Network
-from provisioning.volumes.models import Backup
+from provisioning.volumes.models import Backup, StoragePool
 from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import create_snapshot, create_volume
 from tests.dashboard.conftest import SignedIn
@@ -95,6 +95,7 @@ def add_one(person: Person, cloud: Cloud, outside: Network, name: str, number: i
     volume = create_volume(person.context, VolumeRequest(size_gb=1, name=name))
     cloud.run()
     create_snapshot(person.context, volume.id, name=name)
+    StoragePool.objects.create(name=name, driver="nbd", total_gb=100, free_gb=50 + number)
     Backup.objects.create(project_id=own, volume_id=volume.id, name=name, size_gb=1, status="available")
     images.create(person.context, name=name, disk_format="raw", container_format="bare")
     KeyPair.objects.create(

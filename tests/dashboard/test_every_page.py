@@ -23,7 +23,7 @@ PAGES = (
     "/routers/create/", "/networks/", "/networks/create/", "/volumes/", "/volumes/create/", "/volumes/accept/",
     "/volume-snapshots/", "/volume-backups/", "/domains/default/", "/system/", "/batches/",
     "/search/", "/search/?q=a", "/starred/",
-    "/cloud/", "/hosts/", "/migrations/", "/usage/",
+    "/cloud/", "/hosts/", "/pools/", "/migrations/", "/usage/",
 )  # fmt: skip
 ADMIN_PAGES = ("/admin/", "/admin/hosts/host/", "/admin/hosts/host/join/", "/admin/identity/endpoint/add/")
 

@@ -39,6 +39,7 @@ from provisioning.hosts.selectors import host_for, is_alive
 from provisioning.identity.selectors.lookups import projects_by_id, users_by_id
 from provisioning.network.selectors.hosts import networks_on
 from provisioning.volumes.models import PoolHost
+from provisioning.volumes.selectors.pools import RULE as POOLS
 
 SHOW = "os_compute_api:os-hypervisors:show"
 CHANGE = "os_compute_api:os-services:update"
@@ -99,6 +100,7 @@ class HostDetail(WatchedPage, HostPage):
                 "drains": self.allows(DRAINS),
                 "migrations": self.allows(EVERY_PROJECT),
                 "graphs": self.allows(OF_HOSTS),
+                "pools": self.allows(POOLS),
             },
         }
 

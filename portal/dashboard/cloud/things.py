@@ -103,7 +103,7 @@ class _Known:
             return kind, name, reverse("dashboard:host", args=[key]) if key else refused
         if kind == "pool":
             key = self._pools.get(name)
-            return kind, name, reverse("admin:volumes_storagepool_change", args=[key]) if key else ""
+            return kind, name, reverse("dashboard:pool", args=[key]) if key else ""
         if subject == "webhook":
             return "", subject, reverse("admin:notifications_delivery_changelist")
         if _OF_WORK.match(subject):

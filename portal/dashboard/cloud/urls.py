@@ -6,6 +6,7 @@ from portal.dashboard.cloud import drains, hosts
 from portal.dashboard.cloud.deaths import DeathsPage
 from portal.dashboard.cloud.listing import HostList
 from portal.dashboard.cloud.migrations import MigrationList
+from portal.dashboard.cloud.pools import PoolDetail, PoolList
 from portal.dashboard.cloud.usage import UsageList
 from portal.dashboard.cloud.views import CloudPage
 
@@ -22,6 +23,8 @@ urlpatterns = [
     path("hosts/<uuid:host_id>/drain/<slug:change>/", drains.HostDrainChange.as_view(), name="host_drain_change"),
     path("hosts/<uuid:host_id>/force-down/", hosts.HostForceDown.as_view(), name="host_force_down"),
     path("hosts/<uuid:host_id>/force-down/undo/", hosts.HostForceDownEnd.as_view(), name="host_force_down_end"),
+    path("pools/", PoolList.as_view(), name="pools"),
+    path("pools/<uuid:pool_id>/", PoolDetail.as_view(), name="pool"),
     path("migrations/", MigrationList.as_view(), name="migrations"),
     path("usage/", UsageList.as_view(), name="usage"),
 ]

@@ -12,6 +12,7 @@ from provisioning.compute.actions.evacuate import Evacuate
 from provisioning.compute.selectors.hosts import state_of
 from provisioning.doctor.cloud import RULE, cloud_for
 from provisioning.identity.selectors.lookups import projects_by_id
+from provisioning.volumes.selectors.pools import RULE as POOLS
 
 MOST_HOSTS = 12
 """Maximum number of hosts on the page, worse and fuller ones first."""
@@ -49,6 +50,7 @@ class CloudPage(WatchedPage):
                 "graphs": self.allows(OF_HOSTS),
                 "evacuate": self.allows(Evacuate.rule),
                 "hosts": self.allows("os_compute_api:os-hypervisors:list-detail"),
+                "pools": self.allows(POOLS),
                 "usage": self.allows("os_compute_api:os-simple-tenant-usage:list"),
             },
         }

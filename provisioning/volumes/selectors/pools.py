@@ -1,17 +1,27 @@
 """Pools for operators: as Cinder's services, pools and hosts, and as availability zones."""
 
+import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
-from django.db.models import Count, Prefetch, Q, Sum
+from django.db.models import Count, Prefetch, Q, QuerySet, Sum
 from django.utils import timezone
 
+from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.hosts.models import DEFAULT_ZONE
+from provisioning.hosts.selectors import is_alive
+from provisioning.identity import policy
 from provisioning.volumes.models import PoolHost, Snapshot, StoragePool, Volume
 
+RULE = "scheduler_extension:scheduler_stats:get_pools"
+"""The policy rule to see all pools."""
+VOLUMES = "volume_extension:volume_host_attribute"
+"""The policy rule to see which volumes a pool has."""
+MOST_VOLUMES = 100
+Condition = Literal["unserved", "silent", "fault", "frozen", "disabled", "in service"]
 DOWN_AFTER = timedelta(seconds=60)
 """Time without a report of a host after which a pool counts as down, as in Cinder."""
 VOLUME = "cinder-volume"
@@ -52,6 +62,39 @@ def is_up(pool: StoragePool, now: datetime | None = None) -> bool:
     seen = pool.last_seen_at
     connected = any(each.serving and each.host.connected for each in pool.servings.all())
     return connected or (seen is not None and (now or timezone.now()) - seen < DOWN_AFTER)
+
+
+def every_pool(context: RequestContext) -> QuerySet[StoragePool]:
+    """Return all pools, in any order.  Raises ForbiddenError."""
+    policy.enforce(context, RULE)
+    return StoragePool.objects.all()
+
+
+def pool_for(context: RequestContext, pool_id: uuid.UUID) -> StoragePool:
+    """Return a pool with its hosts.  Raises ForbiddenError and NotFoundError."""
+    pool = every_pool(context).prefetch_related(servings()).filter(id=pool_id).first()
+    if pool is None:
+        raise NotFoundError(f"Pool {pool_id} could not be found.")
+    return pool
+
+
+def condition_of(pool: StoragePool, now: datetime) -> tuple[Condition, str]:
+    """Return whether new volumes are created in a pool, or the first reason why not, and its explanation."""
+    hosts = list(pool.servings.all())
+    serving = [each for each in hosts if each.serving and is_alive(each.host, now)]
+    if not serving:
+        return ("silent" if hosts else "unserved"), ""
+    if warning := pool.warning or next((each.warning for each in serving if each.warning), ""):
+        return "fault", warning
+    if pool.frozen:
+        return "frozen", ""
+    return ("in service", "") if pool.enabled else ("disabled", pool.disabled_reason)
+
+
+def volumes_in(pool: StoragePool) -> list[Volume]:
+    """Return the volumes of all projects in a pool, largest first; at most ``MOST_VOLUMES``."""
+    rows = Volume.objects.filter(pool=pool).prefetch_related("attachments").order_by("-size_gb", "name", "id")
+    return list(rows[:MOST_VOLUMES])
 
 
 def pools() -> list[StoragePool]:

@@ -21,12 +21,21 @@ from provisioning.common.errors import NovellaError
 from provisioning.hosts.selectors import is_alive
 from provisioning.volumes.models import PoolClaim, PoolHost, StoragePool, VolumeType
 from provisioning.volumes.pools.would_fit import VolumeFit, would_fit
-from provisioning.volumes.selectors.pools import servings
+from provisioning.volumes.selectors.pools import Condition, condition_of, servings
 from provisioning.volumes.services.catalogue.pools import admit_host, forget_pool, set_enabled, set_frozen, update_pool
 
 CHANGED = ("availability_zone", "reserved_percentage", "max_over_subscription_ratio")
 WOULD_FIT = "novella:volumes:would_fit:pools"
 FULL = 0.9
+CONDITIONS: dict[Condition, tuple[str, str]] = {
+    "unserved": ("bad", "No host serves it"),
+    "silent": ("bad", "Does not answer"),
+    "fault": ("bad", "Has a fault"),
+    "frozen": ("warn", "Frozen"),
+    "disabled": ("warn", "Disabled"),
+    "in service": ("ok", "In service"),
+}
+"""Condition of a pool → tone and word."""
 
 
 class PoolForm(ModelForm):
@@ -138,17 +147,8 @@ class StoragePoolAdmin(Written):
     @admin.display(description="state")
     def state(self, pool: StoragePool) -> SafeString:
         """Show whether the pool gets volumes, and if not why."""
-        hosts = list(pool.servings.all())
-        if not any(each.serving and is_alive(each.host, timezone.now()) for each in hosts):
-            tone, word, why = "bad", "Does not answer" if hosts else "No host serves it", ""
-        elif pool.warning:
-            tone, word, why = "bad", "Has a fault", pool.warning
-        elif pool.frozen:
-            tone, word, why = "warn", "Frozen", ""
-        elif not pool.enabled:
-            tone, word, why = "warn", "Disabled", pool.disabled_reason
-        else:
-            tone, word, why = "ok", "In service", ""
+        condition, why = condition_of(pool, timezone.now())
+        tone, word = CONDITIONS[condition]
         return format_html('<span class="status {}" title="{}">{}</span>', tone, why, word)
 
     @admin.display(description="promised to volumes", ordering="allocated_gb")
