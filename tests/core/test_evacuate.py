@@ -9,10 +9,14 @@ import pytest
 from django.conf import settings
 from django.utils import timezone
 
+from compute_agent.contract.commands import DestroyRequest
+from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.evacuate import Evacuate, Evacuation
+from provisioning.compute.actions.power import Stop
+from provisioning.compute.actions.reset_state import ResetState
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import Allocation, Instance, InstanceAction, Migration
 from provisioning.hosts.models import Host
@@ -152,14 +156,20 @@ def test_refusals(cloud: Cloud, server: Instance) -> None:
         evacuate(server)
 
 
-def test_a_failed_build_leaves_the_server_on_its_old_host(cloud: Cloud, server: Instance) -> None:
-    source = dies(server)
+def fails(cloud: Cloud, server: Instance, source: str) -> str:
+    """Evacuate a server, whose builds all fail; return the name of the other host."""
     target = ({"one", "two"} - {source}).pop()
     evacuate(server)
     for _ in range(settings.MAX_SCHEDULE_ATTEMPTS):
         drain()
         [command] = cloud.agents[target].take()
         cloud.agents[target].fail(command, "It broke.", retryable=True)
+    return target
+
+
+def test_a_failed_build_leaves_the_server_on_its_old_host(cloud: Cloud, server: Instance) -> None:
+    source = dies(server)
+    target = fails(cloud, server, source)
     now = cloud.fresh(server)
     assert (state_of(now), now.host_name) == (("error", None), source)
     assert Allocation.objects.get().host.name == source
@@ -168,6 +178,43 @@ def test_a_failed_build_leaves_the_server_on_its_old_host(cloud: Cloud, server: 
     evacuate(server)
     work(cloud, target)
     assert (state_of(server), cloud.fresh(server).host_name) == (("active", None), target)
+    invariants.check()
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_the_old_host_keeps_the_guest_of_a_failed_evacuation(cloud: Cloud, server: Instance, times: int) -> None:
+    source = dies(server)
+    before = dict(cloud.agents[source].guests)
+    for _ in range(times):
+        fails(cloud, server, source)
+    returns(cloud, source)
+    assert cloud.agents[source].guests == before
+    now = cloud.fresh(server)
+    assert (state_of(now), now.host_name) == (("error", None), source)
+    invariants.check()
+    ResetState.begin(context("operator", ADMIN), server.id, "active")
+    cloud.agents[source].hello()
+    assert (state_of(server), cloud.fresh(server).power_state) == (("active", None), PowerState.RUNNING)
+    Stop.begin(context("alice"), server.id)
+    cloud.run()
+    assert state_of(server) == ("stopped", None)
+    invariants.check()
+
+
+def test_a_guest_that_its_host_may_have_removed_is_not_expected_there(cloud: Cloud, server: Instance) -> None:
+    source = dies(server)
+    target = ({"one", "two"} - {source}).pop()
+    evacuate(server)
+    drain()
+    [order] = [each for each in cloud.agents[source].take() if isinstance(each.body, DestroyRequest)]
+    for _ in range(settings.MAX_SCHEDULE_ATTEMPTS):
+        [command] = cloud.agents[target].take()
+        cloud.agents[target].fail(command, "It broke.", retryable=True)
+        drain()
+    assert cloud.fresh(server).guest_attempt is None
+    cloud.agents[source].carry_out(order)
+    returns(cloud, source)
+    assert cloud.agents[source].guests == {}
     invariants.check()
 
 

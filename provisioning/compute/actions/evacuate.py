@@ -21,7 +21,7 @@ from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.host_link.release import leave_host
 from provisioning.compute.launch.claim import NO_VALID_HOST
 from provisioning.compute.launch.decisions import rank_hosts
-from provisioning.compute.launch.retry import cast_schedule
+from provisioning.compute.launch.retry import GUEST, cast_schedule
 from provisioning.compute.models import Instance
 from provisioning.compute.moves.estimates import EVACUATE, estimates_of
 from provisioning.compute.moves.hosts import leave_second
@@ -109,6 +109,7 @@ class Evacuate(ServerAction[Evacuation]):
             instance = selectors.instance_for(context, instance_id)
             source = _source(instance, wanted)
             _check(instance, source, wanted)
+            guest = instance.guest_attempt or instance.attempt
             stops = not wanted.start or instance.vm_state == VmState.STOPPED
             state.lock_volumes([instance.id])
             moved = state.advance(
@@ -137,7 +138,7 @@ class Evacuate(ServerAction[Evacuation]):
             leave_host(moved)
             open_evacuation(context, moved, source)
             row = instance_actions.begin(context, moved.id, self.record, started)
-            detail = {"from": source.name}
+            detail = {"from": source.name, GUEST: str(guest)}
             span = instance_actions.since(started)
             instance_actions.write(
                 [instance_actions.step(row, "api_evacuate", span, attempt=moved.attempt, detail=detail)]

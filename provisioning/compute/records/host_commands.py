@@ -12,7 +12,7 @@ from provisioning.common.ids import NOBODY
 from provisioning.common.prepared import Prepared, PreparedUpdate
 from provisioning.compute.models import Instance
 from provisioning.hosts import commands
-from provisioning.hosts.models import HostCommand
+from provisioning.hosts.models import Host, HostCommand
 from provisioning.hosts.subjects import Subject
 
 LOST_AFTER = timedelta(minutes=10)
@@ -152,6 +152,16 @@ _WITHDRAW_DESTROYS = PreparedUpdate(
     attempt=IntegerField(),
     now=DateTimeField(),
 )
+
+
+def spare(host: Host, instance_id: uuid.UUID, attempt: int) -> bool:
+    """Withdraw the orders to destroy the guest of this attempt, for a host that is away; return whether the host keeps
+    the guest. It does not if it has got such an order, or may be getting one now.
+    """
+    orders = to_destroy().filter(subject_id=instance_id, host_id=host.id, generation__gt=attempt)
+    if not host.connected:
+        commands.withdraw(orders.filter(acknowledged_at=None))
+    return not orders.filter(Q(finished_at=None) | Q(acknowledged_at__isnull=False)).exists()
 
 
 def withdraw_of_tasks(instance_id: uuid.UUID) -> int:
