@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,9 @@ from portal.dashboard.copy_as.forms.place import Place
 from portal.dashboard.copy_as.kinds import compute, identity, image, network, storage
 
 RESOURCE = re.compile(r'^resource "(\w+)" "[^"]+" \{\n(.*?)^\}\n', re.MULTILINE | re.DOTALL)
-ARGUMENT = re.compile(r"^  (\w+) += ", re.MULTILINE)
+ARGUMENT = re.compile(r"^  (\w+) += (.*)", re.MULTILINE)
+NUMBER = re.compile(r'"?(25[0-5]|2[0-4][0-9]|1?[0-9]{1,2})"?')
+"""The number of a protocol, which the provider accepts instead of its name."""
 BLOCK = re.compile(r"^  (\w+) \{\n(.*?)^  \}\n", re.MULTILINE | re.DOTALL)
 INNER = re.compile(r"^    (\w+) += ", re.MULTILINE)
 ASSIGNMENTS = {
@@ -36,8 +38,34 @@ KINDS: Mapping[str, Kind] = {
 def schema() -> dict[str, dict[str, str]]:
     """Return resource → argument → its mark: ``!``, ``*``, ``{}``, or the arguments of a block in brackets."""
     lines = (Path(__file__).parent / "terraform_schema.txt").read_text().splitlines()
-    rows = (line.split(" ", 1) for line in lines if not line.startswith("#"))
+    rows = (line.split(" ", 1) for line in lines if line[0] not in "#?")
     return {name: arguments(text) for name, text in rows}
+
+
+@cache
+def rules() -> dict[str, list[str]]:
+    """Return resource → the rules of its values."""
+    lines = (Path(__file__).parent / "terraform_schema.txt").read_text().splitlines()
+    rows = (line.split(" ") for line in lines if line.startswith("?"))
+    return {name: found for _, name, *found in rows}
+
+
+def broken(resource: str, given: Mapping[str, str]) -> Iterator[str]:
+    """Yield the rules that the values of a resource break."""
+    for rule in rules().get(resource, ()):
+        name, equals, values = rule.partition("=")
+        first, needs, other = rule.partition(">")
+        if equals:
+            value = given.get(name, "")
+            number = name == "protocol" and NUMBER.fullmatch(value)
+            literal = re.fullmatch(r'"?([\w-]+)"?', value)
+            if literal and not number and literal[1] not in values.split(","):
+                yield f"{resource} {name} is {value}"
+        elif needs:
+            if first in given and other not in given:
+                yield f"{resource} {rule}"
+        elif len(given.keys() & set(rule.split("|"))) > 1:
+            yield f"{resource} {rule}"
 
 
 def arguments(text: str) -> dict[str, str]:
@@ -52,10 +80,12 @@ def problems(text: str) -> list[str]:
         if known is None:
             found.append(f"{resource} does not exist")
             continue
-        plain = ARGUMENT.findall(BLOCK.sub("", body))
+        values = dict(ARGUMENT.findall(BLOCK.sub("", body)))
+        plain = [*values]
         blocks = BLOCK.findall(body)
         found += [f"{resource}.{name}" for name in plain if "[" in known.get(name, "[")]
         found += [f"{resource} lacks {name}" for name in _required(known) - {*plain, *(name for name, _ in blocks)}]
+        found += broken(resource, values | dict(blocks))
         for name, inner in blocks:
             mark = known.get(name, "")
             own = arguments(mark[mark.find("[") :]) if "[" in mark else {}
@@ -104,6 +134,7 @@ SERVER = {
     "password": Secret("password"),
     "user_data": "#!/bin/sh",
     "security_groups": ["s"],
+    "security_group_names": ["default"],
     "config_drive": True,
     "key_name": "k",
 }
@@ -137,3 +168,35 @@ def test_a_wrong_name_is_found() -> None:
     text = lines(Call(compute.KEY_PAIR, {"name": "k"})).replace("  name ", "  title ")
     resource = "openstack_compute_keypair_v2"
     assert problems(text) == [f"{resource}.title", f"{resource} lacks name"]
+
+
+@pytest.mark.parametrize(
+    ("resource", "lines", "found"),
+    [
+        ("blockstorage_volume_v3", ["size = 1", 'image_id = "i"', 'snapshot_id = "s"'], 1),
+        ("blockstorage_volume_v3", ["size = 1", 'image_id = "i"'], 0),
+        ("networking_secgroup_rule_v2", ['protocol = "icmpv6"'], 1),
+        ("networking_secgroup_rule_v2", ['protocol = "112"'], 0),
+        ("networking_secgroup_rule_v2", ['protocol = "tcp"', "port_range_min = 22"], 1),
+        ("networking_secgroup_rule_v2", ['protocol = "tcp"', "port_range_min = 22", "port_range_max = 22"], 0),
+    ],
+)
+def test_values_that_the_provider_rejects_are_found(resource: str, lines: list[str], found: int) -> None:
+    name = f"openstack_{resource}"
+    given = dict(ARGUMENT.findall("".join(f"  {line}\n" for line in lines)))
+    assert len(list(broken(name, given))) == found
+
+
+def test_values_are_aligned_as_terraform_fmt_does_it() -> None:
+    metadata = {"a": "b", "longer": "c"}
+    text = lines(Call(compute.SERVER, {"name": "w", "flavor_id": "f", "metadata": metadata, "tags": ["x"]}))
+    whole = """\
+  name      = "w"
+  flavor_id = "f"
+  metadata = {
+    "a"      = "b"
+    "longer" = "c"
+  }
+  tags = ["x"]
+"""
+    assert whole in text

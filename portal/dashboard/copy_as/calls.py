@@ -169,9 +169,10 @@ class Call:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Result:
-    """The id of the resource that an earlier call of the same click creates."""
+    """A value of the resource that an earlier call of the same click creates; only Terraform has others than its id."""
 
     of: Call
+    part: Literal["id", "name"] = "id"
 
 
 @dataclass(frozen=True, slots=True)

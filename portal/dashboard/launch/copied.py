@@ -29,6 +29,7 @@ def calls_of(context: RequestContext, plan: LaunchPlan) -> Sequence[Call]:
     """
     request = plan.request(idempotency_key="", configs=texts_of(context, plan.snippets))
     opened, groups = _opening(context, plan)
+    names = _names_of(context, groups)
     found = [*opened]
     values, notes = _values(request, groups), _notes(plan)
     for index in range(min(plan.count, MAX_COUNT)):
@@ -44,7 +45,15 @@ def calls_of(context: RequestContext, plan: LaunchPlan) -> Sequence[Call]:
             found += [port, Call(network.FLOATING_IP, address)]
             networks[0] = {"port": Result(port)}
         password = Secret("password") if plan.needs_password else None
-        own = {"name": name, "networks": networks, "no_network": not networks or None, "password": password}
+        # The groups of a server are those of its ports, which Terraform reads by name.
+        by_name = names if any("uuid" in each for each in networks) else []
+        own = {
+            "security_group_names": by_name,
+            "name": name,
+            "networks": networks,
+            "no_network": not networks or None,
+            "password": password,
+        }
         found.append(Call(compute.SERVER, {**values, **own}, notes))
     return found
 
@@ -60,6 +69,12 @@ def _opening(context: RequestContext, plan: LaunchPlan) -> tuple[list[Call], lis
     group = Call(network.SECURITY_GROUP, {"name": name_of(plan.openings)})
     rules = [Call(network.RULE, _rule(flow, group)) for flow in flows_of(plan.openings)]
     return [group, *rules], [*groups, Result(group)]
+
+
+def _names_of(context: RequestContext, groups: Sequence[Any]) -> list[Any]:
+    """Return the names of security groups."""
+    known = {str(each.id): each.name for each in security_groups_to_choose(context)} if groups else {}
+    return [Result(each.of, "name") if isinstance(each, Result) else known.get(each, each) for each in groups]
 
 
 def _rule(flow: Flow, group: Call) -> dict[str, Any]:

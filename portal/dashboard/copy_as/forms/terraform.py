@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from portal.dashboard.copy_as.calls import IMPLIED, Attribute, Call, Result, Secret, put
@@ -53,22 +54,33 @@ def _resource(call: Call, labels: Mapping[Call, str]) -> str:
             blocks += [_block(name, each, labels) for each in value]
         else:
             put(plain, name, value)
-    width = max(map(len, plain), default=0)
-    lines = [f"  {name:<{width}} = {_value(value, labels, 2)}\n" for name, value in plain.items()]
-    inside = "".join(lines) + "".join(f"\n{each}" for each in blocks)
+    inside = _aligned({name: _value(value, labels, 2) for name, value in plain.items()}, 2) + "".join(
+        f"\n{each}" for each in blocks
+    )
     return f'resource "{call.kind.terraform}" "{labels[call]}" {{\n{inside}}}\n'
 
 
 def _block(name: str, values: Mapping[str, Any], labels: Mapping[Call, str]) -> str:
     given = {key: value for key, value in values.items() if value not in (None, "")}
-    width = max(map(len, given), default=0)
-    lines = "".join(f"    {key:<{width}} = {_value(value, labels, 4)}\n" for key, value in given.items())
+    lines = _aligned({key: _value(value, labels, 4) for key, value in given.items()}, 4)
     return f"  {name} {{\n{lines}  }}\n"
+
+
+def _aligned(values: Mapping[str, str], indent: int) -> str:
+    """Return lines with values that begin in one column, as ``terraform fmt`` writes them: values of several lines
+    begin where their name ends, and so do the columns before and after them.
+    """
+    found = ""
+    for several, group in groupby(values.items(), lambda item: "\n" in item[1]):
+        items = list(group)
+        width = 0 if several else max(len(name) for name, _ in items)
+        found += "".join(f"{' ' * indent}{name:<{width}} = {value}\n" for name, value in items)
+    return found
 
 
 def _value(value: Any, labels: Mapping[Call, str], indent: int) -> str:
     if isinstance(value, Result):
-        return f"{value.of.kind.terraform}.{labels[value.of]}.id"
+        return f"{value.of.kind.terraform}.{labels[value.of]}.{value.part}"
     if isinstance(value, Secret):
         return f"var.{value.name}"
     if isinstance(value, bool):
@@ -76,9 +88,8 @@ def _value(value: Any, labels: Mapping[Call, str], indent: int) -> str:
     if isinstance(value, int):
         return str(value)
     if isinstance(value, Mapping):
-        inner = "".join(
-            f"{' ' * indent}  {_string(str(key))} = {_value(each, labels, indent + 2)}\n" for key, each in value.items()
-        )
+        given = {_string(str(key)): _value(each, labels, indent + 2) for key, each in value.items()}
+        inner = _aligned(given, indent + 2)
         return f"{{\n{inner}{' ' * indent}}}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(_value(each, labels, indent) for each in value) + "]"
