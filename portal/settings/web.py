@@ -48,8 +48,8 @@ WEB_PROCESSES = integer(
     MOST_WEB_PROCESSES,
     shown="one for each core, up to 4",
 )
-"""Processes that serve web's one port; each additional one needs some 25 MiB. With two of them web, one worker group
-and the supervisor need about 250 MiB when idle (PSS).
+"""Processes that serve web's one port; each additional one needs some 30 MiB. With two of them web, one worker group
+and the supervisor need about 290 MiB when idle (PSS).
 """
 CONNECTIONS_PER_ADDRESS = integer("NOVELLA_CONNECTIONS_PER_ADDRESS", 4096, 1, 1_000_000)
 """Concurrent connections of one address (of IPv6, one /64) to each web process; an additional one is reset. A proxy in
