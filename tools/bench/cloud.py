@@ -21,7 +21,7 @@ from up.health import free_port
 from up.processes import children, command_line, descendants
 from up.programs import CHECKOUT, environment
 
-READY_WITHIN = 300.0
+READY_WITHIN = 900.0
 STOP_WITHIN = 60.0
 PARTS = {
     "web": ("daphne", "manage.py web"),

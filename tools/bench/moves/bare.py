@@ -1,12 +1,13 @@
-"""Migrates a guest between two libvirt daemons without Novella, and prints the seconds.
+"""Migrates a guest between two libvirt daemons without Novella, and prints the seconds and those of its pause.
 
 ``tools.bench.moves.command`` runs it as root in its own namespaces: ``python bin/libexec tools.bench.moves.bare IMAGE``
 starts the daemons and a guest, and prints ``ready``. For each line of the input it creates the disk on the other
-host, calls libvirt's five phases, and prints the seconds.
+host, calls libvirt's five phases, and prints the seconds, and those in which the guest was paused.
 """
 
 from __future__ import annotations
 
+import queue
 import shutil
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from compute_agent.contract.build import InstanceSpec
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.libvirt import five_phases, kvm, own_daemon, qemu_conf
 from compute_agent.virt.libvirt.arriving_xml import arriving_xml, sized_disks
-from compute_agent.virt.libvirt.connection import DAEMON, Connection
+from compute_agent.virt.libvirt.connection import DAEMON, Connection, start_event_loop
 from compute_agent.virt.libvirt.domain_xml import domain_name, domain_xml
 from compute_agent.virt.libvirt.migration import BASIC, LOCAL, OWN_NAME, XML
 from compute_agent.virt.libvirt.paths import HostPaths, InstancePaths
@@ -30,6 +31,7 @@ from tools.bench.bare import RUN, spec
 from up.programs import tool
 
 BOOTED_WITHIN = 120.0
+EVENT_WITHIN = 60.0
 FLAGS = BASIC | LOCAL
 
 
@@ -49,7 +51,24 @@ class Host:
         if self._daemon.stdout.readline().strip() != "ready":
             raise SystemExit(f"libvirt's daemon does not start in {folder}")
         self.paths = HostPaths(folder)
+        self._events: queue.SimpleQueue[tuple[int, float]] = queue.SimpleQueue()
         self.connection = libvirt.open(own_daemon.uri(self.paths.libvirt_root))
+        kind = libvirt.VIR_DOMAIN_EVENT_ID_LIFECYCLE
+        self.connection.domainEventRegisterAny(None, kind, self._changed, None)
+
+    def _changed(self, _connection: Any, _domain: Any, event: int, _detail: int, _opaque: object) -> None:
+        self._events.put((event, time.monotonic()))
+
+    def forget_events(self) -> None:
+        while not self._events.empty():
+            self._events.get()
+
+    def moment(self, wanted: int) -> float:
+        """Wait for an event of the guest; return its time."""
+        while True:
+            event, at = self._events.get(timeout=EVENT_WITHIN)
+            if event == wanted:
+                return at
 
     def disk(self, guest: InstanceSpec, base: Path) -> InstancePaths:
         where = self.paths.instance(guest.uuid)
@@ -105,6 +124,7 @@ def migrate(domain: Any, guest: InstanceSpec, source: Host, target: Host, base: 
 def serve(image: Path, folder: Path) -> None:
     base = folder / "base.raw"
     subprocess.run(["qemu-img", "convert", "-O", "raw", str(image), str(base)], check=True)
+    start_event_loop()
     source, target = (Host(folder / name) for name in ("a", "b"))
     guest = spec()
     where = source.disk(guest, base)
@@ -117,9 +137,13 @@ def serve(image: Path, folder: Path) -> None:
             time.sleep(0.2)
         print("ready", flush=True)
         for _ in sys.stdin:
+            source.forget_events()
+            target.forget_events()
             began = time.monotonic()
             domain = migrate(domain, guest, source, target, base)
-            print(time.monotonic() - began, flush=True)
+            spent = time.monotonic() - began
+            pause = target.moment(libvirt.VIR_DOMAIN_EVENT_RESUMED) - source.moment(libvirt.VIR_DOMAIN_EVENT_SUSPENDED)
+            print(spent, pause, flush=True)
             shutil.rmtree(source.paths.instance(guest.uuid).folder)
             source, target = target, source
     finally:

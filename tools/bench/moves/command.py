@@ -60,12 +60,13 @@ class Bare:
             raise BenchError(f"libvirt alone: {self._process.communicate()[1].strip()[-700:]}")
         return line
 
-    def migrate(self) -> float:
-        """Return the seconds of one migration. Raises BenchError."""
+    def migrate(self) -> tuple[float, float]:
+        """Return the seconds of one migration, and those in which the guest was paused. Raises BenchError."""
         assert self._process.stdin is not None  # noqa: S101 - asked for above
         self._process.stdin.write("\n")
         self._process.stdin.flush()
-        return float(self._line())
+        spent, pause = map(float, self._line().split())
+        return spent, pause
 
     def close(self) -> None:
         """End the guest and the daemons."""
@@ -79,6 +80,8 @@ class Found:
     live: list[Moved] = field(default_factory=list)
     dirty: list[Moved] = field(default_factory=list)
     bare: list[float] = field(default_factory=list)
+    bare_pauses: list[float] = field(default_factory=list)
+    """Times in which the guest was paused, by the events of libvirt."""
     rest: list[float] = field(default_factory=list)
     """Longest times without a reply while the guest stayed where it was."""
     pauses: list[float] = field(default_factory=list)
@@ -112,7 +115,9 @@ def part_live(mover: Mover, found: Found, image: Path, times: int, aborts: int, 
                 found.live.append(moved)
                 found.pauses.append(pings.gap(moved.began, moved.ended + LATE))
                 if bare is not None:
-                    found.bare.append(bare.migrate())
+                    spent, pause = bare.migrate()
+                    found.bare.append(spent)
+                    found.bare_pauses.append(pause)
             usual = statistics.median([moved.seconds for moved in found.live] or [3.0])
             for _ in range(aborts):
                 found.aborts.append(mover.aborted(server, dice.uniform(0, usual)))
@@ -217,6 +222,8 @@ def rows_of(found: Found) -> list[Row]:
     if found.live:
         rows.append(judged("live migration: longest time without a reply", found.pauses, PAUSE_GOAL))
         rows.append(Row("  the same guest where it stays", spread(found.rest)))
+        if found.bare_pauses:
+            rows.append(Row("  the guest paused by libvirt's calls alone", spread(found.bare_pauses)))
     if found.dirty:
         rows.append(judged("live migration while it writes to its memory: the same", found.dirty_pauses, PAUSE_GOAL))
     if found.pings:
