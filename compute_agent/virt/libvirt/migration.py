@@ -37,6 +37,10 @@ LARGEST_DISK = 1 << 46
 MOST_SEED = 32 << 20
 MOST_DISKS = 64
 UNLIMITED_MB = 1 << 20
+LAST_TRANSFER = 50
+"""Milliseconds that the transfer of the last memory may take, for which the guest is paused. QEMU's default of 300
+leaves no time for its devices, its disks and the start on the other host.
+"""
 BASIC = libvirt.VIR_MIGRATE_LIVE | libvirt.VIR_MIGRATE_AUTO_CONVERGE
 POST_COPY = libvirt.VIR_MIGRATE_POSTCOPY
 LOCAL = libvirt.VIR_MIGRATE_NON_SHARED_INC
@@ -206,6 +210,7 @@ class _LibvirtDeparture(Departure):
             given[libvirt.VIR_MIGRATE_PARAM_BANDWIDTH] = self.options.bandwidth_mb
         self.performing = True
         try:
+            self._domain.migrateSetMaxDowntime(LAST_TRANSFER)
             cookie = five_phases.perform(self._domain, given, prepared, self._flags)
         except libvirt.libvirtError as error:
             if self.aborted:
