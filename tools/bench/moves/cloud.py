@@ -105,12 +105,15 @@ class Mover:
         self.demo.call("DELETE", f"/compute/v2.1/servers/{server}")
         self.records.reached(server, "deleted", began)
 
-    def floating_ip(self, server: str) -> str:
-        """Associate a floating IP with a server, and allow pings and the echo service. Return the address."""
+    def allow(self) -> None:
+        """Allow pings and the echo service for all servers."""
         (group,) = self.demo.call("GET", "/network/v2.0/security-groups?name=default")["security_groups"]
         for rule in ({"protocol": "icmp"}, {"protocol": "tcp", "port_range_min": ECHO, "port_range_max": ECHO}):
             wanted = {"security_group_id": group["id"], "direction": "ingress", "remote_ip_prefix": "203.0.113.0/24"}
             self.demo.call("POST", "/network/v2.0/security-group-rules", {"security_group_rule": wanted | rule})
+
+    def floating_ip(self, server: str) -> str:
+        """Associate a floating IP with a server; return the address."""
         (port,) = self.demo.call("GET", f"/network/v2.0/ports?device_id={server}")["ports"]
         (public,) = self.demo.call("GET", "/network/v2.0/networks?router:external=true")["networks"]
         made = self.demo.call(

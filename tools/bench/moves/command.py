@@ -275,6 +275,7 @@ def measure(found: Found, folder: Path, extent: Extent, say: Callable[[str], Non
         cloud.up()
         mover = Mover(cloud)
         image = cloud.data / GUEST_IMAGE
+        mover.allow()
         if wanted & {"live", "aborts"}:
             say("live migrations")
             live, aborts = (times if "live" in wanted else 0), (extent.aborts if "aborts" in wanted else 0)
