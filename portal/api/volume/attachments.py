@@ -12,11 +12,9 @@ from portal.api.frame.resource import Operation, Values
 from portal.api.frame.schemas import body
 from portal.api.volume.base import VolumeView
 from portal.api.volume.dialect import listing, schemas
-from portal.api.volume.dialect.actions import Action, Actions
-from portal.api.volume.dialect.kinds import ID, TEXT
+from portal.api.volume.dialect.kinds import ID, TEXT, timestamp
 from portal.api.volume.dialect.listing import Lists
-from portal.api.volume.dialect.resource import Resource
-from portal.api.volume.dialect.times import timestamp
+from portal.api.volume.dialect.resource import Action, Actions, Resource
 from portal.api.volume.dialect.views import ResourceView
 from provisioning.volumes.models import Attachment
 from provisioning.volumes.selectors.access import attachment_for, visible_attachments

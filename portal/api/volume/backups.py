@@ -11,10 +11,9 @@ from portal.api.frame.resource import Operation, Values
 from portal.api.frame.schemas import body, inner
 from portal.api.volume.base import VolumeView
 from portal.api.volume.dialect import listing, schemas
-from portal.api.volume.dialect.actions import Action, Actions
 from portal.api.volume.dialect.kinds import BOOLEAN, ID, ID_OR_NULL, NAME, NUMBER, OPTIONAL, PROJECT, TEXT, TIME
 from portal.api.volume.dialect.listing import Lists
-from portal.api.volume.dialect.resource import LINKS, Resource
+from portal.api.volume.dialect.resource import LINKS, Action, Actions, Resource
 from portal.api.volume.dialect.schemas import text_of
 from portal.api.volume.dialect.views import ResourceView
 from provisioning.volumes.backups.backup_requests import BackupRequest

@@ -12,7 +12,7 @@ from portal.api.volume import attachments, backups, messages
 from portal.api.volume.base import MICROVERSIONS, VolumeView
 from portal.api.volume.dialect.listing import LIKE, Lists
 from portal.api.volume.groups.views import GROUP, GROUP_SNAPSHOT
-from portal.api.volume.snapshots.resource import SNAPSHOT
+from portal.api.volume.snapshots import SNAPSHOT
 from portal.api.volume.types.resource import TYPE
 from portal.api.volume.volumes.resource import VOLUME
 from provisioning.common.context import RequestContext

@@ -4,7 +4,7 @@ from django.urls import path, re_path
 
 from portal.api.common.views import NoSuchResource
 from portal.api.frame.parts import urls
-from portal.api.volume import backups, discovery, qos, quotas, transfers
+from portal.api.volume import backups, discovery, qos, quotas, snapshots, transfers
 from portal.api.volume.attachments import ATTACHMENT
 from portal.api.volume.dialect.views import routes
 from portal.api.volume.groups import types as group_types
@@ -12,8 +12,7 @@ from portal.api.volume.groups import views as groups
 from portal.api.volume.messages import MESSAGE
 from portal.api.volume.services import views as services
 from portal.api.volume.services.would_fit import WouldFitView
-from portal.api.volume.snapshots import views as snapshots
-from portal.api.volume.snapshots.resource import SNAPSHOT
+from portal.api.volume.snapshots import SNAPSHOT
 from portal.api.volume.types import parts
 from portal.api.volume.types.resource import TYPE, TYPES
 from portal.api.volume.volumes import manage

@@ -18,7 +18,7 @@ from portal.api.common.microversions import Version
 from portal.api.common.paging import LARGEST, Page, read_page
 from portal.api.common.sorting import SortErrors, read_sort
 from portal.api.common.validation import Schema
-from portal.api.volume.dialect.times import read_time
+from portal.api.volume.dialect.kinds import read_time
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.listing import Listing, Part, Sort

@@ -1,14 +1,59 @@
-"""A resource of the Block Storage API."""
+"""A resource of the Block Storage API, and the actions that the one key in the body of a POST names."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rest_framework.response import Response
+
+from portal.api.common.microversions import Version
+from portal.api.common.validation import Schema
 from portal.api.frame import resource as frame
 from portal.api.frame.attributes import Attribute
 from portal.api.frame.kinds import Checked
-from portal.api.volume.dialect.actions import Actions
 from portal.api.volume.dialect.listing import Lists
+from portal.api.volume.dialect.schemas import EMPTY
+
+
+@dataclass(frozen=True, kw_only=True)
+class Action:
+    """One action: ``act`` gets the view, the object's id and the action's argument, and returns the response."""
+
+    rule: str
+    act: Callable[[Any, str, Any], Response]
+    schema: Schema | Callable[[Version], Schema] | None = None
+    """Schema of the argument; None without one."""
+    since: Version = (3, 0)
+
+    def schema_at(self, version: Version) -> Schema:
+        made = self.schema(version) if callable(self.schema) else self.schema
+        return EMPTY if made is None else made
+
+
+@dataclass(frozen=True)
+class Actions:
+    """The actions at the path of a resource: rule and description of the path, and name → action."""
+
+    rule: str
+    description: str
+    by_name: Mapping[str, Action]
+
+
+def actions_schema(actions: Mapping[str, Action]) -> Callable[[Version], Schema]:
+    """Return a function for the schema of a body with any of the actions, for the OpenAPI document."""
+
+    def schema(version: Version) -> Schema:
+        return {
+            "type": "object",
+            "properties": {
+                name: action.schema_at(version) for name, action in actions.items() if version >= action.since
+            },
+            "minProperties": 1,
+            "maxProperties": 1,
+            "additionalProperties": False,
+        }
+
+    return schema
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,9 +14,8 @@ from portal.api.frame import views
 from portal.api.frame.parts import urls
 from portal.api.frame.views import Dialect
 from portal.api.volume.base import VolumeView
-from portal.api.volume.dialect.actions import Action, actions_schema
 from portal.api.volume.dialect.listing import more_links, page_of, wants_all
-from portal.api.volume.dialect.resource import Resource
+from portal.api.volume.dialect.resource import Action, Resource, actions_schema
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.identity import policy
 

@@ -15,10 +15,9 @@ from portal.api.frame.resource import Operation, Values
 from portal.api.frame.schemas import body, inner
 from portal.api.volume.base import VolumeView
 from portal.api.volume.dialect import kinds, listing
-from portal.api.volume.dialect.actions import Action, Actions, actions_schema
 from portal.api.volume.dialect.kinds import ID, OPTIONAL, PROJECT, TEXT, TIME
 from portal.api.volume.dialect.listing import Lists
-from portal.api.volume.dialect.resource import Resource
+from portal.api.volume.dialect.resource import Action, Actions, Resource, actions_schema
 from portal.api.volume.dialect.schemas import BOOLEAN, ID_OR_NULL, NAME, asked_for, boolean, text_of
 from portal.api.volume.dialect.views import ActionsView
 from provisioning.common.context import RequestContext

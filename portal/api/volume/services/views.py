@@ -9,8 +9,8 @@ from portal.api.common.validation import Schema
 from portal.api.frame.parts import Call, parts
 from portal.api.frame.schemas import inner
 from portal.api.volume.base import VolumeView
+from portal.api.volume.dialect.kinds import timestamp
 from portal.api.volume.dialect.schemas import asked_for
-from portal.api.volume.dialect.times import timestamp
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError, NotOfferedError
 from provisioning.identity import policy

@@ -9,8 +9,8 @@ from portal.api.common.validation import Schema
 from portal.api.frame.parts import Call, Entries, parts, sent
 from portal.api.frame.schemas import body
 from portal.api.volume.base import VolumeView
+from portal.api.volume.dialect.kinds import timestamp
 from portal.api.volume.dialect.schemas import ID, SPECS
-from portal.api.volume.dialect.times import timestamp
 from portal.api.volume.dialect.views import ResourceView
 from portal.api.volume.types.resource import TYPE, visible_specs
 from provisioning.common.context import RequestContext

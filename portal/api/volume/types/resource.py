@@ -13,10 +13,9 @@ from portal.api.frame.resource import Operation, Values
 from portal.api.frame.schemas import body, inner
 from portal.api.volume.base import VolumeView
 from portal.api.volume.dialect import listing, schemas
-from portal.api.volume.dialect.actions import Action, Actions
 from portal.api.volume.dialect.kinds import BOOLEAN, ID, NEW_NAME, SPECS, TEXT
 from portal.api.volume.dialect.listing import Lists
-from portal.api.volume.dialect.resource import Resource
+from portal.api.volume.dialect.resource import Action, Actions, Resource
 from portal.api.volume.dialect.views import VOLUME, ActionsView, DetailView, ListView
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.ids import read_id

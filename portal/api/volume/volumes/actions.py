@@ -4,9 +4,9 @@ from typing import Any
 
 from rest_framework.response import Response
 
-from portal.api.volume.dialect.actions import Action
+from portal.api.volume.dialect.kinds import timestamp
+from portal.api.volume.dialect.resource import Action
 from portal.api.volume.dialect.schemas import boolean
-from portal.api.volume.dialect.times import timestamp
 from portal.api.volume.dialect.views import ActionsView
 from portal.api.volume.volumes import schemas
 from provisioning.common.errors import InvalidInputError, NotFoundError, NotOfferedError

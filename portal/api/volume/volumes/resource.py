@@ -10,12 +10,10 @@ from portal.api.frame.kinds import Checked
 from portal.api.frame.resource import Operation, Values
 from portal.api.volume.base import VolumeView
 from portal.api.volume.dialect import listing
-from portal.api.volume.dialect.actions import Actions
-from portal.api.volume.dialect.kinds import BOOLEAN, ID, METADATA, NUMBER, OPTIONAL, PROJECT, TEXT, TIME
+from portal.api.volume.dialect.kinds import BOOLEAN, ID, METADATA, NUMBER, OPTIONAL, PROJECT, TEXT, TIME, timestamp
 from portal.api.volume.dialect.listing import Lists
-from portal.api.volume.dialect.resource import LINKS, Resource
+from portal.api.volume.dialect.resource import LINKS, Actions, Resource
 from portal.api.volume.dialect.schemas import asked_for, boolean, text_of, texts_of
-from portal.api.volume.dialect.times import timestamp
 from portal.api.volume.volumes import schemas
 from portal.api.volume.volumes.actions import VOLUME_ACTIONS
 from provisioning.common.context import RequestContext

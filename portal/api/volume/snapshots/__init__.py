@@ -1,1 +1,0 @@
-"""Snapshots and their actions."""
