@@ -3,7 +3,7 @@
 from typing import Any
 
 from portal.api.frame.parts import Call, parts
-from portal.api.image.base import ImageView
+from portal.api.image.dialect import ImageView
 from portal.api.image.images.shapes import moment
 from provisioning.catalogue import services
 from provisioning.catalogue.selectors import Offer, catalogue_for, offer_for

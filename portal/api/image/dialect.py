@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from django.urls import URLPattern, re_path
 from rest_framework.response import Response
 
@@ -15,9 +17,22 @@ from portal.api.frame import resource as frame
 from portal.api.frame import views
 from portal.api.frame.attributes import Attribute
 from portal.api.frame.views import Dialect
-from portal.api.image.base import ImageView
+from portal.api.image.negotiation import asks_by_type, negotiated
 from provisioning.common.errors import ForbiddenError
 from provisioning.identity import policy
+
+
+class ImageView(ServiceView):
+    """A resource of the Image API."""
+
+    service = "image"
+
+    def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
+        """Answer in the API version of the ``Accept`` header, if the client specified one."""
+        if asks_by_type(request):
+            return negotiated(request)
+        return super().dispatch(request, *args, **kwargs)
+
 
 READ_ONLY = frozenset({"self", "schema", "created_at", "updated_at"})
 

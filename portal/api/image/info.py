@@ -6,7 +6,7 @@ from django.conf import settings
 
 from portal.api.common.validation import Schema
 from portal.api.frame.parts import Call, parts, refuse
-from portal.api.image.base import ImageView
+from portal.api.image.dialect import ImageView
 from portal.api.image.images.schemas import published
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError, NotFoundError

@@ -5,13 +5,12 @@ follow it.
 from django.urls import re_path
 
 from portal.api.common.views import NoSuchResource
-from portal.api.image import catalogue, info, versions
+from portal.api.image import catalogue, info, tasks, versions
 from portal.api.image.dialect import urls
-from portal.api.image.images import locations, parts, views
+from portal.api.image.images import parts, views
 from portal.api.image.images.data import ImageFile, ImageStage
 from portal.api.image.metadefs.urls import METADEFS
-from portal.api.image.tasks import imports
-from portal.api.image.tasks.views import PARTS, Tasks
+from portal.api.image.tasks import PARTS, Tasks
 from portal.common.routing import by_prefix
 
 IMAGE = r"^/v2/images/(?P<image_id>[^/]+)"
@@ -24,8 +23,8 @@ urlpatterns = by_prefix(
         re_path(r"^/v2/images$", views.Images.as_view()),
         re_path(rf"{IMAGE}/file/?$", ImageFile.as_view()),
         re_path(rf"{IMAGE}/stage/?$", ImageStage.as_view()),
-        re_path(rf"{IMAGE}/import/?$", imports.ImageImport.as_view()),
-        *urls(views.PARTS | parts.PARTS | locations.PARTS | PARTS),
+        re_path(rf"{IMAGE}/import/?$", tasks.ImageImport.as_view()),
+        *urls(views.PARTS | parts.PARTS | parts.LOCATIONS | PARTS),
         *urls(catalogue.PARTS),
         *METADEFS,
         *urls(info.PARTS),

@@ -8,7 +8,7 @@ from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.image.base import ImageView
+from portal.api.image.dialect import ImageView
 from portal.api.image.images.ranges import UnsatisfiableRangeError, part_of
 from portal.web import streams, upload_shares
 from provisioning.common.errors import InvalidInputError, TooLargeError

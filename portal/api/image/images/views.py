@@ -12,7 +12,7 @@ from portal.api.common.links import endpoint
 from portal.api.common.paging import next_query
 from portal.api.common.views import Schemas
 from portal.api.frame.parts import Call, parts
-from portal.api.image.base import ImageView
+from portal.api.image.dialect import ImageView
 from portal.api.image.images import shapes
 from portal.api.image.images.patches import PATCHES, OldPatchParser, PatchParser, read_patch
 from portal.api.image.images.queries import read_filters, read_order, read_page

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from portal.api.common.validation import Schema
 from portal.api.frame.attributes import Attribute
 from portal.api.frame.parts import Call, parts
-from portal.api.image.base import ImageView
+from portal.api.image.dialect import ImageView
 from portal.api.image.metadefs import attributes
 from portal.api.image.metadefs.attributes import DEFINITIONS, items_of
 from provisioning.common.context import RequestContext

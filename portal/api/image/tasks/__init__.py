@@ -1,1 +1,0 @@
-"""Background work on images: tasks and imports."""
