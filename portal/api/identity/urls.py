@@ -5,7 +5,7 @@ from django.urls import re_path
 from portal.api.common.views import NoSuchResource, ServiceView
 from portal.api.identity import limits, trusts, v2, versions
 from portal.api.identity.auth import tokens
-from portal.api.identity.catalog import endpoint_filters, endpoint_groups, endpoints, policies, regions, services
+from portal.api.identity.catalog import endpoint_groups, endpoints, policies, regions, services
 from portal.api.identity.credentials import application_credentials, credentials, ec2
 from portal.api.identity.directory import domains, groups, members, project_tags, projects, users
 from portal.api.identity.roles import assignments, grants, implied_roles, roles
@@ -31,7 +31,7 @@ _V3: dict[str, type[ServiceView]] = {
     **services.ROUTES,
     **endpoints.ROUTES,
     **endpoint_groups.ROUTES,
-    **endpoint_filters.ROUTES,
+    **endpoint_groups.FILTERS,
     **limits.ROUTES,
     **policies.ROUTES,
     **regions.ROUTES,

@@ -1,13 +1,35 @@
-"""``/v3/OS-EP-FILTER/endpoint_groups``: endpoints that are added to projects together."""
+"""``/v3/OS-EP-FILTER``: endpoint groups, and the endpoints and endpoint groups of projects."""
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from portal.api.common.validation import Schema
+from portal.api.common.views import ServiceView
+from portal.api.frame.parts import Call, parts
 from portal.api.identity.catalog.endpoints import ENDPOINT
-from portal.api.identity.dialect import Attribute, Checked, InMemory, Operation, Resource, Values, resource, routes
+from portal.api.identity.dialect import (
+    Attribute,
+    Checked,
+    InMemory,
+    Operation,
+    Resource,
+    Values,
+    bodies,
+    listed,
+    patterns,
+    resource,
+    routes,
+)
 from portal.api.identity.dialect.resource import FLAG, KEY, LONG_NAME, TEXT
-from provisioning.identity.models import EndpointGroup
+from portal.api.identity.directory.projects import PROJECT
+from provisioning.common.errors import NotFoundError
+from provisioning.identity.models import Endpoint, EndpointGroup, Project
+from provisioning.identity.selectors import endpoint_filters as filters
+from provisioning.identity.selectors.catalog import existing_endpoint
 from provisioning.identity.selectors.endpoint_filters import endpoint_groups, existing_endpoint_group
+from provisioning.identity.selectors.lookups import existing
+from provisioning.identity.services import endpoint_filters as services
 from provisioning.identity.services.endpoint_filters import (
     create_endpoint_group,
     delete_endpoint_group,
@@ -73,3 +95,90 @@ ENDPOINT_GROUP = Resource(
 
 
 ROUTES = routes(ENDPOINT_GROUP)
+
+
+_FINDERS: Mapping[str, Callable[[str], Any]] = {
+    "endpoint_id": existing_endpoint,
+    "endpoint_group_id": filters.existing_endpoint_group,
+    "project_id": partial(existing, Project),
+}
+
+
+class EndpointFilterView(ServiceView):
+    """Finds the endpoint or the group of the path, then the project. Raises NotFoundError."""
+
+    def arguments(self, **ids: str) -> tuple[Any, ...]:
+        return tuple(find(ids[name]) for name, find in _FINDERS.items() if name in ids)
+
+
+def _check(endpoint: Endpoint, project: Project) -> None:
+    if not filters.has_endpoint(project, endpoint):
+        raise NotFoundError(f"Endpoint {endpoint.id.hex} not found in project {project.id.hex}.")
+
+
+def _association(group: EndpointGroup, project: Project) -> dict[str, Any]:
+    if not filters.has_group(project, group):
+        raise NotFoundError("Endpoint Group Project Association not found.")
+    return {"endpoint_group_id": group.id.hex, "project_id": project.id.hex}
+
+
+_GROUP, _IN_PROJECT = "endpoint_groups/{endpoint_group_id}", "projects/{project_id}/endpoints/{endpoint_id}"
+_GROUP_IN_PROJECT = f"{_GROUP}/projects/{{project_id}}"
+FILTERS = patterns(
+    parts(
+        EndpointFilterView,
+        "OS-EP-FILTER/",
+        {
+            f"GET {_GROUP}/endpoints": Call(
+                filters.endpoints_in,
+                "identity:list_endpoints_associated_with_endpoint_group",
+                "List the endpoints that match the group's filters.",
+                shape=listed(ENDPOINT),
+            ),
+            f"GET {_GROUP}/projects": Call(
+                filters.projects_of_group,
+                "identity:list_projects_associated_with_endpoint_group",
+                shape=listed(PROJECT),
+            ),
+            f"GET {_GROUP_IN_PROJECT}": Call(
+                _association,
+                "identity:get_endpoint_group_in_project",
+                "Show the group if it was added to the project.",
+                name="project_endpoint_group",
+                shape=lambda view, found: (
+                    found | {"links": bodies.self_link(view.request, bodies.own_path(view.request))}
+                ),
+            ),
+            f"PUT {_GROUP_IN_PROJECT}": Call(services.add_group_to_project, "identity:add_endpoint_group_to_project"),
+            f"DELETE {_GROUP_IN_PROJECT}": Call(
+                services.remove_group_from_project, "identity:remove_endpoint_group_from_project"
+            ),
+            "GET projects/{project_id}/endpoints": Call(
+                filters.endpoints_of_project,
+                "identity:list_endpoints_for_project",
+                "List the endpoints that were added to the project, directly or by a group.",
+                shape=listed(ENDPOINT),
+            ),
+            f"GET {_IN_PROJECT}": Call(
+                _check,
+                "identity:check_endpoint_in_project",
+                "Answer 204 if the endpoint was added to the project directly.",
+            ),
+            f"PUT {_IN_PROJECT}": Call(services.add_endpoint_to_project, "identity:add_endpoint_to_project"),
+            f"DELETE {_IN_PROJECT}": Call(
+                services.remove_endpoint_from_project, "identity:remove_endpoint_from_project"
+            ),
+            "GET projects/{project_id}/endpoint_groups": Call(
+                filters.groups_of_project,
+                "identity:list_endpoint_groups_for_project",
+                shape=listed(ENDPOINT_GROUP),
+            ),
+            "GET endpoints/{endpoint_id}/projects": Call(
+                filters.projects_of_endpoint,
+                "identity:list_projects_for_endpoint",
+                "List the projects to which the endpoint was added directly.",
+                shape=listed(PROJECT),
+            ),
+        },
+    )
+)
