@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from portal.api.compute.proxies.table import GONE, TABLE
+from portal.api.compute.proxies.base import GONE, TABLE
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.hosts.models import Host
 from provisioning.identity.services.assignments import assign_role

@@ -1,10 +1,12 @@
 """Schema fragments shared by several resources, and the queries of lists."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from oslo_utils import strutils
 
+from provisioning.common.errors import InvalidInputError
 from provisioning.common.numbers import MAX_INTEGER
 
 Schema = dict[str, Any]
@@ -64,3 +66,13 @@ def last(found: Mapping[str, list[str]], name: str) -> str | None:
     """Return the last value of a parameter, as Nova does; None without one."""
     values = found.get(name)
     return values[-1] if values else None
+
+
+_NUMBER = re.compile(r"[+-]?[0-9]{1,20}", re.ASCII)
+
+
+def read_number(text: str) -> int:
+    """Read an id in a path. As in Nova, raises InvalidInputError if it is not a whole number."""
+    if not _NUMBER.fullmatch(text):
+        raise InvalidInputError(f"Invalid input received: id must be a whole number, not {text[:64]!r}.")
+    return int(text)

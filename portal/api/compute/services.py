@@ -22,8 +22,7 @@ from portal.api.compute.dialect import (
     Resource,
     ResourceView,
 )
-from portal.api.compute.numbers import read_number
-from portal.api.compute.schemas import BOOLEAN, HOST, TEXT, boolean
+from portal.api.compute.schemas import BOOLEAN, HOST, TEXT, boolean, read_number
 from portal.api.frame.attributes import Attribute, Parameter
 from portal.api.frame.resource import Operation
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError

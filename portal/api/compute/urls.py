@@ -2,9 +2,18 @@
 
 from django.urls import path, re_path
 
-from portal.api.compute import drains, hosts, legacy, measures, migrations, scheduling, usage, versions
+from portal.api.compute import (
+    availability_zones,
+    drains,
+    hosts,
+    legacy,
+    measures,
+    migrations,
+    scheduling,
+    usage,
+    versions,
+)
 from portal.api.compute.aggregates import AGGREGATE, AggregateActionView, AggregateImagesView
-from portal.api.compute.availability_zones import ZonesDetailView, ZonesView
 from portal.api.compute.dialect import routes
 from portal.api.compute.flavors import parts as flavors
 from portal.api.compute.flavors.resource import FLAVOR, FLAVORS
@@ -18,7 +27,8 @@ from portal.api.compute.hypervisors import (
 )
 from portal.api.compute.keypairs import KEYPAIR
 from portal.api.compute.proxies.urls import urlpatterns as proxies
-from portal.api.compute.quotas.urls import urlpatterns as quotas
+from portal.api.compute.quotas import limits
+from portal.api.compute.quotas import views as quotas
 from portal.api.compute.server_actions.views import ServerActionView
 from portal.api.compute.server_groups import SERVER_GROUP
 from portal.api.compute.servers.urls import urlpatterns as servers
@@ -39,16 +49,14 @@ ROUTES = by_prefix(
         path("/v2.1/servers/<str:server_id>/action", ServerActionView.as_view()),
         path("/v2.1/os-migrations", migrations.MigrationsView.as_view()),
         *urls("/v2.1/", migrations.PARTS | measures.PARTS | drains.PARTS),
-        *urls("/v2.1/", scheduling.PARTS | usage.PARTS | hosts.PARTS),
+        *urls("/v2.1/", scheduling.PARTS | usage.PARTS | hosts.PARTS | availability_zones.PARTS),
+        *urls("/v2.1/", limits.PARTS | quotas.PARTS),
         path("/v2.1/novella-would-fit", scheduling.WouldFitView.as_view()),
         *routes(SERVER_GROUP),
         *routes(FLAVOR, flavors.PARTS, FLAVORS),
         *routes(KEYPAIR),
-        *quotas,
         path("/v2.1/os-simple-tenant-usage", usage.UsagesView.as_view()),
         path("/v2.1/os-simple-tenant-usage/<str:project_id>", usage.UsageView.as_view()),
-        path("/v2.1/os-availability-zone", ZonesView.as_view()),
-        path("/v2.1/os-availability-zone/detail", ZonesDetailView.as_view()),
         *routes(AGGREGATE, {"action": AggregateActionView, "images": AggregateImagesView}),
         *routes(SERVICE, dialect=SERVICES),
         path("/v2.1/os-hypervisors/statistics", HypervisorStatisticsView.as_view()),

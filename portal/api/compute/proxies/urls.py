@@ -13,8 +13,7 @@ from portal.api.compute.proxies import (
     security_groups,
     volumes,
 )
-from portal.api.compute.proxies.base import ProxyView
-from portal.api.compute.proxies.table import TABLE, view_of
+from portal.api.compute.proxies.base import TABLE, ProxyView, view_of
 from portal.api.compute.server_actions.views import ServerActionView
 from portal.api.compute.servers.views import OneServerView, ServersDetailView, ServersView
 from portal.api.frame.parts import urls

@@ -7,7 +7,6 @@ define the body and the response.
 from portal.api.common.microversions import Version
 from portal.api.common.validation import Schema
 from portal.api.compute.server_actions import (
-    console_log,
     consoles,
     migrate,
     network,
@@ -27,7 +26,6 @@ ACTIONS: dict[str, Action] = {
     **{action.api: plain(action) for action in actions.values() if action.api and not action.takes_request},
     **power.ACTIONS,
     **state.ACTIONS,
-    **console_log.ACTIONS,
     **consoles.ACTIONS,
     **rebuild.ACTIONS,
     **rescue.ACTIONS,
