@@ -7,7 +7,7 @@ from portal.api.identity import limits, trusts, v2, versions
 from portal.api.identity.auth import tokens
 from portal.api.identity.catalog import endpoint_groups, endpoints, policies, regions, services
 from portal.api.identity.credentials import application_credentials, credentials, ec2
-from portal.api.identity.directory import domains, groups, members, project_tags, projects, users
+from portal.api.identity.directory import domains, groups, project_tags, projects, users
 from portal.api.identity.roles import assignments, grants, implied_roles, roles
 from portal.common.routing import by_prefix
 
@@ -15,7 +15,7 @@ _V3: dict[str, type[ServiceView]] = {
     "": versions.V3,
     **tokens.ROUTES,
     **users.ROUTES,
-    **members.ROUTES,
+    **groups.MEMBERS,
     **application_credentials.ROUTES,
     **ec2.ROUTES,
     **credentials.ROUTES,

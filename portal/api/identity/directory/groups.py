@@ -1,15 +1,30 @@
-"""``/v3/groups``."""
+"""``/v3/groups``, the users in a group, and the projects and groups of a user."""
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
-from portal.api.identity.dialect import Attribute, Operation, Paged, Values, routes
+from portal.api.frame.parts import Call, parts
+from portal.api.identity.dialect import Attribute, Operation, Paged, Values, patterns, routes
+from portal.api.identity.dialect.lists import ending
 from portal.api.identity.dialect.resource import KEY, NAME, TEXT
-from portal.api.identity.directory.base import DIRECTORY, CollectionView, RecordDetailView, Resource
-from provisioning.common.errors import InvalidInputError
-from provisioning.identity.directory.lists import groups
-from provisioning.identity.models import Group
-from provisioning.identity.selectors.lookups import existing
-from provisioning.identity.services.groups import create_group, delete_group, update_group
+from portal.api.identity.directory.base import DIRECTORY, CollectionView, RecordDetailView, RecordView, Resource
+from portal.api.identity.directory.projects import PROJECT
+from portal.api.identity.directory.users import USER
+from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.common.ids import read_id
+from provisioning.identity.directory.listing import RowPage
+from provisioning.identity.directory.lists import groups, groups_of, projects, users_in
+from provisioning.identity.models import Group, User
+from provisioning.identity.selectors.lookups import by_id, existing
+from provisioning.identity.selectors.members import is_in
+from provisioning.identity.services.groups import (
+    add_to_group,
+    create_group,
+    delete_group,
+    remove_from_group,
+    update_group,
+)
 
 
 def _create(view: CollectionView, values: Values) -> Group:
@@ -44,3 +59,97 @@ GROUP = Resource(
     extra=255,
 )
 ROUTES = routes(GROUP, dialect=DIRECTORY)
+
+
+def _beside(of: Resource, resource: Resource, find: Callable[..., RowPage[Any]], rule: str, description: str) -> Any:
+    """Return the view of a list of another kind of records below a record.
+
+    ``find`` gets the record, and the view and the requested ``part`` as keywords.
+    """
+
+    def shape(view: RecordView, found: RowPage[Any]) -> dict[str, Any]:
+        path = f"{of.address(view.record)}/{resource.plural}"
+        return {resource.plural: resource.shapes(view, found.rows)} | ending(view.request, found, path)
+
+    call = Call(
+        find,
+        rule,
+        description,
+        shape=shape,
+        more=lambda view: {"view": view, "part": resource.lists.read(view.request)},
+    )
+    where = f"{of.path}/{{{of.parameter}}}/{resource.plural}"
+    return parts(RecordView, where, {"GET": call}, resource=of, queries={"GET": resource.lists.schema})
+
+
+def _within(view: RecordView) -> str | None:
+    """Return the domain that lists about another user are filtered by, that of the token; None for the caller's own."""
+    return None if view.record.id == view.context.user_id else view.context.domain_id
+
+
+class GroupUserView(RecordView):
+    """``/v3/groups/{id}/users/{user_id}``: the group and the user are the arguments of the services."""
+
+    resource = GROUP
+
+    def policy_target(self) -> dict[str, object]:
+        """Return the ids of the group, its domain and the user."""
+        return {**super().policy_target(), "user_id": self.ids["user_id"]}
+
+    def arguments(self, identity: str = "", **ids: str) -> tuple[Group, User]:
+        return self.record, self._user(str(self.rule_of(str(self.request.method))))
+
+    def _user(self, rule: str) -> User:
+        """Return the user. Raises NotFoundError unless the caller is the user, or the rule allows the caller in the
+        user's domain.
+        """
+        key = read_id(self.ids["user_id"])
+        user = by_id(User, self.ids["user_id"])
+        own = key is not None and key == self.context.user_id
+        if user is None or not (own or self.allows_in(rule, user.domain_id)):
+            raise NotFoundError(f"Could not find user: {self.ids['user_id'][:64]}.")
+        return user
+
+
+def _check(group: Group, user: User) -> None:
+    """Raise NotFoundError if the user is not a member."""
+    if not is_in(group, user):
+        raise NotFoundError(f"User '{user.id.hex}' not found in group '{group.id.hex}'.")
+
+
+MEMBERS = patterns(
+    _beside(
+        USER,
+        PROJECT,
+        lambda user, *, view, part: projects(part, within=_within(view), open_to=user.id),
+        "identity:list_user_projects",
+        "List the projects on which the user has a role.",
+    )
+    | _beside(
+        USER,
+        GROUP,
+        lambda user, *, view, part: groups_of(user, part, within=_within(view)),
+        "identity:list_groups_for_user",
+        "List the groups that the user is in.",
+    )
+    | _beside(
+        GROUP,
+        USER,
+        lambda group, *, view, part: users_in(group, part, within=view.context.domain_id),
+        "identity:list_users_in_group",
+        "List the users in a group.",
+    )
+    | parts(
+        GroupUserView,
+        "groups/{group_id}/users/{user_id}",
+        {
+            "GET": Call(_check, "identity:check_user_in_group", "Answer 204 if the user is a member."),
+            "PUT": Call(add_to_group, "identity:add_user_to_group", "Add the user to the group."),
+            "DELETE": Call(
+                remove_from_group,
+                "identity:remove_user_from_group",
+                "Remove the user from the group; the user loses the roles of the group immediately.",
+            ),
+        },
+    )
+)
