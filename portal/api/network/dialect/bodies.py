@@ -1,9 +1,10 @@
-"""Parsing of bodies as in Neutron: required and settable attributes, and each value by its kind."""
+"""Bodies as in Neutron, required and settable attributes and each value by its kind, and their JSON schemas."""
 
 import re
 from collections.abc import Mapping
 from typing import Any
 
+from portal.api.common.validation import Schema
 from portal.api.frame.resource import Values
 from portal.api.network.dialect.attributes import Attribute
 from portal.api.network.dialect.resource import Resource
@@ -123,3 +124,40 @@ def guarded(resource: Resource, verb: str, values: Mapping[str, Any]) -> list[st
 def columns(resource: Resource, values: Mapping[str, Any]) -> Values:
     """Return values by column, as arguments of services."""
     return {resource.by_name[name].source: value for name, value in values.items()}
+
+
+TAGS_BODY: Schema = {
+    "type": "object",
+    "properties": {"tags": {"type": "array", "items": {"type": "string", "maxLength": 255}, "maxItems": 50}},
+    "required": ["tags"],
+}
+
+
+def new_body(resource: Resource) -> Schema:
+    """Return the schema of one new object, or of a list of them."""
+    one = {
+        "type": "object",
+        "properties": {each.name: each.kind.schema for each in resource.attributes if each.post},
+        "required": [each.name for each in resource.attributes if each.required],
+        "additionalProperties": False,
+    }
+    return {
+        "anyOf": [
+            {"type": "object", "properties": {resource.name: one}, "required": [resource.name]},
+            {
+                "type": "object",
+                "properties": {resource.plural: {"type": "array", "items": one, "minItems": 1}},
+                "required": [resource.plural],
+            },
+        ]
+    }
+
+
+def changes_body(resource: Resource) -> Schema:
+    """Return the schema of a change."""
+    changes = {
+        "type": "object",
+        "properties": {each.name: each.kind.schema for each in resource.attributes if each.put},
+        "additionalProperties": False,
+    }
+    return {"type": "object", "properties": {resource.name: changes}, "required": [resource.name]}

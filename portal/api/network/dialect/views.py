@@ -19,9 +19,12 @@ from portal.api.frame.resource import Operation, Values
 from portal.api.frame.views import Dialect
 from portal.api.network.dialect.attributes import Attribute
 from portal.api.network.dialect.bodies import (
+    TAGS_BODY,
     HTTPBadRequestError,
     HTTPNotFoundError,
+    changes_body,
     guarded,
+    new_body,
     read_changes,
     read_new,
     read_revision,
@@ -29,7 +32,6 @@ from portal.api.network.dialect.bodies import (
 from portal.api.network.dialect.kinds import Many, Text
 from portal.api.network.dialect.query import FIELDS, fields_of, page_links, query_of, read_query
 from portal.api.network.dialect.resource import Resource
-from portal.api.network.dialect.schemas import TAGS_BODY, changes_body, new_body
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.listed import part_of
 from provisioning.common.listing import Part

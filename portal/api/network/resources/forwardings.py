@@ -16,11 +16,17 @@ from portal.api.common.views import Schemas
 from portal.api.frame.parts import Call, parts
 from portal.api.frame.resource import Operation, Values
 from portal.api.network.dialect.attributes import Attribute
-from portal.api.network.dialect.bodies import HTTPBadRequestError, read_changes, read_new, read_revision
+from portal.api.network.dialect.bodies import (
+    HTTPBadRequestError,
+    changes_body,
+    new_body,
+    read_changes,
+    read_new,
+    read_revision,
+)
 from portal.api.network.dialect.kinds import ADDRESS, ID, TEXT, Choice, Integer, Kind, OrNone, quoted
 from portal.api.network.dialect.query import FIELDS, Made, fields_of, number, page_links, query_of, read_query
 from portal.api.network.dialect.resource import Resource
-from portal.api.network.dialect.schemas import changes_body, new_body
 from portal.api.network.dialect.views import PartView, page_of
 from portal.api.network.resources.floating_ips import FLOATING_IP, port_of, range_of
 from provisioning.network import selectors, services
