@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from portal.api.network.registry import RESOURCES
-from portal.api.openapi.rule_operations import operations_of_rules
+from portal.api.openapi.policy_page import operations_of_rules
 from provisioning.common.context import RequestContext, system_context
 from provisioning.common.errors import ForbiddenError
 from provisioning.identity import policies, policy, policy_file

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib import admin as django_admin
 
 from portal.api.compute.server_actions import ACTIONS
-from portal.api.openapi.rule_operations import operations_of_rules
+from portal.api.openapi.policy_page import operations_of_rules
 from portal.dashboard.pages import Page
 from portal.ops.admin.base import Ruled, Written
 from provisioning.identity.policies import RULES

@@ -9,9 +9,32 @@ from drf_spectacular.openapi import AutoSchema
 from portal.api.common.microversions import Version, text_of
 from portal.api.common.views import ServiceView, schema_for
 from portal.api.openapi.components import DATA, FREE_OBJECT, HEADERS, ref
-from portal.api.openapi.portable import portable
 from portal.api.openapi.statuses import statuses_of
 from provisioning.identity import policy
+
+_OTHERS = {r"\Z": "$", r"\A": "^"}
+
+
+def portable(schema: Any) -> Any:
+    """Return a copy with portable patterns, and lists instead of tuples."""
+    if isinstance(schema, dict):
+        return {name: _keyword(name, value) for name, value in schema.items()}
+    return [portable(item) for item in schema] if isinstance(schema, list | tuple) else schema
+
+
+def _keyword(name: str, value: Any) -> Any:
+    if name == "pattern" and isinstance(value, str):
+        return _pattern(value)
+    if name == "patternProperties" and isinstance(value, dict):
+        return {_pattern(pattern): portable(schema) for pattern, schema in value.items()}
+    return portable(value)
+
+
+def _pattern(text: str) -> str:
+    for ours, theirs in _OTHERS.items():
+        text = text.replace(ours, theirs)
+    return text
+
 
 Schema = dict[str, Any]
 
