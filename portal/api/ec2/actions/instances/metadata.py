@@ -17,8 +17,6 @@ from portal.api.ec2.registry import Call, action
 from provisioning.compute.models import Instance
 from provisioning.compute.services.metadata_options import set_metadata_options
 from provisioning.ec2 import ids, metadata_options
-from provisioning.ec2.metadata_options import DEFAULT_HOPS, DEFAULT_TOKENS
-from provisioning.ec2.models import MetadataOptions
 from provisioning.images.selectors import images_of_use
 
 
@@ -70,13 +68,11 @@ describe(
 
 
 MOST_HOPS = 64
-_FIXED = {"HttpEndpoint": "enabled", "HttpProtocolIpv6": "disabled", "InstanceMetadataTags": "disabled"}
-"""Options with a fixed value; any other value is rejected."""
 
 
 def read(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns for the ``MetadataOptions`` of a request. Raises Ec2Error."""
-    for name, present in _FIXED.items():
+    for name, present in shapes.FIXED_OPTIONS.items():
         if given.get(name, present) != present:
             raise errors.unsupported(f"MetadataOptions.{name} is {present} for every instance of this cloud")
     columns: dict[str, Any] = {}
@@ -88,16 +84,6 @@ def read(given: Mapping[str, Any]) -> dict[str, Any]:
             raise errors.invalid_value("HttpPutResponseHopLimit", hops, f"It must be from 1 to {MOST_HOPS}.")
         columns["hop_limit"] = hops
     return columns
-
-
-def shape(row: MetadataOptions | None) -> dict[str, Any]:
-    """Return the representation of the options."""
-    return {
-        "State": "applied",
-        "HttpTokens": row.http_tokens if row else DEFAULT_TOKENS,
-        "HttpPutResponseHopLimit": row.hop_limit if row else DEFAULT_HOPS,
-        **_FIXED,
-    }
 
 
 @action(
@@ -113,5 +99,5 @@ def modify_instance_metadata_options(call: Call) -> dict[str, Any]:
     set_metadata_options(call.context, instance.id, columns)
     return {
         "InstanceId": ids.id_of(names.INSTANCE.prefix, instance.id),
-        "InstanceMetadataOptions": shape(metadata_options.options_of([instance.id]).get(instance.id)),
+        "InstanceMetadataOptions": shapes.options_shape(metadata_options.options_of([instance.id]).get(instance.id)),
     }

@@ -6,15 +6,28 @@ from typing import Any
 
 from portal.api.ec2 import names
 from portal.api.ec2.actions.instances import states
-from portal.api.ec2.actions.instances.metadata import shape as options_shape
 from portal.api.ec2.actions.instances.related import Related
 from provisioning.compute.disks import device_names
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.states import VmState
 from provisioning.ec2 import given
+from provisioning.ec2.metadata_options import DEFAULT_HOPS, DEFAULT_TOKENS
+from provisioning.ec2.models import MetadataOptions
 from provisioning.network.selectors import GuestAddress, GuestInterface
 
 VIRTUALIZATION, ARCHITECTURE = "hvm", "x86_64"
+FIXED_OPTIONS = {"HttpEndpoint": "enabled", "HttpProtocolIpv6": "disabled", "InstanceMetadataTags": "disabled"}
+"""Options of the metadata service with a fixed value; any other value is rejected."""
+
+
+def options_shape(row: MetadataOptions | None) -> dict[str, Any]:
+    """Return the representation of the options of the metadata service."""
+    return {
+        "State": "applied",
+        "HttpTokens": row.http_tokens if row else DEFAULT_TOKENS,
+        "HttpPutResponseHopLimit": row.hop_limit if row else DEFAULT_HOPS,
+        **FIXED_OPTIONS,
+    }
 
 
 def reservation(instances: Sequence[Instance], related: Related) -> dict[str, Any]:
