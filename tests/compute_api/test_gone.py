@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from portal.api.compute.proxies.base import GONE, TABLE
+from portal.api.compute.proxies import base
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.hosts.models import Host
 from provisioning.identity.services.assignments import assign_role
@@ -18,8 +18,8 @@ from tests.support.tables import each_row
 pytestmark = pytest.mark.django_db
 GONE = [
     (method, row.path.replace("<str:", "").replace(">", ""))
-    for row in TABLE
-    if row.call is GONE
+    for row in base.TABLE
+    if row.call is base.GONE
     for method in row.methods.split()
 ]
 
