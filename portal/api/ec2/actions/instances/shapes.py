@@ -202,6 +202,20 @@ def _public(address: GuestAddress) -> dict[str, Any]:
     return {"Association": {"PublicIp": address.floating, "PublicDnsName": address.floating, "IpOwnerId": owner}}
 
 
+FIXED_OPTIONS = {"HttpEndpoint": "enabled", "HttpProtocolIpv6": "disabled", "InstanceMetadataTags": "disabled"}
+"""Metadata options with a fixed value; any other value is rejected."""
+
+
+def options_shape(row: MetadataOptions | None) -> dict[str, Any]:
+    """Return the representation of an instance's metadata options."""
+    return {
+        "State": "applied",
+        "HttpTokens": row.http_tokens if row else DEFAULT_TOKENS,
+        "HttpPutResponseHopLimit": row.hop_limit if row else DEFAULT_HOPS,
+        **FIXED_OPTIONS,
+    }
+
+
 def _add_reason(shape: dict[str, Any], instance: Instance, state: str, related: Related) -> None:
     """Add the reason for the state of an instance that is stopped, terminated or failed."""
     fault = related.faults.get(instance.id)
