@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 from django.utils import timezone
 
-from compute_agent.contract.commands import DestroyRequest
+from compute_agent.contract.commands import BuildRequest, DestroyRequest
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
@@ -19,7 +19,8 @@ from provisioning.compute.actions.power import Stop
 from provisioning.compute.actions.reset_state import ResetState
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import Allocation, Instance, InstanceAction, Migration
-from provisioning.hosts.models import Host
+from provisioning.compute.upkeep.reaper import reap
+from provisioning.hosts.models import Host, HostCommand
 from provisioning.network.models import Port
 from tests.support import invariants
 from tests.support.clouds import ADMIN, Cloud, context, state_of
@@ -231,3 +232,27 @@ def test_a_delete_on_the_way_leaves_nothing(cloud: Cloud, server: Instance, *, s
     assert all(agent.guests == {} for agent in cloud.agents.values())
     invariants.check()
     invariants.check_empty()
+
+
+def test_the_old_host_keeps_its_guest_when_a_silent_host_has_removed_the_new_one(
+    cloud: Cloud, server: Instance
+) -> None:
+    source = dies(server)
+    target = ({"one", "two"} - {source}).pop()
+    before = dict(cloud.agents[source].guests)
+    evacuate(server)
+    for _ in range(settings.MAX_SCHEDULE_ATTEMPTS):
+        drain()
+        [build] = cloud.agents[target].take()
+        assert isinstance(build.body, BuildRequest)
+        past = timezone.now() - timedelta(seconds=1)
+        HostCommand.objects.filter(id=build.id).update(deadline=past)
+        Instance.objects.filter(id=server.id).update(task_deadline=past)
+        reap()
+        [destroy] = cloud.agents[target].take()
+        cloud.agents[target].carry_out(destroy)
+    now = cloud.fresh(server)
+    assert (state_of(now), now.host_name) == (("error", None), source)
+    returns(cloud, source)
+    assert cloud.agents[source].guests == before
+    invariants.check()

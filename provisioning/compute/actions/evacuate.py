@@ -18,10 +18,10 @@ from provisioning.compute.actions.registry import action
 from provisioning.compute.actions.ways import Way
 from provisioning.compute.disks import block_devices
 from provisioning.compute.errors import InstanceBusyError
-from provisioning.compute.host_link.release import leave_host
+from provisioning.compute.host_link.release import GUEST, leave_host
 from provisioning.compute.launch.claim import NO_VALID_HOST
 from provisioning.compute.launch.decisions import rank_hosts
-from provisioning.compute.launch.retry import GUEST, cast_schedule
+from provisioning.compute.launch.retry import cast_schedule
 from provisioning.compute.models import Instance
 from provisioning.compute.moves.estimates import EVACUATE, estimates_of
 from provisioning.compute.moves.hosts import leave_second

@@ -42,6 +42,8 @@ FORGOTTEN: dict[str, object] = {
 """Values of a deleted server's columns that held user data which may be secret or large."""
 _WELL_WITHOUT_GUEST = ("attach_interface", "detach_interface", "attach_volume", "detach_volume")
 """Actions that end successfully when their guest is removed, because the records already contain the change."""
+GUEST = "guest"
+"""Key in the detail of an evacuation's first step: the attempt of the guest on the host that the server leaves."""
 _BEFORE_HAND_OFF = {
     TaskState.SCHEDULING, TaskState.NETWORKING, TaskState.BLOCK_DEVICE_MAPPING, TaskState.EVACUATING
 }  # fmt: skip
@@ -106,12 +108,18 @@ def leave_host(instance: Instance) -> None:
 
 
 def return_home(instance: Instance) -> None:
-    """Bind a server whose evacuation has failed to its own host again, which may be down: it has the disks."""
+    """Bind a server whose evacuation has failed to its own host again, which may be down.
+
+    That host keeps the guest and its disks, unless it may have begun to remove them.
+    """
     host = instance.host
     if host is None:
         return
     occupy(instance, host.id)
     network.bind_ports(instance.id, host.name)
+    guest = instance_actions.newest_detail(instance.id, "evacuate").get(GUEST, "")
+    if guest.isdecimal() and host_commands.spare(host, instance.id, int(guest)):
+        state.update(instance, {"guest_attempt": int(guest)})
 
 
 def take_interface(instance: Instance, port_id: uuid.UUID | str) -> None:

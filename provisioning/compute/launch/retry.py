@@ -11,7 +11,7 @@ from provisioning.compute.host_link.allocations import give_back
 from provisioning.compute.host_link.release import host_holding, leave_host, release_place, return_home, send_destroy
 from provisioning.compute.launch import attempts
 from provisioning.compute.launch.build_kinds import EVACUATE, build_kind_of
-from provisioning.compute.models import Instance, InstanceAction
+from provisioning.compute.models import Instance
 from provisioning.compute.notifications import Note
 from provisioning.compute.records import host_commands, instance_actions
 from provisioning.compute.records.faults import record_fault
@@ -23,9 +23,6 @@ from provisioning.network import services as network
 from provisioning.quotas.services.ledger import commit
 from provisioning.quotas.services.sizes import grow, shrink
 from provisioning.scheduler.condition import hosts_in_words
-
-GUEST = "guest"
-"""Key in the detail of an evacuation's first step: the attempt of the guest on the host that the server leaves."""
 
 
 def fail(instance: Instance, message: str, *, details: str = "", clean: bool = False) -> Instance | None:
@@ -48,7 +45,7 @@ def fail(instance: Instance, message: str, *, details: str = "", clean: bool = F
     host_name = instance.host_name
     changes: dict[str, object] = {"host": None}
     if kind is EVACUATE:
-        changes |= _back_home(instance, action, clean=holder is None)
+        changes["host"] = evacuated_from(instance.id)
     if kind.keeps_ports:
         changes |= {"excluded_hosts": [], "requested_host": ""}
     if holder is not None:
@@ -76,20 +73,6 @@ def fail(instance: Instance, message: str, *, details: str = "", clean: bool = F
     if kind is EVACUATE:
         set_migration(failed.id, "error")
     return failed
-
-
-def _back_home(instance: Instance, action: InstanceAction | None, *, clean: bool) -> dict[str, object]:
-    """Return the columns of a server whose evacuation has failed: it stays on the host that it had.
-
-    That host keeps the guest and its disks, unless it may have begun to remove them, or another host may have a guest
-    (``clean`` False).
-    """
-    source = evacuated_from(instance.id)
-    known = instance_actions.first_detail(action).get(GUEST, "") if action is not None else ""
-    if source is None or not clean or not known.isdecimal():
-        return {"host": source, "guest_attempt": None}
-    kept = host_commands.spare(source, instance.id, int(known))
-    return {"host": source, "guest_attempt": int(known) if kept else None}
 
 
 def retry(instance: Instance, host_id: uuid.UUID, reason: str, *, clean: bool) -> Instance | None:

@@ -115,6 +115,12 @@ def first_detail(row: InstanceAction) -> Mapping[str, str]:
     return first.values_list("detail", flat=True).first() or {}
 
 
+def newest_detail(instance_id: uuid.UUID, action: str) -> Mapping[str, str]:
+    """Return the detail of the first step of an instance's newest action of this kind, ended or not."""
+    row = InstanceAction.objects.filter(instance_id=instance_id, action=action).order_by("-id").first()
+    return first_detail(row) if row is not None else {}
+
+
 def started(row: InstanceAction, name: str, attempt: int) -> datetime:
     """Return when a step began; the current time if it is not recorded."""
     found = InstanceActionEvent.objects.filter(action=row, name=name, attempt=attempt)
