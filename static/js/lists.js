@@ -27,6 +27,16 @@ document.addEventListener("change", (event) => {
     }
     count(list);
 });
+let previous = null; // the box that was clicked before: Shift and a click set all boxes between
+document.addEventListener("click", (event) => {
+    if (!event.target.matches?.('.list tbody input[name="id"]')) return;
+    const boxes = [...event.target.closest("tbody").querySelectorAll('input[name="id"]')];
+    const between = [boxes.indexOf(previous), boxes.indexOf(event.target)].sort((a, b) => a - b);
+    if (event.shiftKey && between[0] >= 0) {
+        for (const box of boxes.slice(between[0], between[1] + 1)) box.checked = event.target.checked;
+    }
+    previous = event.target;
+});
 document.addEventListener("novella:live", again);
 document.body.addEventListener("htmx:afterSettle", () => (again(), search())); // another filter shows other rows
 addEventListener("pageshow", again); // a page that the browser restores has its boxes ticked
