@@ -1,5 +1,8 @@
 """The gate: every page of the dashboard within its budgets, measured into docs/dashboard-pages.md.
 
+Each page is opened twice. The second time, its names are hostile: 255 characters without a space, which turn the
+direction of what follows.
+
 `WRITE_PAGES=1 pytest -n 0 tests/dashboard/test_gate.py` writes the page. Times of the processor are written there and
 not asserted: they are those of the machine.
 """
@@ -7,7 +10,9 @@ not asserted: they are those of the machine.
 from __future__ import annotations
 
 import gzip
+import json
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,12 +25,14 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import resolve
-from playwright.sync_api import Error, Page
+from playwright.sync_api import Error, Page, WebSocketRoute
 
 from tests.dashboard import test_budgets as budgets
 from tests.dashboard.conftest import SignedIn
+from tests.dashboard.test_names import MOST, mixed, turn_names
 from tests.dashboard.test_seen_in_chromium import DRAWN_BY_OTHERS, LOOK, MOVED, ORIGIN, RULES, of_the_dashboard, tab
 from tests.support.cast import People
+from tests.support.pages import Document
 
 pytestmark = [pytest.mark.deep, pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(3600)]
 __all__ = ("tab",)
@@ -34,15 +41,56 @@ TABLE = Path(settings.BASE_DIR) / "docs/dashboard-pages.md"
 REQUESTS, KILOBYTES, SHIFT = 8, 150, 0.05
 LARGER = {"/api/": (10, 640)}
 """Page → its own budgets of requests and kB: Swagger UI is loaded there."""
+AS_THEY_ARE = ("/styleguide/", "/auth/login/", "/nowhere/")
+"""Pages without names."""
 QUERIES = 60
 """Most queries of a page with one thing of each kind."""
 HEADERS = 5_000
 """Bytes of the headers of eight answers."""
 FIRST = 2
 """Requests besides the assets: the page and the font."""
+LONG = "\N{ELEPHANT}" + "w" * MOST
+"""The end of each name."""
+WIDTHS = (390, 768, 1280, 1920)
+"""Pixels of a phone, a tablet, a small and a large screen."""
+WIDER = """() => {
+    const whole = document.documentElement.scrollWidth;
+    if (whole <= innerWidth) return '';
+    const clips = (each) => getComputedStyle(each).overflowX !== 'visible';
+    const kept = (each) => each && each !== document.body && (clips(each) || kept(each.parentElement));
+    const ends = (each) => each.getBoundingClientRect().right > innerWidth;
+    const beyond = [...document.body.querySelectorAll('*')].filter(ends);
+    const causes = beyond.filter((each) => !kept(each)).map((each) => `${each.tagName}.${each.className}`);
+    return `${whole} pixels: ${causes.slice(-3).join(', ')}`;
+}"""
+"""The width of a page that is scrolled sideways, with the innermost elements beyond its edge."""
+ASTRAY = """() => {
+    const danger = document.querySelector('main .btn-danger[data-testid=confirm]');
+    const focused = document.activeElement;
+    return !danger || focused.textContent.trim() === 'Cancel' ? '' : focused.outerHTML.slice(0, 200);
+}"""
+"""The element with the focus where a question destroys something, unless that is Cancel."""
+UPDATE = """() => {
+    const around = (each) => each.parentElement.closest('#main [id]:not(form)');
+    const found = [...document.querySelectorAll('#main a[href], #main button, #main input, #main select')]
+        .find((each) => each.checkVisibility() && around(each));
+    if (!found) return '';
+    found.focus();
+    window.focusedHere = document.activeElement;
+    document.addEventListener('novella:live', () => (window.updated = true), { once: true });
+    const part = around(found).cloneNode(true);
+    part.dataset.updated = 'yes';
+    const rows = found.closest('tbody[id]');
+    if (!part.matches('tr') || !rows) return part.outerHTML;
+    const order = [...rows.children].map((each) => each.id).join(' ');
+    return `<tbody id="${rows.id}" data-live-order="${order}">${part.outerHTML}</tbody>`;
+}"""
+"""Focuses the first control of a part of the page, and returns the part as a frame of the socket has it."""
+KEPT = "() => document.activeElement === window.focusedHere && focusedHere.isConnected"
 BEGIN = """# Pages of the dashboard
 
-Each page of the dashboard as the gate measures it, in a cloud with one thing of each kind, seen by an operator.
+Each page of the dashboard as the gate measures it, in a cloud with one thing of each kind, seen by an operator. For
+*names*, *wide*, *focus* and *axe*, names have 255 characters without a space and turn the direction of what follows.
 `WRITE_PAGES=1 pytest -n 0 tests/dashboard/test_gate.py` writes this table; the test fails for a page above a budget.
 
 | measure | budget | how it is measured |
@@ -52,11 +100,14 @@ Each page of the dashboard as the gate measures it, in a cloud with one thing of
 | queries | {QUERIES} | of the database, for the page alone |
 | processor | none | milliseconds of one core for the page alone, median of three; depends on the machine |
 | shift | {SHIFT} | Cumulative Layout Shift at 1280 x 720 |
+| names | 0 | names that stand beside other text without `<bdi>` |
+| wide | 0 | of the widths {widths} pixels, those at which the page is scrolled sideways |
+| focus | 0 | not kept when the socket updates its part of the page, or not on *Cancel* where something is destroyed |
 | scripts | 0 | errors of scripts, with the other requests of the page unanswered |
 | axe | 0 | violations that axe finds: light and dark at 1280 pixels, light at 390 |
 
-| page | requests | kB | queries | processor | shift | scripts | axe |
-|---|--:|--:|--:|--:|--:|--:|--:|
+| page | requests | kB | queries | processor | shift | names | wide | focus | scripts | axe |
+|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
 """
 
 
@@ -69,6 +120,9 @@ class Measured:
     queries: int
     milliseconds: float
     shift: float = 0.0
+    names: list[str] = field(default_factory=list)
+    wide: list[str] = field(default_factory=list)
+    focus: list[str] = field(default_factory=list)
     scripts: list[str] = field(default_factory=list)
     axe: list[str] = field(default_factory=list)
 
@@ -82,13 +136,14 @@ class Measured:
             yield f"{self.queries} queries"
         if self.shift >= SHIFT:
             yield f"layout shift {self.shift:.3f}"
-        yield from self.scripts
-        yield from self.axe
+        for found in (self.names, self.wide, self.focus, self.scripts, self.axe):
+            yield from found
 
     def row(self, path: str) -> str:
         numbers = (
             *(self.requests, f"{self.kilobytes:.0f}", self.queries, f"{self.milliseconds:.0f}"),
-            *(f"{self.shift:.3f}".rstrip("0").rstrip("."), len(self.scripts), len(self.axe)),
+            f"{self.shift:.3f}".rstrip("0").rstrip("."),
+            *map(len, (self.names, self.wide, self.focus, self.scripts, self.axe)),
         )
         return f"| `{path}` | {' | '.join(map(str, numbers))} |"
 
@@ -110,6 +165,15 @@ def portal(client: Client, rendered: dict[str, bytes]) -> dict[str, Measured]:
     return {path: served(client, path) for path in rendered}
 
 
+@pytest.fixture
+def hostile(client: Client, rendered: dict[str, bytes], portal: dict[str, Measured]) -> dict[str, bytes]:
+    """The same pages with hostile names."""
+    turn_names(LONG)
+    return {path: client.get(path).content for path in portal if path not in AS_THEY_ARE} | {
+        path: rendered[path] for path in AS_THEY_ARE
+    }
+
+
 def served(client: Client, path: str) -> Measured:
     """Measure what the portal does for a page."""
     times, queries = [], 0
@@ -125,8 +189,28 @@ def served(client: Client, path: str) -> Measured:
     return Measured(FIRST + len(names), size / 1000, queries, median(times))
 
 
+def astray(tab: Page, sockets: list[WebSocketRoute]) -> Iterator[str]:
+    """Yield where the focus is wrong: in a question, and after an update of the part of the page that has it."""
+    if wrong := tab.evaluate(ASTRAY):
+        yield f"the focus is on {wrong}"
+    if tab.locator("main[data-live-page]:not([data-live-page=''])").count():
+        tab.wait_for_selector("#live-mark[data-state=live]")
+        if part := tab.evaluate(UPDATE):
+            sockets[-1].send(json.dumps({"id": 1, "html": part}))
+            tab.wait_for_function("() => window.updated", polling=50)
+            if not tab.evaluate(KEPT):
+                yield f"the focus is lost in {part[:200]}"
+
+
+def wider(tab: Page) -> Iterator[str]:
+    for width in WIDTHS:
+        tab.set_viewport_size({"width": width, "height": 720})
+        if found := tab.evaluate(WIDER):
+            yield f"at {width} it has {found}"
+
+
 def seen(tab: Page, path: str, measured: Measured) -> None:
-    """Measure a page in the browser: its layout shift, the errors of its scripts, and the violations of axe."""
+    """Measure a page in the browser: its layout shift and the errors of its scripts."""
     complaints: list[str] = []
 
     def hear(error: Error) -> None:
@@ -139,6 +223,14 @@ def seen(tab: Page, path: str, measured: Measured) -> None:
     measured.shift = tab.evaluate(MOVED)
     tab.remove_listener("pageerror", hear)
     measured.scripts = list(dict.fromkeys(complaints))
+
+
+def seen_with_hostile_names(tab: Page, path: str, measured: Measured, sockets: list[WebSocketRoute]) -> None:
+    """Measure a page in the browser: where it is wide, the focus, and the violations of axe."""
+    tab.goto(f"{ORIGIN}{path}")
+    measured.focus = list(astray(tab, sockets))
+    measured.wide = list(wider(tab))
+    tab.set_viewport_size({"width": 1280, "height": 720})
     found = {f"light: {each}" for each in tab.evaluate(LOOK, [RULES, DRAWN_BY_OTHERS])}
     for colours, width in (("dark", 1280), ("light", 390)):
         tab.emulate_media(color_scheme=colours)
@@ -148,16 +240,27 @@ def seen(tab: Page, path: str, measured: Measured) -> None:
 
 
 def table_of(found: Mapping[str, Measured]) -> str:
-    begin = BEGIN.format(**globals(), headers=HEADERS // 1000)
+    begin = BEGIN.format(**globals(), headers=HEADERS // 1000, widths=", ".join(map(str, WIDTHS)))
     return begin + "\n".join(measured.row(path) for path, measured in found.items()) + "\n"
 
 
-def test_every_page_is_within_its_budgets(portal: dict[str, Measured], tab: Page) -> None:
+def test_every_page_is_within_its_budgets(
+    rendered: dict[str, bytes], portal: dict[str, Measured], hostile: dict[str, bytes], tab: Page
+) -> None:
     found: dict[str, Measured] = {}
     wrong: list[str] = []
+    sockets: list[WebSocketRoute] = []
+
+    def connect(socket: WebSocketRoute) -> None:
+        sockets.append(socket)
+
+    tab.context.route_web_socket(re.compile(r"/ws/dashboard\?"), connect)
     for path, measured in portal.items():
         route = "/" + resolve(path.partition("?")[0]).route if path != "/nowhere/" else path
         seen(tab, path, measured)
+        rendered[path] = hostile[path]  # the tab opens these
+        measured.names = [f"not isolated: {text[:80]}" for text in sorted(mixed(Document(hostile[path].decode())))]
+        seen_with_hostile_names(tab, path, measured, sockets)
         found[route.replace("<uuid:", "<").replace("<slug:", "<").replace("<str:", "<")] = measured
         wrong += [f"{path}: {each}" for each in measured.wrong(path)]
     if os.environ.get("WRITE_PAGES"):

@@ -14,7 +14,7 @@ import pytest
 from django.apps import apps
 from django.conf import settings
 from django.db.models import CharField, F, Value
-from django.db.models.functions import Concat
+from django.db.models.functions import Concat, Left
 
 from portal.dashboard.names import bdi
 from provisioning.common.errors import UnavailableError
@@ -27,6 +27,8 @@ from tests.support.pages import Document, walk
 from tests.support.tables import each_row
 
 TURNED = "\N{RIGHT-TO-LEFT OVERRIDE}"
+MOST = 255
+"""Characters of a name."""
 APPS = ("compute", "identity", "images", "network", "volumes")
 CHOSEN_BY_NOVELLA = {InstanceActionEvent, Role, Service}
 BY_THEMSELVES = {"bdi", "title", "option", "textarea", "script", "pre", "code", "text"}
@@ -34,14 +36,17 @@ BY_THEMSELVES = {"bdi", "title", "option", "textarea", "script", "pre", "code", 
 ISOLATED = re.compile("\N{FIRST STRONG ISOLATE}[^\N{POP DIRECTIONAL ISOLATE}]*\N{POP DIRECTIONAL ISOLATE}")
 
 
-def turn_names() -> None:
-    """Let every name begin with a character that turns the direction of what follows."""
+def turn_names(end: str = "") -> None:
+    """Let every name begin with a character that turns the direction of what follows, and append ``end`` as far as it
+    fits.
+    """
     for app in APPS:
         for model in set(apps.get_app_config(app).get_models()) - CHOSEN_BY_NOVELLA:
             for field in model._meta.concrete_fields:
                 if field.name == "name" and isinstance(field, CharField) and not field.primary_key:
-                    model._default_manager.exclude(name="").update(name=Concat(Value(TURNED), F("name")))
-    Instance.objects.update(image_name=Concat(Value(TURNED), F("image_name")))
+                    name = Left(Concat(Value(TURNED), F("name"), Value(end)), field.max_length or MOST)
+                    model._default_manager.exclude(name="").update(name=name)
+    Instance.objects.update(image_name=Left(Concat(Value(TURNED), F("image_name"), Value(end)), MOST))
 
 
 def mixed(page: Document) -> set[str]:
