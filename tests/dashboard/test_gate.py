@@ -100,7 +100,7 @@ Each page of the dashboard as the gate measures it, in a cloud with one thing of
 | queries | {QUERIES} | of the database, for the page alone |
 | processor | none | milliseconds of one core for the page alone, median of three; depends on the machine |
 | shift | {SHIFT} | Cumulative Layout Shift at 1280 x 720 |
-| names | 0 | names that stand beside other text without `<bdi>` |
+| names | 0 | names beside other text without `<bdi>` |
 | wide | 0 | of the widths {widths} pixels, those at which the page is scrolled sideways |
 | focus | 0 | not kept when the socket updates its part of the page, or not on *Cancel* where something is destroyed |
 | scripts | 0 | errors of scripts, with the other requests of the page unanswered |
