@@ -16,18 +16,6 @@ from provisioning.ec2.models import MetadataOptions
 from provisioning.network.selectors import GuestAddress, GuestInterface
 
 VIRTUALIZATION, ARCHITECTURE = "hvm", "x86_64"
-FIXED_OPTIONS = {"HttpEndpoint": "enabled", "HttpProtocolIpv6": "disabled", "InstanceMetadataTags": "disabled"}
-"""Options of the metadata service with a fixed value; any other value is rejected."""
-
-
-def options_shape(row: MetadataOptions | None) -> dict[str, Any]:
-    """Return the representation of the options of the metadata service."""
-    return {
-        "State": "applied",
-        "HttpTokens": row.http_tokens if row else DEFAULT_TOKENS,
-        "HttpPutResponseHopLimit": row.hop_limit if row else DEFAULT_HOPS,
-        **FIXED_OPTIONS,
-    }
 
 
 def reservation(instances: Sequence[Instance], related: Related) -> dict[str, Any]:
