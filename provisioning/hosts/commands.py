@@ -37,15 +37,23 @@ def topic(host_id: uuid.UUID) -> str:
 
 
 def send(
-    host_id: uuid.UUID, subject: Subject, body: CommandBody, deadline: datetime | None, *, beside: bool = False
+    host_id: uuid.UUID,
+    subject: Subject,
+    body: CommandBody,
+    deadline: datetime | None,
+    *,
+    beside: bool = False,
+    lasting: bool = False,
 ) -> HostCommand:
     """Queue a command to a host in the caller's transaction. It is sent on commit, and again until the host
     acknowledges it.
 
     ``deadline``: the time by which the host must have reported the command's end; each sign of life extends it by the
-    same duration. ``beside``: no task of the subject waits for the command.
+    same duration. ``beside``: no task of the subject waits for the command. ``lasting``: the host carries out the
+    command however late it gets it.
     """
     command = new(host_id, subject, body, deadline, beside=beside)
+    command.ends_at = None if lasting else command.ends_at
     send_all([command])
     return command
 
@@ -164,13 +172,14 @@ def goes_on(command: HostCommand, *, begun: bool) -> datetime | None:
 def waits_there(command: HostCommand, host: Host | None) -> datetime | None:
     """Return when to check a command again, if a live host has acknowledged and not yet begun it; otherwise None."""
     now = timezone.now()
-    if command.timeout is None or command.ends_at is None or command.acknowledged_at is None:
+    if command.timeout is None or command.acknowledged_at is None:
         return None
     if host is None or host.contract_version < REPORTS_BEGINNING or not is_alive(host, now):
         return None
-    if command.begun_at is not None or command.ends_at <= now:
+    if command.begun_at is not None or (command.ends_at is not None and command.ends_at <= now):
         return None
-    return min(now + timedelta(seconds=command.timeout), command.ends_at)
+    until = now + timedelta(seconds=command.timeout)
+    return until if command.ends_at is None else min(until, command.ends_at)
 
 
 def awaited_until(unfinished_now: Iterable[HostCommand]) -> datetime | None:

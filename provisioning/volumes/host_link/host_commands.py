@@ -68,16 +68,23 @@ def host_of(volume: Volume) -> uuid.UUID:
 
 
 def send(
-    volume: Volume, body: CommandBody, *, host_id: uuid.UUID | None = None, status: str = "", beside: bool = False
+    volume: Volume,
+    body: CommandBody,
+    *,
+    host_id: uuid.UUID | None = None,
+    status: str = "",
+    beside: bool = False,
+    lasting: bool = False,
 ) -> HostCommand:
     """Send a command about a volume in the caller's transaction.
 
     ``status``: the command gets the timeout of this status; default: the volume's own. ``beside``: the command belongs
-    to no task of the volume and runs independently of it. Raises the errors of ``host_of`` unless ``host_id`` is given.
+    to no task of the volume and runs independently of it. ``lasting``: see ``commands.send``. Raises the errors of
+    ``host_of`` unless ``host_id`` is given.
     """
     subject = Subject(VOLUME, volume.id, volume.generation)
     deadline = deadline_of(status or volume.status) or timezone.now() + connecting()
-    return commands.send(host_id or host_of(volume), subject, body, deadline, beside=beside)
+    return commands.send(host_id or host_of(volume), subject, body, deadline, beside=beside, lasting=lasting)
 
 
 def send_copy(volume: Volume, copy_id: uuid.UUID, body: CommandBody, *, status: str) -> HostCommand:

@@ -192,11 +192,12 @@ def _is_dead(host_id: uuid.UUID) -> bool:
 
 
 def _send(volume: Volume, host_id: uuid.UUID, clients: Iterable[Attachment]) -> None:
+    """Send a host its list of clients. An empty list ends the exports, however long the host was away."""
     listed = [client for each in clients for client in _clients_of(each, host_id)]
     Volume.objects.filter(id=volume.id).update(version=F("version") + 1)
     volume.version += 1  # each list has its own version, and hosts refuse older ones
     body = ConnectVolumeRequest(volume=spec_of(volume, with_key=bool(listed)), clients=listed)
-    send(volume, body, host_id=host_id, beside=True)
+    send(volume, body, host_id=host_id, beside=True, lasting=not listed)
 
 
 def _clients_of(attachment: Attachment, daemon: uuid.UUID) -> Iterator[VolumeClient]:
