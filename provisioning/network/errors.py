@@ -300,6 +300,18 @@ class PortInUseError(ConflictError):
     """A device uses the port."""
 
 
+class PortBindingAlreadyActiveError(ConflictError):
+    """The port is bound to this host already."""
+
+
+class PortBindingInMigrationError(ConflictError):
+    """The cloud itself binds the port to another host."""
+
+
+class PortBindingNotFoundError(NotFoundError):
+    """The port is not bound to this host."""
+
+
 class IpAddressInUseError(ConflictError):
     """Another port has the address."""
 

@@ -76,6 +76,10 @@ class World:
         return self.make("port", network_id=self.net_id)
 
     @cached_property
+    def bound(self) -> Any:
+        return self.make("port", self.operator, **{"network_id": self.net_id, "binding:host_id": "host-1"})
+
+    @cached_property
     def floating(self) -> Any:
         assert self.router
         return self.make("floatingip", floating_network_id=self.external_id)
@@ -298,6 +302,7 @@ PROBES: dict[str, Probe] = {
     "network_availability_zone": hinted("network"),
     "router_availability_zone": hinted("router"),
     "binding": lambda w: "binding:host_id" in w.get(f"ports/{w.port['id']}", w.operator),
+    "binding-extended": lambda w: w.get(f"ports/{w.bound['id']}/bindings", w.operator)[0]["status"] == "ACTIVE",
     "default-subnetpools": default_pools,
     "dns-integration": dns,
     "empty-string-filtering": lambda w: (

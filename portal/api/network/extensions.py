@@ -13,6 +13,7 @@ EXTENSIONS: dict[str, tuple[str, str]] = {
     "availability_zone": ("Availability Zone", "Zones of hosts."),
     "availability_zone_filter": ("Availability Zone Filter Extension", "Zones by name, state and resource."),
     "binding": ("Port Binding", "Where a port is bound, for operators."),
+    "binding-extended": ("Port Bindings Extended", "Both hosts of a port whose server is migrated live."),
     "default-subnetpools": ("Default Subnetpools", "A pool that subnets are taken from when none is named."),
     "dns-integration": ("DNS Integration", "DNS names of ports, networks and floating IPs."),
     "empty-string-filtering": ("Empty String Filtering Extension", "Filters by attributes that are empty."),

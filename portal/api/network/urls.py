@@ -6,11 +6,12 @@ from portal.api.common.views import NoSuchResource
 from portal.api.network import extensions, quotas, versions
 from portal.api.network.dialect.views import patterns, views_of
 from portal.api.network.registry import RESOURCES
-from portal.api.network.resources import address_groups, forwardings, routers, subnetpools, topology
+from portal.api.network.resources import address_groups, bindings, forwardings, routers, subnetpools, topology
 from portal.common.routing import by_prefix
 
 FLOATING = r"floatingips/(?P<identity>[^/]+?)"
-PARTS = extensions.PARTS | quotas.PARTS | address_groups.PARTS | subnetpools.PARTS | routers.PARTS | forwardings.PARTS
+PARTS = extensions.PARTS | quotas.PARTS | address_groups.PARTS | subnetpools.PARTS | routers.PARTS
+PARTS |= forwardings.PARTS | bindings.PARTS
 END = r"(?:\.json)?/?$"
 
 urlpatterns = by_prefix(
