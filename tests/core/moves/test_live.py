@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from compute_agent.contract.hardware_properties import TPM_MODEL, TPM_VERSION
 from compute_agent.contract.messages import Command
 from compute_agent.contract.migration import (
     RECEIVER_TRAIT,
@@ -420,3 +421,17 @@ def test_a_reader_is_refused_nothing_less(
 def test_another_project_sees_no_second_host(two: Two, storage: ScriptedAgent, volumes: list[Volume]) -> None:
     receiving(two, storage)
     assert not Attachment.objects.filter(project_id=context("charlie").project_id).exists()
+
+
+def test_a_server_with_a_tpm_moves_live_to_hosts_with_tpms(two: Two) -> None:
+    asked = {"hw_tpm_version": "2.0", "hw_tpm_model": "tpm-crb"}
+    Instance.objects.filter(id=two.server.id).update(image_properties=asked)
+    server = Instance.objects.get(id=two.server.id)
+    assert live_obstacles([server]) == {}
+    with pytest.raises(InvalidInputError):
+        migrate(server)
+    Host.objects.filter(id=two.target.host.id).update(
+        traits=[RECEIVER_TRAIT, TPM_VERSION.trait_of("2.0"), TPM_MODEL.trait_of("tpm-crb")]
+    )
+    migrate(server)
+    assert state_of(server) == ON_ITS_WAY
