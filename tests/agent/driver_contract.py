@@ -194,11 +194,11 @@ class DriverContract:
         assert driver.power_state(guest) == PowerState.RUNNING
 
     def test_counters_fit_the_guest(self, driver: ComputeDriver, spec: InstanceSpec, guest: str) -> None:
-        told = driver.diagnostics(guest)
-        assert (told.power_state, told.memory_mb, told.config_drive) == (1, spec.flavor.memory_mb, True)
-        assert [cpu.id for cpu in told.cpus] == list(range(spec.flavor.vcpus))
-        assert told.uptime is not None
-        assert told.disks[0].target == "vda"
+        counters = driver.diagnostics(guest)
+        assert (counters.power_state, counters.memory_mb, counters.config_drive) == (1, spec.flavor.memory_mb, True)
+        assert [cpu.id for cpu in counters.cpus] == list(range(spec.flavor.vcpus))
+        assert counters.uptime is not None
+        assert counters.disks[0].target == "vda"
         with pytest.raises(InstanceNotFoundError):
             driver.diagnostics(NOBODY)
 

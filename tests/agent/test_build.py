@@ -47,7 +47,7 @@ async def test_the_image_step_says_whether_the_bits_were_here(tmp_path: Path) ->
         assert {detail["bytes"] for detail in details} == {"29000000"}
 
 
-def told(stage: Stage, command: Command) -> list[tuple[str, str]]:
+def reports_of(stage: Stage, command: Command) -> list[tuple[str, str]]:
     return [(event.kind, event.step) for event in stage.of(command)]
 
 
@@ -57,11 +57,11 @@ async def test_a_step_that_lasts_is_announced_while_it_goes_on(tmp_path: Path, m
     async with on_stage(make_stage(tmp_path, after_step=gate)) as stage:
         command = build(make_spec())
         stage.host.accept(command)
-        await stage.until(lambda: ("step_started", "create_disk") in told(stage, command))
+        await stage.until(lambda: ("step_started", "create_disk") in reports_of(stage, command))
         monkeypatch.setattr(context, "WATCHABLE", 600.0)  # the next step is quick
         gate.open.set()
         await stage.end_of(command)
-        kinds = [each for each in told(stage, command) if each[1] in {"create_disk", "create_seed"}]
+        kinds = [each for each in reports_of(stage, command) if each[1] in {"create_disk", "create_seed"}]
         assert kinds == [("step_started", "create_disk"), ("step", "create_disk"), ("step", "create_seed")]
 
 
@@ -103,7 +103,7 @@ async def test_a_hung_step_reports_nothing_until_the_instance_is_destroyed(
         hung, free = make_spec(), make_spec(number=2)
         command = build(hung)
         stage.host.accept(command)
-        await stage.until(lambda: ("step_started", "define_domain") in told(stage, command))
+        await stage.until(lambda: ("step_started", "define_domain") in reports_of(stage, command))
         stage.host.accept(other := build(free))
         gone = await stage.do(destroy(hung.uuid))
         assert gone.kind == "finished"

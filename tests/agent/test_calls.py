@@ -191,9 +191,13 @@ async def test_diagnostics_say_what_the_hypervisor_says(tmp_path: Path) -> None:
     async with on_stage(make_stage(tmp_path)) as stage:
         spec = make_spec()
         await stage.do(build(spec))
-        told = await stage.host.answer(DiagnosticsCall(instance_id=spec.uuid))
-        assert isinstance(told, Diagnostics)
-        assert (told.power_state, told.memory_mb, len(told.cpus)) == (1, spec.flavor.memory_mb, spec.flavor.vcpus)
+        diagnostics = await stage.host.answer(DiagnosticsCall(instance_id=spec.uuid))
+        assert isinstance(diagnostics, Diagnostics)
+        assert (diagnostics.power_state, diagnostics.memory_mb, len(diagnostics.cpus)) == (
+            1,
+            spec.flavor.memory_mb,
+            spec.flavor.vcpus,
+        )
         answer = await stage.host.answer(DiagnosticsCall(instance_id="nobody"))
         assert isinstance(answer, CallError)
         assert answer.code == "not_found"

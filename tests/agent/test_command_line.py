@@ -45,8 +45,8 @@ async def agent(*options: str, **environ: str) -> AsyncIterator[asyncio.subproce
 async def run(*options: str, **environ: str) -> tuple[int | None, str]:
     """Run the agent to its end; return its exit code and what it logged."""
     async with agent(*options, **environ) as process:
-        _, said = await asyncio.wait_for(process.communicate(), 60)
-        return process.returncode, said.decode()
+        _, output = await asyncio.wait_for(process.communicate(), 60)
+        return process.returncode, output.decode()
 
 
 def test_options_win_over_the_environment(tmp_path: Path) -> None:
@@ -166,8 +166,8 @@ async def test_simulated_hosts_share_one_process(tmp_path: Path) -> None:
                 lambda: {event.command_id for event in portal.events() if event.kind == "finished"} == ids
             )
             await portal.until(lambda: sorted({audit.hypervisor_hostname for audit in portal.heard(ResourceAudit)}))
-            second, said = await run(*options)
-            assert (second, "Another agent works in" in said) == (3, True)
+            second, output = await run(*options)
+            assert (second, "Another agent works in" in output) == (3, True)
             process.send_signal(signal.SIGTERM)
             _, log = await asyncio.wait_for(process.communicate(), 60)
             assert process.returncode == 0
@@ -185,8 +185,8 @@ async def test_clean_removes_one_simulated_host_without_being_told_its_driver(tm
         options = ["--host", "host", "--driver", "fake", "--state-dir", str(state_dir), "--portal", portal.url]
         async with agent(*options, NOVELLA_AGENT_JOIN_TOKEN="join") as process:
             await portal.connected()
-            code, said = await run("clean", "--state-dir", str(state_dir))
-            assert (code, "stop it first" in said) == (3, True)
+            code, output = await run("clean", "--state-dir", str(state_dir))
+            assert (code, "stop it first" in output) == (3, True)
             process.send_signal(signal.SIGTERM)
             await process.communicate()
     assert (await run("clean", "--state-dir", str(state_dir)))[0] == 0
@@ -197,9 +197,9 @@ async def test_clean_removes_one_simulated_host_without_being_told_its_driver(tm
 @pytest.mark.slow
 async def test_clean_leaves_a_folder_alone_that_is_not_an_agents(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("keep me")
-    code, said = await run("clean", "--state-dir", str(tmp_path))
+    code, output = await run("clean", "--state-dir", str(tmp_path))
     assert code == 2
-    assert "is not the state folder of an agent" in said
+    assert "is not the state folder of an agent" in output
     assert (tmp_path / "letter.txt").exists()
 
 
@@ -207,15 +207,15 @@ async def test_clean_leaves_a_folder_alone_that_is_not_an_agents(tmp_path: Path)
 async def test_a_machine_that_nobody_has_made_is_named(tmp_path: Path) -> None:
     names = [f"nvm{os.getpid()}-{end}" for end in ("guests", "machine")]
     options = ["--netns", names[0], "--machine-netns", names[1], "--state-dir", str(tmp_path / "host")]
-    code, said = await run(*options)
+    code, output = await run(*options)
     assert code == 4
-    assert f"There is no network namespace {names[1]}" in said
+    assert f"There is no network namespace {names[1]}" in output
     assert not [name for name in names if namespace.listed(name)]
 
 
 @pytest.mark.slow
 async def test_a_new_host_without_a_token_ends_with_a_sentence(tmp_path: Path) -> None:
-    code, said = await run("--host", "new", "--driver", "fake", "--state-dir", str(tmp_path / "s"))
+    code, output = await run("--host", "new", "--driver", "fake", "--state-dir", str(tmp_path / "s"))
     assert code == 2
-    assert "The new host 'new' has no join token" in said
-    assert "Traceback" not in said
+    assert "The new host 'new' has no join token" in output
+    assert "Traceback" not in output

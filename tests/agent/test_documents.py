@@ -1,4 +1,4 @@
-"""What a host is told of networks and the like: kept on disk, listed, replaced, forgotten."""
+"""Documents of networks and other subjects on a host: stored on disk, listed, replaced, deleted."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def command(kind: str, body: CommandBody, generation: int = 1) -> Command:
     return Command(id=str(uuid.uuid4()), subject_kind=kind, subject_id=ONE, generation=generation, body=body)
 
 
-def told(stage: Stage) -> set[tuple[str, str, int]]:
+def documents_of(stage: Stage) -> set[tuple[str, str, int]]:
     assert isinstance(stage.network, FakeNetwork)
     return {(each.subject_kind, each.subject_id, each.generation) for each in stage.network.documents()}
 
@@ -63,12 +63,12 @@ async def test_a_document_is_kept_replaced_and_forgotten(tmp_path: Path, kind: s
     async with on_stage(make_stage(tmp_path)) as stage:
         assert (await stage.do(command(kind, ALL[kind][1]))).kind == "finished"
         assert (await stage.do(command(kind, ALL[kind][1], 3))).kind == "finished"
-        assert told(stage) == {(kind, ONE, 3)}
+        assert documents_of(stage) == {(kind, ONE, 3)}
         assert (await stage.do(command(kind, ALL[kind][1], 2))).error_code == "superseded"
         assert [each.generation for each in await stage.host.documents()] == [3]
         for _ in range(2):
             assert (await stage.do(command(kind, ForgetRequest(), 4))).kind == "finished"
-        assert told(stage) == set()
+        assert documents_of(stage) == set()
         assert (await stage.do(command(kind, ALL[kind][1], 3))).error_code == "superseded"
 
 
@@ -79,7 +79,7 @@ async def test_a_host_that_returns_forgets_what_is_not_its_own(tmp_path: Path) -
         kept = Owned(subject_kind=ROUTER, subject_id=ONE, generation=2)
         stage.host.take_ownership(Ownership(subjects=[kept, Owned(SERVER, TWO, 1)]))
         async with asyncio.timeout(60):
-            while told(stage) != {(ROUTER, ONE, 1)}:
+            while documents_of(stage) != {(ROUTER, ONE, 1)}:
                 await asyncio.sleep(0.005)
 
 
@@ -87,7 +87,7 @@ async def test_a_command_to_a_server_forgets_no_document(tmp_path: Path) -> None
     async with on_stage(make_stage(tmp_path)) as stage:
         await stage.do(command(NETWORK, ALL[NETWORK][1]))
         await stage.do(build(make_spec()))
-        assert told(stage) == {(NETWORK, ONE, 1)}
+        assert documents_of(stage) == {(NETWORK, ONE, 1)}
 
 
 @pytest.mark.parametrize("kind", ALL)
@@ -127,8 +127,8 @@ async def test_a_document_is_listed_with_its_digest_and_whether_a_guest_needs_it
         await stage.do(replace(command(NETWORK, other), subject_id=THREE))
         await stage.do(build(spec))
         assert spec.ports[0].network.id == ONE
-        said = {(each.subject_id, each.digest, each.in_use) for each in await stage.host.documents()}
-        assert said == {(ONE, "d1", True), (THREE, "d2", False)}
+        listed = {(each.subject_id, each.digest, each.in_use) for each in await stage.host.documents()}
+        assert listed == {(ONE, "d1", True), (THREE, "d2", False)}
 
 
 async def test_the_host_is_measured_after_guests_and_failures_not_after_each_document(

@@ -26,8 +26,8 @@ __all__ = ["portal"]
 STATE = FirmwareState(variables={"uefi": b"entries", "secure": b"keys"}, tpm={"tpm2-00.permall": b"x"}, tpm_key="ab")
 
 
-def packed(said: object) -> bytes:
-    return zlib.compress(msgspec.msgpack.encode(said))
+def packed(content: object) -> bytes:
+    return zlib.compress(msgspec.msgpack.encode(content))
 
 
 def test_a_state_comes_back_as_it_was_and_a_large_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,13 +127,13 @@ async def test_a_state_that_is_too_large_is_not_sent(
         assert portal.tries == 0
 
 
-@pytest.mark.parametrize(("body", "whole", "said"), [
+@pytest.mark.parametrize(("body", "whole", "reason"), [
     (None, pack(STATE), "Not here."),
     (pack(STATE)[:-1], pack(STATE), "The server's firmware state does not match its digest."),
     (b"junk", b"junk", "The server's firmware state is not valid."),
 ])  # fmt: skip
 async def test_no_guest_starts_without_its_state(
-    tmp_path: Path, portal: Takes, body: bytes | None, whole: bytes, said: str
+    tmp_path: Path, portal: Takes, body: bytes | None, whole: bytes, reason: str
 ) -> None:
     digest = hashlib.sha256(whole).hexdigest()
     spec = spec_with_firmware()
@@ -141,5 +141,5 @@ async def test_no_guest_starts_without_its_state(
         portal.kept[f"/agent/v1/instances/{spec.uuid}/firmware/{digest}"] = body
     async with on_stage(stage_of(tmp_path, portal)) as stage:
         end = await stage.do(make_command(BuildRequest(instance=spec, firmware_state=digest), spec.uuid))
-        assert (end.kind, end.message, end.retryable) == ("failed", said, True)
+        assert (end.kind, end.message, end.retryable) == ("failed", reason, True)
         assert stage.is_clean()

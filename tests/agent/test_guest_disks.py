@@ -248,8 +248,8 @@ def run(agent: Agent, monkeypatch: pytest.MonkeyPatch, timeout: float = 60.0) ->
 
 
 def test_a_program_is_run_and_its_end_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = base64.b64encode(b"done\xff").decode()
-    agent = Agent(exitcode=3, **{"out-data": said})
+    encoded = base64.b64encode(b"done\xff").decode()
+    agent = Agent(exitcode=3, **{"out-data": encoded})
     assert run(agent, monkeypatch) == guest_programs.Finished(3, "done\ufffd", "")
     begun = next(each["arguments"] for each in agent.asked if each["execute"] == "guest-exec")
     assert (begun["path"], begun["arg"]) == ("/bin/sh", ["-c", "exit $1", "novella", "3"])

@@ -111,8 +111,8 @@ async def test_only_the_command_that_takes_an_interface_out_cuts_it_off(tmp_path
         assert (await stage.do(make_command(bodies[kind], spec.uuid))).kind == "finished"
         macs, ports = plugged(stage, spec)
         assert (sorted(macs), ports) == (sorted(port.mac_address for port in left), [port.id for port in left])
-        for said in [*await stage.host.guests(), *(await stage.host.audit("")).guests]:
-            assert {each.port_id for each in said.interfaces or ()} == set(ports)
+        for guest in [*await stage.host.guests(), *(await stage.host.audit("")).guests]:
+            assert {each.port_id for each in guest.interfaces or ()} == set(ports)
         assert (await stage.do(detach(spec))).kind == "finished"
         assert second().id not in plugged(stage, spec)[1]
 

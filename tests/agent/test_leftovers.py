@@ -13,7 +13,7 @@ from tests.agent.cast import Gate, Stage, build, destroy, make_spec, make_stage,
 from tests.agent.watched_driver import WatchedDriver
 
 
-async def told(stage: Stage) -> set[tuple[str, str, str]]:
+async def reported_leftovers(stage: Stage) -> set[tuple[str, str, str]]:
     report = await stage.host.audit("127.0.0.1")
     assert report.leftovers is not None
     return {(each.kind, each.name, each.subject_id) for each in report.leftovers}
@@ -28,7 +28,7 @@ async def test_guests_account_for_what_they_have(tmp_path: Path) -> None:
     async with on_stage(make_stage(tmp_path)) as stage:
         for number in (1, 2):
             await stage.do(build(make_spec(number=number)))
-        assert await told(stage) == set()
+        assert await reported_leftovers(stage) == set()
 
 
 async def test_what_is_left_of_a_guest_is_told(tmp_path: Path) -> None:
@@ -36,24 +36,24 @@ async def test_what_is_left_of_a_guest_is_told(tmp_path: Path) -> None:
     async with on_stage(make_stage(tmp_path)) as stage:
         await stage.do(build(spec))
         fake(stage).lose_domain(spec.uuid)
-        assert await told(stage) == {(kind, spec.uuid, spec.uuid) for kind in ("disk", "seed", "plug")}
+        assert await reported_leftovers(stage) == {(kind, spec.uuid, spec.uuid) for kind in ("disk", "seed", "plug")}
         await stage.do(destroy(spec.uuid))
-        assert await told(stage) == set()
+        assert await reported_leftovers(stage) == set()
 
 
 async def test_a_destroy_removes_what_an_agent_without_memory_finds(tmp_path: Path) -> None:
     spec = make_spec()
     async with on_stage(make_stage(tmp_path)) as stage:
         fake(stage).create_disk(spec, None)
-        assert await told(stage) == {("disk", spec.uuid, spec.uuid)}
+        assert await reported_leftovers(stage) == {("disk", spec.uuid, spec.uuid)}
         await stage.do(destroy(spec.uuid))
-        assert await told(stage) == set()
+        assert await reported_leftovers(stage) == set()
 
 
 async def test_guests_of_others_are_named_and_left_alone(tmp_path: Path) -> None:
     async with on_stage(make_stage(tmp_path)) as stage:
         fake(stage).foreign.add("somebodys-vm")
-        assert await told(stage) == {("foreign_domain", "somebodys-vm", "")}
+        assert await reported_leftovers(stage) == {("foreign_domain", "somebodys-vm", "")}
 
 
 async def test_what_is_left_bears_the_newest_generation_that_was_seen(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ async def test_what_is_being_built_is_not_left_over(tmp_path: Path) -> None:
     async with on_stage(make_stage(tmp_path, after_step=gate)) as stage:
         stage.host.accept(command)
         await gate.until_reached()
-        assert await told(stage) == set()
+        assert await reported_leftovers(stage) == set()
         gate.open.set()
         await stage.end_of(command)
 
@@ -86,7 +86,7 @@ async def test_a_guest_whose_description_is_lost_is_told(tmp_path: Path) -> None
     for name in ("agent.sqlite3", "agent.sqlite3-wal", "agent.sqlite3-shm"):
         (tmp_path / name).unlink(missing_ok=True)
     async with on_stage(make_stage(tmp_path)) as stage:
-        assert ("domain", spec.uuid, spec.uuid) in await told(stage)
+        assert ("domain", spec.uuid, spec.uuid) in await reported_leftovers(stage)
 
 
 async def test_a_network_that_cannot_say_keeps_the_audit_from_saying_nothing(
@@ -105,7 +105,7 @@ async def test_a_network_that_cannot_say_keeps_the_audit_from_saying_nothing(
 async def test_the_list_is_bounded(tmp_path: Path) -> None:
     async with on_stage(make_stage(tmp_path)) as stage:
         fake(stage).foreign.update(f"vm-{number}" for number in range(2 * MOST_LEFTOVERS))
-        assert len(await told(stage)) == MOST_LEFTOVERS
+        assert len(await reported_leftovers(stage)) == MOST_LEFTOVERS
 
 
 # ----- removed by hand ------------------------------------------------------------------------------------------------

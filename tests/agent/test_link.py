@@ -245,12 +245,12 @@ async def test_events_not_recorded_are_sent_again_on_the_next_connection(tmp_pat
         first = await portal.connected()
         await portal.say(build(make_spec()))
         await portal.until(lambda: "finished" in {event.kind for event in portal.events()})
-        told = portal.events()
-        await portal.say(EventsAck(seq=told[3].seq))
+        events = portal.events()
+        await portal.say(EventsAck(seq=events[3].seq))
         await first.close()
         await portal.connected(2)
-        await portal.until(lambda: len(portal.events()) == len(told) + len(told) - 4)
-        assert portal.events()[len(told) :] == told[4:]
+        await portal.until(lambda: len(portal.events()) == len(events) + len(events) - 4)
+        assert portal.events()[len(events) :] == events[4:]
 
 
 async def test_a_portal_that_was_away_is_found_again_and_told_everything(tmp_path: Path) -> None:

@@ -84,12 +84,12 @@ async def test_events_outlive_the_process_and_numbers_never_come_back(tmp_path: 
     outbox.step(command, STEP)
     outbox.step_started(command, "fetch_image", 1.0)
     outbox.end(command, Outcome(Failure("x", "It failed.", retryable=True)))
-    told = await frame(outbox)
+    received = await frame(outbox)
     store.close()
     again = StateStore(path)
     kept = await frame(Outbox(again))
-    assert kept == [event for event in told if event.kind != "step_started"]
-    assert again.next_seq() > told[-1].seq
+    assert kept == [event for event in received if event.kind != "step_started"]
+    assert again.next_seq() > received[-1].seq
     again.close()
     (tmp_path / "store").unlink()
     assert StateStore(path).next_seq() >= int(time.time())

@@ -204,11 +204,11 @@ def test_a_command_is_late_by_the_machines_own_clock(clock: Clock) -> None:
 def test_little_patience_is_told_more_often(clock: Clock) -> None:
     work = timing.Timing(timed(timeout=8))
     work.begin()
-    told = []
+    reports = []
     for _ in range(8):
         clock.now += 1
-        told.append(work.moved())
-    assert told == [False, True] * 4
+        reports.append(work.moved())
+    assert reports == [False, True] * 4
 
 
 def test_only_the_newest_sign_of_life_waits_for_a_link(tmp_path: Path) -> None:

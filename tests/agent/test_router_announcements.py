@@ -15,7 +15,7 @@ ONE, TWO = "203.0.113.5", "203.0.113.6"
 
 
 @pytest.fixture
-def said(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+def announcements(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """Every announcement: the interface and the address."""
     found: list[tuple[str, str]] = []
 
@@ -30,31 +30,31 @@ def inside(_: str, work: Callable[[], None]) -> None:
     work()
 
 
-def test_an_address_is_announced_a_few_times(said: list[tuple[str, str]]) -> None:
+def test_an_address_is_announced_a_few_times(announcements: list[tuple[str, str]]) -> None:
     made = Announcements()
     made.add(inside, "space", LEG, frozenset({ONE}))
     for _ in range(TIMES + 2):
         made.again(inside)
-    assert said == [("ext0", ONE)] * TIMES
+    assert announcements == [("ext0", ONE)] * TIMES
 
 
-def test_an_address_that_has_left_is_announced_no_more(said: list[tuple[str, str]]) -> None:
+def test_an_address_that_has_left_is_announced_no_more(announcements: list[tuple[str, str]]) -> None:
     made = Announcements()
     made.add(inside, "space", LEG, frozenset({ONE, TWO}))
     made.keep_only("space", "ext0", {TWO})
-    said.clear()
+    announcements.clear()
     made.again(inside)
-    assert said == [("ext0", TWO)]
+    assert announcements == [("ext0", TWO)]
     made.keep_only_spaces({"another"})
     made.again(inside)
-    assert said == [("ext0", TWO)]
+    assert announcements == [("ext0", TWO)]
 
 
-def test_an_address_that_comes_back_is_announced_anew(said: list[tuple[str, str]]) -> None:
+def test_an_address_that_comes_back_is_announced_anew(announcements: list[tuple[str, str]]) -> None:
     made = Announcements()
     made.add(inside, "space", LEG, frozenset({ONE}))
     made.keep_only("space", "ext0", ())
     made.add(inside, "space", LEG, frozenset({ONE}))
     for _ in range(TIMES + 2):
         made.again(inside)
-    assert said == [("ext0", ONE)] * (TIMES + 1)
+    assert announcements == [("ext0", ONE)] * (TIMES + 1)

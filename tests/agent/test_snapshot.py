@@ -74,25 +74,25 @@ class Takes:
 
     def take(self, request: BaseHTTPRequestHandler) -> None:
         self.tries += 1
-        status, said = self.answers.pop(0) if self.answers else (204, "")
+        status, text = self.answers.pop(0) if self.answers else (204, "")
         if not self.early:
             length = int(request.headers["Content-Length"])
             body = request.rfile.read(length)
             self.got.append((request.path, request.headers["Authorization"], len(body), body[:4]))
             self.kept[request.path] = body
-        self.answer(request, status, said.encode())
+        self.answer(request, status, text.encode())
 
     def give(self, request: BaseHTTPRequestHandler) -> None:
         body = self.kept.get(request.path)
         self.answer(request, *((404, b"Not here.") if body is None else (200, body)))
 
     @staticmethod
-    def answer(request: BaseHTTPRequestHandler, status: int, said: bytes) -> None:
+    def answer(request: BaseHTTPRequestHandler, status: int, body: bytes) -> None:
         request.send_response(status)
         request.send_header("Content-Type", "text/plain")
-        request.send_header("Content-Length", str(len(said)))
+        request.send_header("Content-Length", str(len(body)))
         request.end_headers()
-        request.wfile.write(said)
+        request.wfile.write(body)
 
     def close(self) -> int:
         """Go away; returns the port."""

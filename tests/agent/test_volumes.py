@@ -258,5 +258,5 @@ async def test_a_guest_whose_volume_is_back_goes_on_and_is_told_as_mended(tmp_pa
 def test_tags_of_volumes_are_told_to_the_guest() -> None:
     tagged = replace(VOLUME, tag="database", serial="its serial")
     spec = replace(make_spec(), volumes=[tagged, replace(OTHER_VOLUME, bus="scsi")])
-    told = {"type": "disk", "bus": "pci", "serial": "its serial", "path": "/dev/vdb", "tags": ["database"]}
-    assert meta_data(spec)["devices"] == [told]
+    entry = {"type": "disk", "bus": "pci", "serial": "its serial", "path": "/dev/vdb", "tags": ["database"]}
+    assert meta_data(spec)["devices"] == [entry]

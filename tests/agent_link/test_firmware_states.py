@@ -42,9 +42,9 @@ class Door:
         (self.command,) = self.agent.take()
 
     def ask(self, method: str, body: bytes = b"", digest: str = DIGEST, **headers: str) -> Any:
-        said = {"authorization": f"Bearer {self.credential}", "x-novella-host": "h1", **headers}
+        sent_headers = {"authorization": f"Bearer {self.credential}", "x-novella-host": "h1", **headers}
         path = f"/agent/v1/instances/{self.server.id}/firmware/{digest}"
-        return self.client.generic(method, path, body, "application/octet-stream", headers=said)
+        return self.client.generic(method, path, body, "application/octet-stream", headers=sent_headers)
 
     def unshelve(self) -> None:
         self.agent.carry_out(self.command)
@@ -72,13 +72,13 @@ def test_a_state_is_stored_and_fetched_with_its_build(door: Door) -> None:
 
 
 def test_refused_states_are_refused_with_a_reason(door: Door) -> None:
-    for body, digest, status, said in (
+    for body, digest, status, reason in (
         (b"x" * (MOST_BYTES + 1), DIGEST, 413, b"more than 1024 KiB"),
         (b"other", DIGEST, 400, hashlib.sha256(b"other").hexdigest().encode()),
     ):
         answer = door.ask("PUT", body, digest)
         assert (answer.status_code, answer.headers["Content-Type"]) == (status, "text/plain")
-        assert said in answer.content
+        assert reason in answer.content
     assert not FirmwareState.objects.exists()
 
 

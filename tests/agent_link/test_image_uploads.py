@@ -44,12 +44,12 @@ class Door:
         (self.command,) = self.agent.take()
 
     def send(self, bits: bytes = DISK, *, image: uuid.UUID | None = None, **headers: str) -> Any:
-        said = {"authorization": f"Bearer {self.credential}", "x-novella-host": "h1", **headers}
+        sent_headers = {"authorization": f"Bearer {self.credential}", "x-novella-host": "h1", **headers}
         return self.client.put(
             f"/agent/v1/instances/{self.server.id}/images/{image or self.image_id}",
             bits,
             content_type="application/octet-stream",
-            headers=said,
+            headers=sent_headers,
         )
 
     @property

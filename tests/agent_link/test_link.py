@@ -564,7 +564,7 @@ async def test_a_host_without_certificates_is_asked_for_requests_and_told_what_i
 
 
 async def test_a_command_acknowledged_while_orders_are_read_is_sent_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    consumer, told, key = link.AgentConsumer(), list[Message](), str(uuid.uuid4())
+    consumer, sent, key = link.AgentConsumer(), list[Message](), str(uuid.uuid4())
     idle = asyncio.Event()
 
     class News(asyncio.Event):
@@ -577,7 +577,7 @@ async def test_a_command_acknowledged_while_orders_are_read_is_sent_once(monkeyp
         return [Command(id=key, subject_kind=SERVER, subject_id=key, generation=1, body=DestroyRequest())]
 
     async def tell(message: Message) -> None:
-        told.append(message)
+        sent.append(message)
 
     monkeypatch.setattr(versions, "orders", orders)
     monkeypatch.setattr(consumer, "_tell", tell)
@@ -586,4 +586,4 @@ async def test_a_command_acknowledged_while_orders_are_read_is_sent_once(monkeyp
     delivering = asyncio.create_task(consumer._deliver(uuid.uuid4()))
     await asyncio.wait_for(idle.wait(), WITHIN)
     delivering.cancel()
-    assert told == []
+    assert sent == []

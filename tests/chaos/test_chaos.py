@@ -40,16 +40,16 @@ def run(folder: Path, *options: str, seconds: int) -> str:
 
 
 def test_a_small_run_is_clean_and_leaves_nothing(folder: Path) -> None:
-    said = run(folder, "--operations", "40", "--seed", "11", "--hosts", "4", seconds=1500)
-    assert "Clean: seed 11" in said
-    assert "40 operations and 3 faults" in said
+    output = run(folder, "--operations", "40", "--seed", "11", "--hosts", "4", seconds=1500)
+    assert "Clean: seed 11" in output
+    assert "40 operations and 3 faults" in output
 
 
 @pytest.mark.slow
 def test_nothing_is_lost_when_a_copy_of_the_database_is_put_back(folder: Path) -> None:
-    said = run(folder, "--restore", "--volumes", "--operations", "90", "--seed", "34", "--hosts", "4", seconds=1500)
-    assert "Clean: seed 34" in said
-    assert "90 operations and 8 faults" in said
+    output = run(folder, "--restore", "--volumes", "--operations", "90", "--seed", "34", "--hosts", "4", seconds=1500)
+    assert "Clean: seed 34" in output
+    assert "90 operations and 8 faults" in output
 
 
 @pytest.mark.slow
@@ -59,6 +59,6 @@ def test_nothing_is_lost_when_the_primary_of_postgresql_is_lost(folder: Path) ->
     except PostgresqlError as error:
         pytest.skip(str(error))
     options = ["--failover", "--volumes", "--database", "postgresql", "--operations", "90", "--seed", "22"]
-    said = run(folder, *options, "--hosts", "4", seconds=1500)
-    assert "Clean: seed 22 on postgresql" in said
-    assert "90 operations and 8 faults" in said
+    output = run(folder, *options, "--hosts", "4", seconds=1500)
+    assert "Clean: seed 22 on postgresql" in output
+    assert "90 operations and 8 faults" in output

@@ -358,14 +358,14 @@ def test_what_hosts_know_of_networks_is_compared_with_the_records(db: None) -> N
     known = {subject: document for subject, (_, document) in agent.documents.items()}
     assert {kind for kind, _ in known} == {NETWORK, SECURITY_GROUP}
 
-    def said(reported: dict[tuple[str, str], Any]) -> list[str]:
+    def sentences(reported: dict[tuple[str, str], Any]) -> list[str]:
         return [each.sentence for each in checks.reported(Seen({}, {}, {}, {"sim-1": reported}))]
 
-    assert said(known) == []
+    assert sentences(known) == []
     ((of_group, group),) = ((subject, document) for subject, document in known.items() if subject[0] == SECURITY_GROUP)
-    assert said({subject: each for subject, each in known.items() if subject != of_group}) == [
+    assert sentences({subject: each for subject, each in known.items() if subject != of_group}) == [
         "Host sim-1 does not know of it."
     ]
-    assert said({**known, (SECURITY_GROUP, NOBODY): group}) == ["Host sim-1 knows of it, and should not."]
+    assert sentences({**known, (SECURITY_GROUP, NOBODY): group}) == ["Host sim-1 knows of it, and should not."]
     allow_ingress(SecurityGroup.objects.get(id=group.id), "tcp", 22)
-    assert said(known) == ["Host sim-1 knows it as it was."]
+    assert sentences(known) == ["Host sim-1 knows it as it was."]

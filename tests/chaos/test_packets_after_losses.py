@@ -28,10 +28,10 @@ def test_guests_have_what_the_records_say_after_a_loss(folder: Path, loss: str, 
         except PostgresqlError as error:
             pytest.skip(str(error))
     options = ["--packets", "--volumes", loss, "--database", database, "--operations", "60", "--seed", seed]
-    said = run(folder, *options, seconds=1500)
-    assert f"Clean: seed {seed} on {database}" in said
-    sent = re.search(r"Packets between (\d+) interfaces: (.*)\.", said)
-    assert sent is not None, said
+    output = run(folder, *options, seconds=1500)
+    assert f"Clean: seed {seed} on {database}" in output
+    sent = re.search(r"Packets between (\d+) interfaces: (.*)\.", output)
+    assert sent is not None, output
     assert int(sent[1]) >= 8, "guests run after the loss"
     for kind in ("metadata", "flows that pass", "flows that do not", "ways out", "from outside"):
-        assert kind in sent[2], said
+        assert kind in sent[2], output

@@ -96,8 +96,8 @@ def test_volumes_come_back_with_the_server(
     attach(api, server, volume)
     cloud.run()
     source, target = dies(server), other(server)
-    said = why(act(operator_api, server, "evacuate", {}), 409)
-    assert f"host {source} may still have open" in said
+    message = why(act(operator_api, server, "evacuate", {}), 409)
+    assert f"host {source} may still have open" in message
     assert status(volume) == "in-use"
     Host.objects.filter(name=source).update(forced_down=True)
     assert act(operator_api, server, "evacuate", {}, "2.94").status_code == 200
@@ -125,6 +125,6 @@ def test_a_volume_on_the_host_that_is_down_stops_the_evacuation(
     assert pool is not None
     pool.servings.exclude(host__name=source).delete()
     type(pool).objects.update(shared=False)
-    said = why(act(operator_api, server, "evacuate", {}), 400)
-    assert said == f"Volume {volume.id} is stored on host {source} only."
+    message = why(act(operator_api, server, "evacuate", {}), 400)
+    assert message == f"Volume {volume.id} is stored on host {source} only."
     assert (state_of(Instance.objects.get(id=server)), status(volume)) == (("active", None), "in-use")

@@ -54,7 +54,7 @@ def test_each_event_has_its_own_answer(api: Api, root: Api, cloud: Cloud, people
     shown = [(event["code"], event["status"]) for event in answer.json()["events"]]
     assert shown == [(200, "completed"), (404, "failed"), (422, "failed"), (400, "failed"), (400, "failed")]
     kept = [row.payload for row in Event.objects.filter(kind="compute.instance.external_event").order_by("id")]
-    assert [(said["instance_id"], said["name"], said["status"], said["tag"]) for said in kept] == [
+    assert [(each["instance_id"], each["name"], each["status"], each["tag"]) for each in kept] == [
         (there, "network-changed", "completed", None),
         (there, "network-vif-plugged", "in-progress", "p"),
     ]

@@ -92,7 +92,7 @@ def test_snapshots_of_volumes_in_use_need_no_assistance(people: People) -> None:
     for api in (Api(people.operator), Api(people.charlie)):
         path = f"{V21}/os-assisted-volume-snapshots"
         query = f'/{uuid.uuid4()}?delete_info={{"volume_id":"{volume}"}}'
-        for host, task, said in (
+        for host, task, message in (
             (None, None, "is not ready"),
             (Host.objects.first() or Host.objects.create(name="h1"), "rebooting", "task_state rebooting"),
             (Host.objects.first(), None, "Invalid volume: snapshots of"),
@@ -100,7 +100,7 @@ def test_snapshots_of_volumes_in_use_need_no_assistance(people: People) -> None:
             Instance.objects.update(host=host, task_state=task)
             body = {"snapshot": {"volume_id": str(volume), "create_info": INFO}}
             for answer in (api.post(path, body), api.delete(path + query)):
-                assert (answer.status_code, said in answer.json()["badRequest"]["message"]) == (400, True)
+                assert (answer.status_code, message in answer.json()["badRequest"]["message"]) == (400, True)
 
 
 def test_extensions_are_listed_and_shown(api: Api) -> None:

@@ -124,11 +124,11 @@ def test_nothing_asked_for_is_the_only_network(api: Api, cloud: Cloud, server: s
     answer = api.post(f"{V21}/servers/{server}/os-interface", body)
     assert answer.json()["interfaceAttachment"]["net_id"] == str(cloud.network.id)
     other_network(cloud)
-    said = message(api.post(f"{V21}/servers/{server}/os-interface", body), 400)
-    assert said == "Multiple possible networks found, use a Network ID to be more specific."
+    text = message(api.post(f"{V21}/servers/{server}/os-interface", body), 400)
+    assert text == "Multiple possible networks found, use a Network ID to be more specific."
     Network.objects.update(shared=False)
-    said = message(api.post(f"{V21}/servers/{server}/os-interface", body), 400)
-    assert said.startswith("No specific network was requested and none are available for project")
+    text = message(api.post(f"{V21}/servers/{server}/os-interface", body), 400)
+    assert text.startswith("No specific network was requested and none are available for project")
 
 
 def test_tags_are_taken_from_2_49_and_shown_from_2_70(people: People, cloud: Cloud, api: Api, server: str) -> None:
@@ -178,8 +178,8 @@ def test_what_cannot_be_attached(api: Api, cloud: Cloud, people: People, server:
         ({"net_id": net, "fixed_ips": [{"ip_address": "fe80::1%eth0"}]}, 400, "ip_address"),
         ({"net_id": net, "more": 1}, 400, "more"),
     ]
-    for body, status, said in cases:
-        assert said in message(attach(api, server, **body), status), body
+    for body, status, text in cases:
+        assert text in message(attach(api, server, **body), status), body
     for body in ([], "x", {"interfaceAttachment": None}, {"other": {}}):
         message(api.post(f"{V21}/servers/{server}/os-interface", body), 400)
     assert Port.objects.filter(device_id=server).count() == 1
@@ -209,8 +209,8 @@ def test_quota_states_lock_and_strangers(api: Api, cloud: Cloud, people: People,
     assert attach(Api(people.operator), server).status_code in {400, 409}  # eight there are; but no lock for operators
     assert act(api, server, "unlock", None).status_code == 202
     assert act(api, server, "suspend", None).status_code == 202
-    said = message(api.delete(f"{url}/{port}"), 409)
-    assert said == f"Cannot 'detach_interface' instance {server} while it is in task_state suspending"
+    text = message(api.delete(f"{url}/{port}"), 409)
+    assert text == f"Cannot 'detach_interface' instance {server} while it is in task_state suspending"
 
 
 def test_an_operator_acts_within_the_servers_project(api: Api, cloud: Cloud, people: People, server: str) -> None:
@@ -234,8 +234,8 @@ def test_groups_come_and_go(api: Api, cloud: Cloud, people: People, server: str)
     listed = api.get(f"{V21}/servers/{server}/os-security-groups").json()["security_groups"]
     assert sorted(group["name"] for group in listed) == ["default", "web"]
     assert act(api, server, "removeSecurityGroup", {"name": str(web.id)}).status_code == 202
-    said = message(act(api, server, "removeSecurityGroup", {"name": "web"}), 404)
-    assert said == f"Security group web not associated with the instance {server}"
+    text = message(act(api, server, "removeSecurityGroup", {"name": "web"}), 404)
+    assert text == f"Security group web not associated with the instance {server}"
     assert str(web.id) not in Instance.objects.get().security_groups
     SecurityGroup.objects.create(project_id=people.alice.project_id, name="web")
     SecurityGroup.objects.create(project_id=people.charlie.project_id, name="theirs")
@@ -261,8 +261,8 @@ def test_fixed_addresses_come_and_go_up_to_2_43(api: Api, cloud: Cloud, people: 
     assert second.port_id == first.port_id
     cloud.run()
     assert act(api, server, "removeFixedIp", {"address": first.address}).status_code == 202
-    said = message(act(api, server, "removeFixedIp", {"address": first.address}), 404)
-    assert said == f"Instance {server} does not have fixed IP '{first.address}'."
+    text = message(act(api, server, "removeFixedIp", {"address": first.address}), 404)
+    assert text == f"Instance {server} does not have fixed IP '{first.address}'."
     assert [fixed.address for fixed in guest_addresses().all()] == [second.address]
     for unknown in (NOBODY, "x", 7):
         message(act(api, server, "addFixedIp", {"networkId": unknown}), 404)
@@ -274,8 +274,8 @@ def test_fixed_addresses_come_and_go_up_to_2_43(api: Api, cloud: Cloud, people: 
     assert attach(api, server, net_id=str(full.id)).status_code == 200
     for _ in range(3):
         assert act(api, server, "addFixedIp", {"networkId": str(full.id)}).status_code == 202
-    said = message(act(api, server, "addFixedIp", {"networkId": str(full.id)}), 400)
-    assert said == f"No more IP addresses available on network {full.id}."
+    text = message(act(api, server, "addFixedIp", {"networkId": str(full.id)}), 400)
+    assert text == f"No more IP addresses available on network {full.id}."
     assert "No more IP addresses" in message(attach(api, server, net_id=str(full.id)), 400)
     cloud.run()
 
@@ -319,8 +319,8 @@ def test_a_floating_ip_that_is_not_the_projects_is_not_found(api: Api, cloud: Cl
         ("removeFloatingIp", {"address": "198.51.100.7"}),
     ):
         assert message(act(api, server, name, body), 404) == "floating IP not found"
-    said = message(act(api, server, "addFloatingIp", {"address": "198.51.100.7", "fixed_address": "10.20.0.99"}), 400)
-    assert said == "Specified fixed address not assigned to instance"
+    text = message(act(api, server, "addFloatingIp", {"address": "198.51.100.7", "fixed_address": "10.20.0.99"}), 400)
+    assert text == "Specified fixed address not assigned to instance"
     for wrong in ({}, {"address": "here"}, {"address": "198.51.100.7", "more": 1}):
         message(act(api, server, "addFloatingIp", wrong), 400)
 

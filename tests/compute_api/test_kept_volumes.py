@@ -34,8 +34,8 @@ def audit(cloud: Cloud, server: str, *volumes: Volume, complete: bool = True, ho
     agent = cloud.agents[host]
     attempt, power = agent.guests[server]
     has = [str(volume.id) for volume in volumes]
-    said = GuestState(instance_id=server, attempt=attempt, power_state=power, volumes=has)
-    audits.compare(agent.host.id, [said], complete=complete)
+    guest = GuestState(instance_id=server, attempt=attempt, power_state=power, volumes=has)
+    audits.compare(agent.host.id, [guest], complete=complete)
 
 
 def taken_out(cloud: Cloud) -> list[str]:

@@ -65,8 +65,8 @@ class Guest:
         for _ in range(2 + now):
             agent.hello(volumes=agent.memory.listed())
             attempt, power = agent.guests[self.server]
-            said = GuestState(self.server, attempt, power, volumes=[volume], attachments={volume: attachment})
-            audits.compare(agent.host.id, [said], complete=True)
+            guest = GuestState(self.server, attempt, power, volumes=[volume], attachments={volume: attachment})
+            audits.compare(agent.host.id, [guest], complete=True)
             self.cloud.run()
 
     def check(self, attachment: str) -> None:

@@ -115,9 +115,9 @@ def test_bodies_at_each_microversion(
     if name == "migrate" and good:
         assert answer.status_code == 202, answer.content
         return
-    said = why(answer, 400)
+    message = why(answer, 400)
     refusal = {"evacuate": "still in use", "os-migrateLive": NO_RECEIVER}.get(name, NO_VALID_HOST)
-    assert (refusal in said) is good, said
+    assert (refusal in message) is good, message
 
 
 # ----- checks ---------------------------------------------------------------------------------------------------------

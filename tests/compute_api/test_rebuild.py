@@ -241,7 +241,7 @@ def test_a_delete_in_the_middle_of_a_rebuild_wins(api: Api, cloud: Cloud, server
 
 
 @each_row(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"status": "queued"}, "not active"),
         ({"min_ram": 2048}, "memory"),
@@ -252,12 +252,12 @@ def test_a_delete_in_the_middle_of_a_rebuild_wins(api: Api, cloud: Cloud, server
     ],
 )
 def test_an_image_that_does_not_fit_is_400(
-    api: Api, cloud: Cloud, changes: dict[str, Any], said: str, server: str
+    api: Api, cloud: Cloud, changes: dict[str, Any], message: str, server: str
 ) -> None:
     image = make_image(cloud, **changes)
     answer = act(api, server, "rebuild", {"imageRef": str(image.id), "name": "renamed"})
     assert answer.status_code == 400
-    assert said in answer.json()["badRequest"]["message"]
+    assert message in answer.json()["badRequest"]["message"]
     instance = Instance.objects.get(id=server)
     assert (instance.name, instance.image_id, instance.task_state) == ("web", cloud.image.id, None)
 
@@ -300,8 +300,8 @@ def test_a_locked_a_busy_and_a_paused_server_are_409(api: Api, cloud: Cloud, ser
     act(api, server, "pause")
     answer = rebuild(api, server, cloud)
     assert answer.status_code == 409
-    said = answer.json()["conflictingRequest"]["message"]
-    assert said == f"Cannot 'rebuild' instance {server} while it is in task_state pausing"
+    message = answer.json()["conflictingRequest"]["message"]
+    assert message == f"Cannot 'rebuild' instance {server} while it is in task_state pausing"
     cloud.run()
     assert rebuild(api, server, cloud).status_code == 409
 

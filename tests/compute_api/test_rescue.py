@@ -166,8 +166,8 @@ def test_what_a_rescued_server_does_not_do_is_409(api: Api, cloud: Cloud, action
 def test_a_server_that_is_not_rescued_is_not_unrescued(api: Api, cloud: Cloud, server: str) -> None:
     answer = act(api, server, "unrescue")
     assert answer.status_code == 409
-    said = answer.json()["conflictingRequest"]["message"]
-    assert said == f"Cannot 'unrescue' instance {server} while it is in vm_state active"
+    message = answer.json()["conflictingRequest"]["message"]
+    assert message == f"Cannot 'unrescue' instance {server} while it is in vm_state active"
 
 
 def test_a_locked_server_is_409(api: Api, cloud: Cloud, server: str) -> None:

@@ -183,8 +183,10 @@ def test_a_server_set_in_error_on_its_way_to_the_shelf_keeps_its_volumes_until_i
 
 @each_row(("device", "bus"), [("floppy", ""), ("disk", "sata"), ("cdrom", "virtio"), ("", "nvme")])
 def test_rescue_disks_that_there_are_not(api: Api, cloud: Cloud, device: str, bus: str, server: str) -> None:
-    said = {"hw_rescue_device": device, "hw_rescue_bus": bus}
-    Image.objects.filter(id=cloud.image.id).update(properties={name: value for name, value in said.items() if value})
+    properties = {"hw_rescue_device": device, "hw_rescue_bus": bus}
+    Image.objects.filter(id=cloud.image.id).update(
+        properties={name: value for name, value in properties.items() if value}
+    )
     assert "is not supported" in message(api.post(f"{V21}/servers/{server}/action", {"rescue": {}}), 400)
 
 

@@ -177,8 +177,8 @@ def test_every_action_has_its_states(
     answer = act(Api(people.operator), server, action)
     assert answer.status_code == (202 if action in allowed else 409)
     if action not in allowed:
-        said = f"Cannot '{action}' instance {server} while it is in vm_state {state}"
-        assert answer.json()["conflictingRequest"]["message"] == said
+        message = f"Cannot '{action}' instance {server} while it is in vm_state {state}"
+        assert answer.json()["conflictingRequest"]["message"] == message
 
 
 def test_a_locked_server_stays_where_it_is(api: Api, cloud: Cloud, server: str) -> None:

@@ -25,7 +25,7 @@ from provisioning.volumes.services.updates.moved_data import keep_data
 from provisioning.volumes.upkeep.upkeep import follow_dead_hosts, reap
 from tests.compute_api.conftest import V21, launch, new_volume
 from tests.compute_api.test_volumes import attach, cloud, commands_of, status
-from tests.compute_api.test_volumes_lost import told
+from tests.compute_api.test_volumes_lost import sent_commands
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
 from tests.support.jobs import drain
@@ -68,7 +68,7 @@ class Move:
         else:
             self.agent.report(self.swap, "failed", error_code="host_failed", message="No mirror exists.")
         drain()
-        return told(self.cloud)
+        return sent_commands(self.cloud)
 
     def check(self, *, moved: bool, attached: bool = True) -> None:
         """Check that the volume has the data that the guest has, and that nothing else is left."""
@@ -139,8 +139,8 @@ def test_silence_does_not_end_a_move_that_a_host_has_begun(move: Move, well: boo
     assert status(move.volume) == "in-use"
 
 
-def reset(move: Move, **said: str) -> None:
-    volumes.reset_status(move.people.operator.context, move.volume.id, **said)
+def reset(move: Move, **body: str) -> None:
+    volumes.reset_status(move.people.operator.context, move.volume.id, **body)
 
 
 @diagonal(
@@ -213,8 +213,8 @@ def decide(move: Move, keep: str) -> None:
 def test_an_operator_decides_about_data_of_which_no_host_reports(lost: Move, keep: str) -> None:
     assert (status(lost.volume), Volume.objects.count()) == ("error", 2)
     assert all(pool.volumes for pool in lost.agent.pools.values()), "both data are kept"
-    [said] = undecided()
-    assert f"volume_data {lost.volume.id}" in said
+    [finding] = undecided()
+    assert f"volume_data {lost.volume.id}" in finding
     assert Message.objects.filter(resource_id=lost.volume.id, action_id=messages.MIGRATE).exists()
     with pytest.raises(InvalidVolumeError):
         volumes.migrate_volume(lost.people.operator.context, lost.volume.id, uuid.UUID(lost.target))

@@ -168,9 +168,9 @@ def test_what_fails_is_said_and_another_rebuild_mends_it(api: Api, cloud: Cloud,
     host.failing["reimage_volume_request"] = "No space left."
     cloud.run()
     assert (now(server), root_of(server).status) == (("error", None), "error")
-    said = [InstanceFault.objects.order_by("-id")[0].message, Message.objects.get().text]
-    assert all("No space left." in each for each in said)
-    assert str(root_of(server).id) in said[0]
+    messages = [InstanceFault.objects.order_by("-id")[0].message, Message.objects.get().text]
+    assert all("No space left." in each for each in messages)
+    assert str(root_of(server).id) in messages[0]
     assert steps(server)[-2:] == [("rebuild_block_device_mapping", "Error"), ("compute_rebuild", "Error")]
     invariants.check()
     rebuild(api, server, other)

@@ -185,13 +185,13 @@ def test_a_volume_that_cannot_be_made_ends_the_launch(
     kept = bootable(people, cloud)
     blank = {"source_type": "blank", "destination_type": "volume", "delete_on_termination": True}
     broken = {"create_volume_request": "The disk is broken."}
-    for size, failing, said in ((9999, {}, "Quota exceeded"), (1, broken, "could not be created. The disk is broken.")):
+    for size, failing, text in ((9999, {}, "Quota exceeded"), (1, broken, "could not be created. The disk is broken.")):
         cloud.agents["h1"].failing.update(failing)
         devices = [from_volume(kept, boot_index=0), blank | {"volume_size": size}]
         server = launch(api, cloud, imageRef=None, block_device_mapping_v2=devices)
         shown = api.get(f"{V21}/servers/{server}").json()["server"]
         assert (shown["status"], status(kept)) == ("ERROR", "available")
-        assert said in shown["fault"]["message"]
+        assert text in shown["fault"]["message"]
         assert steps_of(server)["block_device_mapping"][0] == "Error"
         assert (Volume.objects.count(), pool.clients, Attachment.objects.count()) == (1, {}, 0)
         assert api.delete(f"{V21}/servers/{server}").status_code == 204
@@ -506,7 +506,7 @@ def test_volumes_of_a_deleted_server_wait_for_its_host_or_for_an_operators_word(
 def test_a_disk_that_is_not_the_servers_any_more_is_taken_from_its_guest(
     api: Api, cloud: Cloud, people: People
 ) -> None:
-    """An operator has taken its volume; or its host was said to be dead, and is back with all it had."""
+    """An operator has taken its volume; or its host was forced down, and is back with all it had."""
     server, volume, kept = launch(api, cloud), new_volume(people, cloud), new_volume(people, cloud)
     for each in (volume, kept):
         attach(api, server, each)
@@ -514,24 +514,28 @@ def test_a_disk_that_is_not_the_servers_any_more_is_taken_from_its_guest(
     attachment = str(Attachment.objects.get(volume=volume).id)
     volumes.force_detach(people.operator.context, volume.id)
     drain()
-    (told,) = commands_of(cloud, DetachVolumeRequest)
-    assert (told.body.disk.id, told.body.disk.attachment_id, told.body.force) == (str(volume.id), attachment, True)
-    assert [each.id for each in told.body.instance.volumes] == [str(kept.id)]
+    (command,) = commands_of(cloud, DetachVolumeRequest)
+    assert (command.body.disk.id, command.body.disk.attachment_id, command.body.force) == (
+        str(volume.id),
+        attachment,
+        True,
+    )
+    assert [each.id for each in command.body.instance.volumes] == [str(kept.id)]
     assert not BlockDevice.objects.filter(volume_id=volume.id).exists()
     host, attempt = Host.objects.get(), Instance.objects.get(id=server).attempt
 
-    def said(*has: object, complete: bool = True) -> list[DetachVolumeRequest]:
+    def detachments(*has: object, complete: bool = True) -> list[DetachVolumeRequest]:
         state = GuestState(server, attempt, PowerState.RUNNING, [str(each) for each in has])
         audits.compare(host.id, [state], complete=complete)
         taken = [each.body for each in cloud.agents["h1"].take()]
         return [each for each in taken if isinstance(each, DetachVolumeRequest)]
 
-    assert said(volume.id) == [], "it is told already"
-    cloud.agents["h1"].report(told, "finished")
-    assert said(kept.id) == []
-    assert said(kept.id, uuid.uuid4()) == [], "the records may be lost"
-    assert said(volume.id, complete=False) == [], "it may have been so a moment ago"
-    (again,) = said(volume.id, kept.id)
+    assert detachments(volume.id) == [], "it is told already"
+    cloud.agents["h1"].report(command, "finished")
+    assert detachments(kept.id) == []
+    assert detachments(kept.id, uuid.uuid4()) == [], "the records may be lost"
+    assert detachments(volume.id, complete=False) == [], "it may have been so a moment ago"
+    (again,) = detachments(volume.id, kept.id)
     assert (again.disk.id, again.force) == (str(volume.id), True)
 
 

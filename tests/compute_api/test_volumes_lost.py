@@ -177,7 +177,7 @@ def test_what_an_operator_takes_during_a_swap_is_taken_from_the_guest(
     assert open_actions() == []
     agent.carry_out(swap)
     drain()
-    bodies = [command.body for command in told(cloud)]
+    bodies = [command.body for command in sent_commands(cloud)]
     removed = {each.disk.id for each in bodies if isinstance(each, DetachVolumeRequest) and each.force}
     plugged = [each.disk.id for each in bodies if isinstance(each, AttachVolumeRequest)]
     assert removed == ({str(old.id), str(new.id)} if taken == "old" else {str(new.id)})
@@ -198,12 +198,12 @@ def test_what_an_operator_takes_while_it_is_attached_is_taken_from_the_guest(
     volumes.force_detach(people.operator.context, volume.id)
     drain()
     agent.carry_out(attaching)
-    (removal,) = [each.body for each in told(cloud) if isinstance(each.body, DetachVolumeRequest)]
+    (removal,) = [each.body for each in sent_commands(cloud) if isinstance(each.body, DetachVolumeRequest)]
     assert (removal.disk.id, removal.force) == (str(volume.id), True)
     assert (status(volume), BlockDevice.objects.count(), open_actions()) == ("available", 0, [])
 
 
-def told(cloud: Cloud) -> list[Command]:
+def sent_commands(cloud: Cloud) -> list[Command]:
     """Return the commands that the host gets until nothing follows from them any more; it carries all out."""
     agent, found = cloud.agents["h1"], list[Command]()
     while commands := agent.take():

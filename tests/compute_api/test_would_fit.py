@@ -50,8 +50,8 @@ def test_it_is_what_launches_then_find(api: Api, cloud: Cloud) -> None:
     servers = [launch(api, cloud, flavorRef="2") for _ in range(3)]
     found = [Instance.objects.get(id=server).vm_state for server in servers]
     assert found.count("active") == foretold["fits"] == 2
-    told = api.get(f"{V21}/servers/{servers[-1]}/novella-scheduling").json()["decisions"][0]
-    assert told["filters"][-1]["name"] == foretold["filters"][-1]["name"]
+    decision = api.get(f"{V21}/servers/{servers[-1]}/novella-scheduling").json()["decisions"][0]
+    assert decision["filters"][-1]["name"] == foretold["filters"][-1]["name"]
     assert ask(api, flavorRef="2")["fits"] == 0
 
 

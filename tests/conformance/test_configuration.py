@@ -100,28 +100,28 @@ def test_a_cloud_is_found_out(facts: Facts) -> None:
 
 
 def test_tempest_is_told(facts: Facts, tmp_path: Path) -> None:
-    told = written(settings(facts, ADMIN, tmp_path))
-    assert told["identity"]["uri_v3"] == "http://192.0.2.1/identity/v3"
-    assert told["identity"]["region"] == "North"
-    assert told["auth"]["admin_password"] == "pa$$$$%(s)word"  # the suite's library reads $$ as $
-    compute = told["compute"]
+    written_settings = written(settings(facts, ADMIN, tmp_path))
+    assert written_settings["identity"]["uri_v3"] == "http://192.0.2.1/identity/v3"
+    assert written_settings["identity"]["region"] == "North"
+    assert written_settings["auth"]["admin_password"] == "pa$$$$%(s)word"  # the suite's library reads $$ as $
+    compute = written_settings["compute"]
     assert (compute["image_ref"], compute["image_ref_alt"]) == ("small", "large")
     assert (compute["flavor_ref"], compute["flavor_ref_alt"]) == ("1", "2")
     assert (compute["min_compute_nodes"], compute["max_microversion"]) == ("2", "2.96")
-    assert told["network"] == {"public_network_id": "n1", "floating_network_name": "public"}
-    assert told["network-feature-enabled"]["api_extensions"] == "port-security,router"
-    assert told["volume"]["storage_protocol"] == "rbd"
-    assert told["volume-feature-enabled"] == {
+    assert written_settings["network"] == {"public_network_id": "n1", "floating_network_name": "public"}
+    assert written_settings["network-feature-enabled"]["api_extensions"] == "port-security,router"
+    assert written_settings["volume"]["storage_protocol"] == "rbd"
+    assert written_settings["volume-feature-enabled"] == {
         "backup": "true",
         "multi_backend": "false",
         "extend_attached_volume": "true",
         "extend_attached_encrypted_volume": "true",
         "manage_volume": "true",
     }
-    assert told["image"]["disk_formats"] == "raw,qcow2"
-    assert told["service_available"]["cinder"] == "true"
-    assert told["service_available"]["swift"] == "false"
-    assert told["validation"] == {"run_validation": "false"}
+    assert written_settings["image"]["disk_formats"] == "raw,qcow2"
+    assert written_settings["service_available"]["cinder"] == "true"
+    assert written_settings["service_available"]["swift"] == "false"
+    assert written_settings["validation"] == {"run_validation": "false"}
 
 
 @each_row(
@@ -142,9 +142,13 @@ def test_what_a_cloud_offers_is_told(
 
 
 def test_guests_are_signed_in_to_as_their_image_says(facts: Facts, tmp_path: Path) -> None:
-    told = settings(facts, ADMIN, tmp_path, ssh=True)
-    assert told["scenario"] == {"img_file": str(tmp_path / "image"), "img_disk_format": "qcow2"}
-    assert told["validation"] == {"run_validation": "true", "image_ssh_user": "debian", "image_alt_ssh_user": "debian"}
+    values = settings(facts, ADMIN, tmp_path, ssh=True)
+    assert values["scenario"] == {"img_file": str(tmp_path / "image"), "img_disk_format": "qcow2"}
+    assert values["validation"] == {
+        "run_validation": "true",
+        "image_ssh_user": "debian",
+        "image_alt_ssh_user": "debian",
+    }
 
 
 @each_row(

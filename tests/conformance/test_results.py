@@ -120,10 +120,10 @@ def test_the_known_differences_can_be_read() -> None:
 
 def test_the_terminal_is_told_what_to_look_at() -> None:
     judged = results.judge([failed("test_b"), passed("test_known"), skipped("test_c", "for no reason")], KNOWN)
-    said = "\n".join(table.text(judged))
-    assert f"{API}.test_b  Error: no" in said
-    assert "Passed although known.toml says" in said
-    assert f"{API}.test_c  for no reason" in said
+    text = "\n".join(table.text(judged))
+    assert f"{API}.test_b  Error: no" in text
+    assert "Passed although known.toml says" in text
+    assert f"{API}.test_c  for no reason" in text
 
 
 def test_a_page_gets_the_table_of_one_list(tmp_path: Path) -> None:

@@ -28,14 +28,14 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.slow
 def test_bench_explains_itself() -> None:
-    said = subprocess.run(
+    output = subprocess.run(
         [sys.executable, str(CHECKOUT / "bin/libexec"), "tools.bench", "--help"],
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-    assert "--launches" in said
-    assert "--real-launches" in said
+    assert "--launches" in output
+    assert "--real-launches" in output
 
 
 @pytest.mark.slow

@@ -168,8 +168,8 @@ def test_a_small_run_prints_the_table() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    said = [re.split(r"\s{2,}", line.strip()) for line in done.stdout.splitlines()]
-    rows = {cells[0]: cells[1:] for cells in said if len(cells) > 1}
+    lines = [re.split(r"\s{2,}", line.strip()) for line in done.stdout.splitlines()]
+    rows = {cells[0]: cells[1:] for cells in lines if len(cells) > 1}
     for row in [*table.ALONE, *table.TOGETHER, "control plane"]:
         figures = [cell for cell in rows[row] if cell[0] not in "≤≥"]
         assert figures, row

@@ -84,10 +84,10 @@ def test_the_table_has_what_was_measured() -> None:
         dirty_pauses=[0.4], pings=[(1, 9)] * 2,
         cold=moves, copies=[1.0] * 4, aborts=[True, False], wrong=["two guests"],
     )  # fmt: skip
-    said = "\n".join(" ".join(row) for row in rows_of(found))
-    assert "2 of 18" in said
-    assert "1 aborted, 1 completed before" in said
-    assert "two guests" in said
+    text = "\n".join(" ".join(row) for row in rows_of(found))
+    assert "2 of 18" in text
+    assert "1 aborted, 1 completed before" in text
+    assert "two guests" in text
 
 
 class Broken(Line):

@@ -87,9 +87,9 @@ def test_a_failed_one_says_what_would_fit(cloud: Cloud, alice: RequestContext, o
     cloud.add_host("kelvin", memory_mb=3500)
     first = cloud.launch(alice, flavor_ref="2")
     cloud.run()
-    said = first.faults.get().message
-    assert said.endswith("m1.middle would fit once.")
-    assert "kelvin" not in said
+    message = first.faults.get().message
+    assert message.endswith("m1.middle would fit once.")
+    assert "kelvin" not in message
     cloud.launch(context("alice"), flavor_ref="4")
     cloud.run()
     second = cloud.launch(context("alice"), flavor_ref="2")

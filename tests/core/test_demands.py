@@ -140,7 +140,7 @@ def becomes(caller: RequestContext, cloud: Cloud, asked: Mapping[str, str], fiel
     try:
         fit = would_fit(caller, request)
     except InvalidInputError as error:
-        said = error
+        text = error
     else:
         found = next((each for each in fit.decision.filters if each.after < each.before), None)
         if found is None or found.name != "HostNeedsFilter":  # no room for one more
@@ -148,8 +148,8 @@ def becomes(caller: RequestContext, cloud: Cloud, asked: Mapping[str, str], fiel
         assert any(each in found.reason for each in words), found.reason
         assert found.after or found.reason in fit.sentence
         return THERE if found.after else NOWHERE
-    assert any(each in said.message for each in words), said.message
-    refused(lambda: launch(caller, cloud.request()), field, said.message)
+    assert any(each in text.message for each in words), text.message
+    refused(lambda: launch(caller, cloud.request()), field, text.message)
     return WRONG
 
 
@@ -220,8 +220,13 @@ def test_operators_give_hosts_traits_of_their_own(
 
 def test_reported_traits_are_kept_until_others_are_reported(cloud: Cloud) -> None:
     agent = cloud.add_host("h1")
-    for said, kept in ((["HW_B", "HW_A", "HW_A"], ["HW_A", "HW_B"]), (None, ["HW_A", "HW_B"]), ([], []), (["a\0"], [])):
-        audit(agent.host.id, msgspec.structs.replace(agent.audit(8, 8192, 100), traits=said))
+    for reported, kept in (
+        (["HW_B", "HW_A", "HW_A"], ["HW_A", "HW_B"]),
+        (None, ["HW_A", "HW_B"]),
+        ([], []),
+        (["a\0"], []),
+    ):
+        audit(agent.host.id, msgspec.structs.replace(agent.audit(8, 8192, 100), traits=reported))
         assert Host.objects.get().traits == kept
 
 
@@ -297,9 +302,9 @@ def test_a_snapshot_that_must_be_quiet_needs_an_agent(hosts: Cloud, alice: Reque
 
 def test_a_guest_has_the_seconds_that_its_image_says(settings: Settings) -> None:
     settings.POWER_TIMEOUT = 180
-    for said, seconds in (({}, 60), ({"os_shutdown_timeout": "5"}, 5), ({"os_shutdown_timeout": "999"}, 150)):
-        assert seconds_of(Instance(image_properties=said)) == seconds
-        assert Stop().command(Instance(image_properties=said), Prepared()).timeout == seconds
+    for properties, seconds in (({}, 60), ({"os_shutdown_timeout": "5"}, 5), ({"os_shutdown_timeout": "999"}, 150)):
+        assert seconds_of(Instance(image_properties=properties)) == seconds
+        assert Stop().command(Instance(image_properties=properties), Prepared()).timeout == seconds
 
 
 def test_the_wizard_says_so_before(hosts: Cloud, alice: RequestContext, operator: RequestContext) -> None:
@@ -331,7 +336,7 @@ def test_what_an_image_boots_by_is_found_in_its_data(cloud: Cloud, alice: Reques
 
 
 def test_definitions_of_metadata_say_what_launches_do() -> None:
-    said = {
+    descriptions = {
         prefix.prefix + name if prefix.prefix else name: str(schema["description"])
         for namespace in NAMESPACES
         for prefix in namespace.types or ()
@@ -345,8 +350,8 @@ def test_definitions_of_metadata_say_what_launches_do() -> None:
         "os_shutdown_timeout": "Honoured",
         "img_signature": "ignored",
     }.items():
-        assert words in said[name], (name, said[name])
-    assert not [name for name, words in said.items() if "do not act" in words]
+        assert words in descriptions[name], (name, descriptions[name])
+    assert not [name for name, words in descriptions.items() if "do not act" in words]
 
 
 def page() -> str:

@@ -79,9 +79,9 @@ def test_a_cloud_at_work_is_well_and_stays_so(shared_cloud: Cloud) -> None:
 
     def examine() -> None:
         while not progress.over:
-            said = examination.examine(wait=lambda _: progress.wait())
-            treat(said, repair=True)
-            found.extend(said)
+            findings = examination.examine(wait=lambda _: progress.wait())
+            treat(findings, repair=True)
+            found.extend(findings)
 
     def work() -> None:
         try:
@@ -116,9 +116,9 @@ def test_two_doctors_mend_what_is_wrong_once(shared_cloud: Cloud) -> None:
     barrier = threading.Barrier(2)
 
     def repair_all() -> None:
-        said = examination.examine(["host_counters", "quota"], pause=0)
+        findings = examination.examine(["host_counters", "quota"], pause=0)
         barrier.wait(300)
-        treat(said, repair=True)
+        treat(findings, repair=True)
 
     with ThreadPoolExecutor(2) as pool:
         for each in [pool.submit(apart(repair_all)) for _ in range(2)]:

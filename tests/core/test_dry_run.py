@@ -204,8 +204,8 @@ def test_it_never_writes(cloud: Cloud, alice: RequestContext, operator: RequestC
         for caller, changes in requests:
             ask(caller, cloud, **changes)
         flavor_choices(alice, cloud.image, limits_for(alice))
-    said = [query["sql"].lstrip().split()[0] for query in queries]
-    assert Counter(said).keys() == {"SELECT"}
+    statements = [query["sql"].lstrip().split()[0] for query in queries]
+    assert Counter(statements).keys() == {"SELECT"}
     assert not Instance.objects.exists()
 
 

@@ -26,7 +26,7 @@ from tests.support.standing import standing
 pytestmark = pytest.mark.django_db
 
 
-def told(agent: ScriptedAgent) -> RefreshPortsRequest:
+def request_to(agent: ScriptedAgent) -> RefreshPortsRequest:
     (command,) = agent.take()
     agent.carry_out(command)
     assert isinstance(command.body, RefreshPortsRequest)
@@ -68,9 +68,9 @@ def test_changed_metadata_and_names_are_told_to_the_host(
 ) -> None:
     agent = cloud.agent_of(instance)
     metadata.set_metadata(alice, instance.id, {"role": "db"})
-    assert told(agent).instance.metadata == {"role": "db"}
+    assert request_to(agent).instance.metadata == {"role": "db"}
     instances.update(alice, instance.id, name="other")
-    assert told(agent).instance.name == "other"
+    assert request_to(agent).instance.name == "other"
     instances.update(alice, instance.id, description="nobody there reads it")
     assert agent.take() == []
 
@@ -84,7 +84,7 @@ def test_what_changes_while_the_host_hears_of_a_change_is_told_then(
     metadata.set_metadata(alice, instance.id, {"role": "web"})
     assert agent.take() == []
     agent.carry_out(command)
-    assert told(agent).instance.metadata == {"role": "web"}
+    assert request_to(agent).instance.metadata == {"role": "web"}
     assert agent.take() == []
 
 
@@ -97,9 +97,9 @@ def test_the_first_password_that_a_guest_posts_is_kept_until_it_is_cleared(
     posted(agent, instance, "Zmlyc3Q=")
     posted(agent, instance, "c2Vjb25k")
     assert cloud.fresh(instance).password == "Zmlyc3Q="
-    assert told(agent).instance.posted_password == "Zmlyc3Q="
+    assert request_to(agent).instance.posted_password == "Zmlyc3Q="
     clear_password(alice, instance.id)
-    assert told(agent).instance.posted_password == ""
+    assert request_to(agent).instance.posted_password == ""
     instance = cloud.fresh(instance)
     posted(agent, instance, "c2Vjb25k")
     assert cloud.fresh(instance).password == "c2Vjb25k"
@@ -119,7 +119,7 @@ def test_a_guest_s_interfaces_are_named_after_it(cloud: Cloud, alice: RequestCon
     instances.update(alice, instance.id, hostname="other-name")
     port.refresh_from_db()
     assert (port.dns_name, port.revision_number > 0) == ("other-name", True)
-    assert told(cloud.agent_of(instance)).instance.hostname == "other-name"
+    assert request_to(cloud.agent_of(instance)).instance.hostname == "other-name"
 
 
 @pytest.mark.slow

@@ -31,8 +31,8 @@ def test_an_operator_sees_what_a_host_lacks_until_it_is_there(cloud: Cloud) -> N
 @pytest.mark.django_db
 def test_a_host_says_no_more_than_there_is_room_for(cloud: Cloud) -> None:
     agent = cloud.add_host("one")
-    said = [Repair(at=-5, what="x" * 10_000)] * 100
-    audits.audit(agent.host.id, replace(agent.audit(1, 1, 1), warnings=["y" * 10_000] * 100, repairs=said))
+    repairs = [Repair(at=-5, what="x" * 10_000)] * 100
+    audits.audit(agent.host.id, replace(agent.audit(1, 1, 1), warnings=["y" * 10_000] * 100, repairs=repairs))
     host = Host.objects.get()
     assert (len(host.warnings), len(host.warnings[0])) == (audits.MOST_WARNINGS, 500)
     assert (len(host.repairs), len(host.repairs[0]["what"]), host.repairs[0]["at"]) == (20, 255, 0)

@@ -51,10 +51,10 @@ def test_the_fingerprint_is_that_of_ssh_keygen(alice: RequestContext, tmp_path: 
     row, _ = create_key_pair(alice, "laptop")
     path = tmp_path / "key.pub"
     path.write_text(row.public_key)
-    said = subprocess.run(
+    output = subprocess.run(
         ["ssh-keygen", "-l", "-E", "md5", "-f", str(path)], check=True, capture_output=True, text=True
     ).stdout
-    assert f"MD5:{row.fingerprint} " in said
+    assert f"MD5:{row.fingerprint} " in output
 
 
 @pytest.mark.parametrize("curve", [ec.SECP256R1(), ec.SECP384R1(), ec.SECP521R1()])

@@ -77,10 +77,10 @@ def test_the_guest_gets_the_key_as_it_was_sent(cloud: Cloud, alice: RequestConte
     (instance,) = launch(alice, cloud.request(key_name="sent"))
     spec = guest_spec(Instance.objects.get(id=instance.id))
     assert (spec.project_id, spec.user_id) == (instance.project_id.hex, instance.user_id.hex)
-    told = meta_data(spec)
-    assert told["public_keys"] == {"sent": f"{made.public_key}\n"}
-    assert told["keys"] == [{"name": "sent", "type": kind, "data": f"{made.public_key}\n"}]
-    assert told["project_id"] == instance.project_id.hex
+    data = meta_data(spec)
+    assert data["public_keys"] == {"sent": f"{made.public_key}\n"}
+    assert data["keys"] == [{"name": "sent", "type": kind, "data": f"{made.public_key}\n"}]
+    assert data["project_id"] == instance.project_id.hex
 
 
 def counts() -> tuple[int, ...]:

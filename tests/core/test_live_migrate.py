@@ -191,10 +191,10 @@ def test_bytes_are_recorded(two: Two) -> None:
     assert (row.disk_total_bytes, row.disk_processed_bytes, row.disk_remaining_bytes) == (30, 20, 10)
 
 
-@pytest.mark.parametrize("said", ["-1", "1e9", "9" * 40, ""])
-def test_senseless_bytes_are_ignored(two: Two, said: str) -> None:
+@pytest.mark.parametrize("text", ["-1", "1e9", "9" * 40, ""])
+def test_senseless_bytes_are_ignored(two: Two, text: str) -> None:
     _, send = two.sending()
-    two.source.report(send, "progress", detail={"done": said, "total": said, "disk_total": "5"})
+    two.source.report(send, "progress", detail={"done": text, "total": text, "disk_total": "5"})
     row = Migration.objects.get()
     assert (row.memory_total_bytes, row.disk_total_bytes) == (0, 5)
 

@@ -101,9 +101,9 @@ def test_a_guest_that_was_removed_by_hand_is_found_stopped_and_its_owner_is_told
         getattr(agent, how)()
     assert state_of(row) == ("stopped", None)
     assert Instance.objects.get().power_state == PowerState.NOSTATE
-    told = InstanceAction.objects.get(message=GONE)
-    assert (told.action, told.user_id, told.project_id) == ("stop", None, row.project_id)
-    assert told.finished_at is not None
+    record = InstanceAction.objects.get(message=GONE)
+    assert (record.action, record.user_id, record.project_id) == ("stop", None, row.project_id)
+    assert record.finished_at is not None
     Start.begin(context("alice"), row.id)
     cloud.run()
     assert state_of(row) == ("active", None)

@@ -113,12 +113,12 @@ def test_variables_of_the_firmware_go_with_the_image(
     cloud: Cloud, host: ScriptedAgent, server: Instance, alice: RequestContext
 ) -> None:
     said_by_host = to_property({"uefi": b"of the guest"})
-    for number, (said, kept) in enumerate([(said_by_host, True), ("junk", False)]):
+    for number, (reported, kept) in enumerate([(said_by_host, True), ("junk", False)]):
         image_id = create_image(alice, server.id, f"copy-{number}")
         command, body = snapshot(host)
         host.send(command, body)
-        host.report(command, "finished", power_state=1, detail={VARIABLES: said})
-        assert (Image.objects.get(id=image_id).properties.get(PROPERTY) == said) is kept
+        host.report(command, "finished", power_state=1, detail={VARIABLES: reported})
+        assert (Image.objects.get(id=image_id).properties.get(PROPERTY) == reported) is kept
     copy = Image.objects.get(name="copy-0")
     again = cloud.launch(alice, image_id=str(copy.id))
     assert guest_spec(again).image.properties[PROPERTY] == said_by_host
@@ -192,10 +192,10 @@ def test_metadata_is_counted_and_checked(server: Instance, alice: RequestContext
 # ----- when it goes wrong ---------------------------------------------------------------------------------------------
 
 
-def fails(server: Instance, image_id: uuid.UUID, said: str) -> None:
+def fails(server: Instance, image_id: uuid.UUID, message: str) -> None:
     assert state_of(server) == ("active", None)
     assert status_of(image_id) == "deleted"
-    assert action(server, "createImage").message == said
+    assert action(server, "createImage").message == message
 
 
 def test_a_host_that_cannot_do_it_leaves_no_image(

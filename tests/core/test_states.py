@@ -86,8 +86,8 @@ def test_everything_but_deleted_can_be_deleted() -> None:
 
 
 def test_every_state_has_a_status_of_the_api() -> None:
-    said = {state: api_status(*state) for state in itertools.product(VmState, [None, *TaskState])}
-    assert {state: status for state, status in said.items() if status not in OF_THE_REFERENCE} == {}
+    statuses = {state: api_status(*state) for state in itertools.product(VmState, [None, *TaskState])}
+    assert {state: status for state, status in statuses.items() if status not in OF_THE_REFERENCE} == {}
 
 
 @pytest.mark.slow
@@ -100,7 +100,7 @@ def test_any_walk_stays_inside_the_table(cloud: Cloud, moves: list[str]) -> None
     try:
         for move in moves:
             before = Instance.objects.get(id=instance.id)
-            events, told = Event.objects.count(), Event.objects.exclude(topic=NOTIFICATIONS).count()
+            events, recorded = Event.objects.count(), Event.objects.exclude(topic=NOTIFICATIONS).count()
             source = (VmState(before.vm_state), TaskState(before.task_state) if before.task_state else None)
             moved = state.advance(before.id, move, attempt=before.attempt)
             after = Instance.objects.get(id=instance.id)
@@ -117,7 +117,7 @@ def test_any_walk_stays_inside_the_table(cloud: Cloud, moves: list[str]) -> None
                 assert moved is not None
                 assert (after.vm_state, after.task_state) == target
                 assert after.version == before.version + 1
-                assert Event.objects.exclude(topic=NOTIFICATIONS).count() == told + 1
+                assert Event.objects.exclude(topic=NOTIFICATIONS).count() == recorded + 1
                 assert (after.task_deadline is None) == (after.task_state is None)
     finally:
         release(instance.id)

@@ -133,9 +133,9 @@ def test_a_volume_gets_its_steps_and_its_end(host: Host, volume: Volume, tmp_pat
     sent = send(host, volume)
     (given,) = commands.pending(host.id)
     assert (given.subject_kind, given.subject_id, given.generation) == (VOLUME, str(volume.id), 1)
-    said = at_the_host(tmp_path, liveness.ownership(host.id), [given])
+    events = at_the_host(tmp_path, liveness.ownership(host.id), [given])
     assert commands.acknowledge(host.id, [given.id]) == 1
-    reports.receive(host.id, said)
+    reports.receive(host.id, events)
     assert (volume.steps, volume.ends) == (["open_disk", "export_disk"], ["finished"])
     sent.refresh_from_db()
     assert sent.finished_at is not None
@@ -174,8 +174,8 @@ def test_a_host_refuses_an_older_generation(host: Host, volume: Volume, tmp_path
     volume.generation = 2
     send(host, volume)
     older, newer = commands.pending(host.id)
-    said = at_the_host(tmp_path, liveness.ownership(host.id), [newer, older], ends=2)
-    ends = {event.command_id: event.error_code for event in said if event.kind in {"finished", "failed"}}
+    events = at_the_host(tmp_path, liveness.ownership(host.id), [newer, older], ends=2)
+    ends = {event.command_id: event.error_code for event in events if event.kind in {"finished", "failed"}}
     assert ends == {newer.id: "", older.id: "superseded"}
 
 

@@ -213,17 +213,17 @@ def test_open_pages_are_told_once_when_a_host_goes_silent_and_when_it_is_back(cl
     assert announce_silent_hosts() == 1
     event, of_host = Event.objects.order_by("id")[seen:]
     assert (of_host.topic, of_host.kind) == (OPERATORS, "host")
-    told = [LoggedEvent(event.id, event.topic, event.kind, event.payload)]
+    logged = [LoggedEvent(event.id, event.topic, event.kind, event.payload)]
     assert event.topic == f"project:{people.alice.project_id}"
     for page in ("instances", f"instance/{server.id}", "overview"):
-        sent = live.render(page, told, people.alice.context)
+        sent = live.render(page, logged, people.alice.context)
         assert 'data-testid="silent"' in sent, page
         assert "data-live-container" not in sent, page
-    assert "Instance web-1: Unknown" in live.render("topology", told, people.alice.context)
+    assert "Instance web-1: Unknown" in live.render("topology", logged, people.alice.context)
     assert announce_silent_hosts() == 0
     Host.objects.update(last_seen_at=timezone.now())
     assert announce_silent_hosts() == 1
-    assert 'data-testid="silent"' not in live.render("instances", told, people.alice.context)
+    assert 'data-testid="silent"' not in live.render("instances", logged, people.alice.context)
 
 
 def test_a_host_that_is_forced_down_is_told_to_open_pages(cloud: Cloud, people: People) -> None:
@@ -296,7 +296,7 @@ def test_a_failed_instance_offers_only_what_can_be_done_and_another_launch(
 
 
 @pytest.mark.parametrize(
-    ("user_data", "operator", "told"),
+    ("user_data", "operator", "text"),
     [
         ("I2Nsb3VkLWNvbmZpZwo=", False, "Another person launched it"),
         ("I2Nsb3VkLWNvbmZpZwo=", True, ""),
@@ -304,7 +304,7 @@ def test_a_failed_instance_offers_only_what_can_be_done_and_another_launch(
     ],
 )
 def test_user_data_is_copied_for_whom_the_api_shows_it_to(
-    cloud: Cloud, people: People, monkeypatch: pytest.MonkeyPatch, user_data: str, told: str, *, operator: bool
+    cloud: Cloud, people: People, monkeypatch: pytest.MonkeyPatch, user_data: str, text: str, *, operator: bool
 ) -> None:
     server = cloud.launch(people.alice.context, name="web-1", user_data=user_data)
     Instance.objects.filter(id=server.id).update(user_id=people.charlie.user.id)
@@ -317,8 +317,8 @@ def test_user_data_is_copied_for_whom_the_api_shows_it_to(
     client = Client()
     sign_in_browser(client, people.alice)
     page = client.get(reverse("dashboard:launch"), {"again": server.id})
-    assert (page.context["form"]["user_data"].value() or "") == ("" if told else "#cloud-config\n")
-    assert told in page.content.decode()
+    assert (page.context["form"]["user_data"].value() or "") == ("" if text else "#cloud-config\n")
+    assert text in page.content.decode()
 
 
 def test_an_instance_of_others_is_not_launched_again(cloud: Cloud, people: People) -> None:

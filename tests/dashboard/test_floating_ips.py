@@ -159,8 +159,8 @@ def test_wrong_networks_and_a_full_quota_are_said_in_the_form(
     QuotaLimit.objects.create(project_id=alice.project_id, resource="floatingips", limit=0)
     answer = at_alice.post("/floating-ips/allocate/", {"network": str(outside.id)})
     assert answer.status_code == 422
-    (said,) = answer.context["form"].non_field_errors()
-    assert said == "The project's quota is exceeded. Floating IPs: 0 of 0 used, 1 more requested."
+    (message,) = answer.context["form"].non_field_errors()
+    assert message == "The project's quota is exceeded. Floating IPs: 0 of 0 used, 1 more requested."
 
 
 def test_only_operators_choose_the_address(

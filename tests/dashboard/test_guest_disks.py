@@ -67,22 +67,22 @@ def ordered(cloud: Cloud) -> Command:
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("found", "text"),
     [(EMPTY, "will be formatted with ext4"), (EXT4, "which is kept")],
 )
 def test_the_dialog_says_before_what_is_done(
-    at_alice: Client, server: Instance, guest: Any, found: InspectedDisk, said: str
+    at_alice: Client, server: Instance, guest: Any, found: InspectedDisk, text: str
 ) -> None:
     guest["answer"] = found
     assert mount_of(server) in tab(at_alice, server)
     shown = at_alice.get(mount_of(server)).content.decode()
-    assert said in shown
+    assert text in shown
     assert 'value="/mnt/data"' in shown
     assert "/dev/vdb" in shown
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("found", "text"),
     [
         (InspectedDisk("/dev/vdb", "other", "LVM2_member"), "LVM2_member"),
         (InspectedDisk("/dev/vdb", "other"), "not a file system"),
@@ -93,11 +93,11 @@ def test_the_dialog_says_before_what_is_done(
     ],
 )
 def test_a_disk_that_cannot_be_mounted_gets_no_form(
-    at_alice: Client, server: Instance, guest: Any, found: CallResult, said: str
+    at_alice: Client, server: Instance, guest: Any, found: CallResult, text: str
 ) -> None:
     guest["answer"] = found
     shown = at_alice.get(mount_of(server), follow=True).content.decode()
-    assert said in shown
+    assert text in shown
     assert 'name="directory"' not in shown
     assert "secret" not in shown
     assert 'data-testid="mount-commands"' in shown

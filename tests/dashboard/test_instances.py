@@ -196,10 +196,10 @@ def test_another_projects_instance_does_not_exist(
 
 def test_a_question_about_a_deleted_instance_changes_nothing_and_says_so(at_alice: Client, web: Instance) -> None:
     web.delete()
-    for method, said in ((at_alice.post, True), (at_alice.get, False)):
+    for method, shown in ((at_alice.post, True), (at_alice.get, False)):
         answer = method(f"/instances/{web.id or uuid.uuid4()}/stop/")
         assert answer.status_code == 404
-        assert (b"Nothing was changed" in answer.content) is said
+        assert (b"Nothing was changed" in answer.content) is shown
 
 
 def test_an_unknown_verb_is_not_there(at_alice: Client, web: Instance) -> None:

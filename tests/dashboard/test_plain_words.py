@@ -16,7 +16,7 @@ ID = uuid.UUID(int=7)
 
 
 @each_row(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("Policy doesn't allow identity:list_projects to be performed.", NOT_ALLOWED),
         ("Policy doesn't allow x to be performed. Wanted: role:admin", NOT_ALLOWED),
@@ -60,8 +60,8 @@ ID = uuid.UUID(int=7)
         ),
     ],
 )
-def test_what_the_apis_say_is_put_in_plain_words(text: str, said: str) -> None:
-    assert plain(text) == said
+def test_what_the_apis_say_is_put_in_plain_words(text: str, message: str) -> None:
+    assert plain(text) == message
 
 
 def test_fields_are_called_by_their_labels() -> None:

@@ -148,7 +148,7 @@ def test_the_defaults_are_those_of_projects_without_their_own(
 
 
 @each_row(
-    ("bar", "tone", "widths", "said"),
+    ("bar", "tone", "widths", "text"),
     [
         (Bar("cores", 20, 5, 5), "this", ("25.00", "25.00"), "vCPUs: 10 of 20, 5 of it reserved"),
         (Bar("cores", 20, 16, 0), "near", ("80.00", "0.00"), "vCPUs: 16 of 20"),
@@ -158,8 +158,8 @@ def test_the_defaults_are_those_of_projects_without_their_own(
         (Bar("cores", -1, 9, 0), "this", ("0", "0"), "vCPUs: 9, no limit"),
     ],
 )
-def test_a_bar_is_drawn_by_use_reservation_and_limit(bar: Bar, tone: str, widths: tuple[str, str], said: str) -> None:
-    assert (bar.tone, (bar.in_use_width, bar.reserved_width), bar.text) == (tone, widths, said)
+def test_a_bar_is_drawn_by_use_reservation_and_limit(bar: Bar, tone: str, widths: tuple[str, str], text: str) -> None:
+    assert (bar.tone, (bar.in_use_width, bar.reserved_width), bar.text) == (tone, widths, text)
 
 
 def test_every_resource_has_a_place_and_a_word() -> None:

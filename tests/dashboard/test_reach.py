@@ -169,8 +169,8 @@ def test_a_group_of_many_rules_is_told_of_shortly(at_alice: Client, port: Port, 
     choices = (
         at_alice.get(f"/ports/{port.id}/security-groups/").context["form"].fields["security_groups"].widget.choices
     )
-    (said,) = [label.sub for _, label in choices if str(label) == "front"]
-    assert said == "Allows TCP 1, TCP 2, TCP 3, TCP 4, TCP 5, TCP 6 and 13 more"
+    (summary,) = [label.sub for _, label in choices if str(label) == "front"]
+    assert summary == "Allows TCP 1, TCP 2, TCP 3, TCP 4, TCP 5, TCP 6 and 13 more"
 
 
 def test_groups_and_ports_of_others_are_refused(

@@ -160,14 +160,14 @@ def test_a_password_that_is_refused_stays(people: People, fields: dict[str, str]
 @pytest.mark.slow
 def test_guessing_the_present_password_has_an_end(people: People) -> None:
     here = enter("alice")
-    said = [
+    errors = [
         here.post(CHANGE, {"original": f"guess {n}", "password": NEW, "again": NEW})
         .context["form"]
         .errors["original"][0]
         for n in range(7)
     ]
-    assert "current password is wrong" in said[0]
-    assert "Try again in" in said[-1]
+    assert "current password is wrong" in errors[0]
+    assert "Try again in" in errors[-1]
     assert here.get("/").status_code == 200
 
 

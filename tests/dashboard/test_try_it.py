@@ -30,11 +30,11 @@ def test_the_page_is_found_and_loads_only_files_of_ours(at_alice: Client) -> Non
 def test_the_token_is_for_the_session_s_project_and_ends_soon(at_alice: Client, alice: Person) -> None:
     answer = at_alice.post("/api/token/")
     assert answer.headers["Cache-Control"] == "no-store"
-    said = answer.json()
-    end = parse_datetime(said["expires_at"])
+    body = answer.json()
+    end = parse_datetime(body["expires_at"])
     assert end is not None
     assert timedelta(0) < end - timezone.now() <= LIFETIME
-    subject = {"X-Auth-Token": said["token"], "X-Subject-Token": said["token"]}
+    subject = {"X-Auth-Token": body["token"], "X-Subject-Token": body["token"]}
     token = Client().get("/identity/v3/auth/tokens", headers=subject).json()["token"]
     assert token["project"]["id"] == alice.project_id.hex
     assert token["user"]["id"] == alice.user_id.hex

@@ -150,11 +150,11 @@ def test_the_page_of_a_user_tells_roles_and_how_they_come(at_operator: Client, a
     grant(Role.objects.get(name="reader"), group=staff, project=charlie.project)
     grant(Role.objects.get(name="reader"), user=alice.user, domain=Domain.objects.get(), inherited=True)
     answer = at_operator.get(f"/users/{alice.user_id}/")
-    told = {
+    rows = {
         (str(row.project or row.domain), row.role.name, str(row.group or ""), row.inherited)
         for row in answer.context["standings"]
     }
-    assert told == {
+    assert rows == {
         ("wonderland", "member", "", False),
         ("factory", "reader", "staff", False),
         ("Default", "reader", "", True),

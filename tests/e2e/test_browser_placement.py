@@ -160,7 +160,7 @@ def test_operators_see_how_the_best_hosts_were_weighed(cloud: OneMachine, chromi
 
 @pytest.mark.deep
 def test_the_command_line_says_the_same(cloud: OneMachine) -> None:
-    said = subprocess.run(
+    output = subprocess.run(
         [CHECKOUT / ".venv/bin/python", "manage.py", "would_fit", "--flavor", "m1.medium", "--count", "2"],
         capture_output=True,
         text=True,
@@ -168,6 +168,6 @@ def test_the_command_line_says_the_same(cloud: OneMachine) -> None:
         env=ENVIRONMENT | cloud.settings | {"NOVELLA_DATA": str(cloud.data)},
         check=False,
     )
-    assert said.returncode == 1, said.stderr
-    assert said.stdout.startswith("m1.medium fits 0 times; 2 asked for.\n")
-    assert SENTENCE in said.stdout
+    assert output.returncode == 1, output.stderr
+    assert output.stdout.startswith("m1.medium fits 0 times; 2 asked for.\n")
+    assert SENTENCE in output.stdout

@@ -72,17 +72,17 @@ def test_the_command_line(plain: OneMachine, tmp_path: Path) -> None:
     found = blocks("openstack.md", "sh")
     assert len(found) == 6
     (tmp_path / "disk.raw").write_bytes(b"\x55" * 65_536)
-    said = run(plain, tmp_path, "bash", "-ec", "\n".join(found))
-    assert "SHUTOFF" in said
+    output = run(plain, tmp_path, "bash", "-ec", "\n".join(found))
+    assert "SHUTOFF" in output
     assert (tmp_path / "id_novella").read_text().startswith("-----BEGIN OPENSSH PRIVATE KEY")
 
 
 def test_the_sdk(plain: OneMachine, tmp_path: Path) -> None:
     [program] = blocks("sdk.md", "python")
-    said = run(plain, tmp_path, sys.executable, "-W", "ignore", "-c", program).splitlines()
-    assert said[0].startswith("ACTIVE")
-    assert [line.split()[0] for line in said[1:-1]] == ["start", "stop", "create"]
-    assert said[-1].startswith("active")
+    output = run(plain, tmp_path, sys.executable, "-W", "ignore", "-c", program).splitlines()
+    assert output[0].startswith("ACTIVE")
+    assert [line.split()[0] for line in output[1:-1]] == ["start", "stop", "create"]
+    assert output[-1].startswith("active")
 
 
 @dataclass
@@ -106,8 +106,8 @@ class Playbooks:
         )
         settings = {"ANSIBLE_HOME": str(self.folder / "ansible"), "ANSIBLE_NOCOLOR": "1", "LC_ALL": "C.UTF-8"}
         settings |= {"PYTHONDONTWRITEBYTECODE": ""}  # every task is a process that imports openstacksdk
-        said = run(self.cloud, self.folder, *command, **settings)
-        return int(re.findall(r"changed=(\d+)", said)[-1])
+        output = run(self.cloud, self.folder, *command, **settings)
+        return int(re.findall(r"changed=(\d+)", output)[-1])
 
 
 @pytest.fixture

@@ -178,8 +178,8 @@ def _stopped_and_started(aws: Aws, user: Terminal, instance: str) -> None:
     user.openstack("server", "start", "daily")
     aws.wait("instance-running", "--instance-ids", instance)
     assert user.guest("daily", "cat /proc/uptime").strip()
-    said = aws.ec2.get_console_output(InstanceId=instance)["Output"]
-    assert "login:" in said
+    output = aws.ec2.get_console_output(InstanceId=instance)["Output"]
+    assert "login:" in output
     raw = aws.run("get-console-output", "--instance-id", instance)["Output"]
     assert "login:" in raw or "login:" in base64.b64decode(raw).decode(errors="replace")
 

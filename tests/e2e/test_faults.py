@@ -86,8 +86,8 @@ def test_a_service_killed_in_mid_launch(cloud: OneMachine, victim: str, delay: f
 def test_guests_go_on_while_novella_is_stopped(cloud: OneMachine) -> None:
     cloud.openstack(*CREATE, "--wait", "survivor")
     [guest] = guests_of(cloud)
-    said = cloud.runs[-1].stop(signal.SIGINT)
-    assert "guests" in said
+    output = cloud.runs[-1].stop(signal.SIGINT)
+    assert "guests" in output
     assert guests_of(cloud) == [guest]
     cloud.up()
     assert status_of(cloud, "survivor") == "ACTIVE"

@@ -40,8 +40,10 @@ def sign_in(cloud: OneMachine, chromium: Browser) -> Iterator[SignIn]:
         contexts.append(context)
         visitor = Visitor(context.new_page(), cloud.url)
         password = cloud.password(name)
-        told = visitor.submit(Step("dashboard:sign_in", {"user_name": name, "password": password}, at="/auth/login/"))
-        assert not told
+        messages = visitor.submit(
+            Step("dashboard:sign_in", {"user_name": name, "password": password}, at="/auth/login/")
+        )
+        assert not messages
         links = visitor.page.query_selector_all(".sidebar nav a")
         for path in [str(each.get_attribute("href")) for each in links]:
             answer = visitor.go(path)
@@ -74,7 +76,7 @@ def test_a_sign_out_is_answered_with_the_sign_in_page(sign_in: SignIn, cloud: On
 
 
 def lines(failed: dict[str, str]) -> str:
-    return "\n".join(f"{name}: {told}" for name, told in failed.items())
+    return "\n".join(f"{name}: {errors}" for name, errors in failed.items())
 
 
 def check(visitor: Visitor, steps: list[Step]) -> None:

@@ -43,8 +43,8 @@ def _flavor(cloud: OneMachine) -> None:
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_a_disk_of_each_kind_boots_by_upload_alone(cloud: OneMachine, disks: Builder, kind: Kind) -> None:
     properties, found = ASKED[kind.name]
-    said = [word for name, value in properties.items() for word in ("--property", f"{name}={value}")]
-    words = ("--disk-format", kind.disk_format, "--file", str(disks.build(kind)), *said, kind.name)
+    options = [word for name, value in properties.items() for word in ("--property", f"{name}={value}")]
+    words = ("--disk-format", kind.disk_format, "--file", str(disks.build(kind)), *options, kind.name)
     cloud.openstack("image", "create", *words)
     flavor = TWO_DISKS if kind.name == "two-disks" else FLAVOR
     words = ("--image", kind.name, "--flavor", flavor, "--network", "demo-net", "--wait", kind.name)

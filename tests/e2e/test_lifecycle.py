@@ -105,10 +105,10 @@ def test_power(admin: Connection, guest: Guest) -> None:
     compute.reboot_server(guest.id, "HARD")
     guest.until("ACTIVE")
     guest.until_it_boots()
-    told = compute.get_server_diagnostics(guest.id)
-    assert (told.state, told.driver) == ("running", "libvirt")
-    assert told.cpu_details[0]["time"] > 0
-    assert told.nic_details[0]["rx_octets"] is not None
+    diagnostics = compute.get_server_diagnostics(guest.id)
+    assert (diagnostics.state, diagnostics.driver) == ("running", "libvirt")
+    assert diagnostics.cpu_details[0]["time"] > 0
+    assert diagnostics.nic_details[0]["rx_octets"] is not None
     compute.lock_server(guest.id, locked_reason="alive")
     assert compute.get_server(guest.id).locked_reason == "alive"
     compute.unlock_server(guest.id)

@@ -58,13 +58,13 @@ def test_it_asks_for_the_password_that_the_dashboards_file_lacks(
         stderr=theirs,
     )
     os.close(theirs)
-    said = b""
+    output = b""
     with suppress(OSError):  # the terminal's end, when the program has gone
         while piece := os.read(ours, 1000):
-            said += piece
-            if said.endswith(b"assword: "):
+            output += piece
+            if output.endswith(b"assword: "):
                 os.write(ours, password.encode() + b"\n")
     os.close(ours)
     assert process.wait(PATIENCE) == errors.NOT_READY
-    assert SAID in said.decode()
-    assert password not in said.decode()
+    assert SAID in output.decode()
+    assert password not in output.decode()

@@ -245,11 +245,11 @@ def test_a_port_is_plugged_into_a_running_guest_and_taken_out(town: Town) -> Non
 def test_no_lie_of_a_guest_is_heard_on_another_host(town: Town) -> None:
     """ARP, neighbour discovery, DHCP and router advertisements, as another one and as the network itself."""
     liar, victim = (town.port_of(guest) for guest in (town.first, town.second))
-    honest, told = truths(liar), lies(liar, victim)
+    honest, lying = truths(liar), lies(liar, victim)
     with hears(town.second) as heard:
-        tells(town.first, [*told.values(), *honest.values()])
+        tells(town.first, [*lying.values(), *honest.values()])
         wait_for("the truth is heard", lambda: heard(honest) == set(honest), 30)
-        assert heard(told) == set()
+        assert heard(lying) == set()
 
 
 def test_what_is_measured_of_rules_happens_on_real_hosts(cloud: OneMachine, town: Town) -> None:
@@ -372,12 +372,12 @@ def test_no_packet_or_connection_is_lost_while_agents_and_portal_are_started_aga
         stream.moves()
     assert [guests_of(cloud, number) for number in (1, 2)] == running
     inwards.send_signal(signal.SIGINT)
-    said = {"inwards": inwards.communicate(timeout=30)[0]}
+    outputs = {"inwards": inwards.communicate(timeout=30)[0]}
     for guest in (town.first, town.third):
         guest.hang_up()
     town.first.run("killall -INT ping; touch /tmp/stop; sleep 1", check=False)
-    said |= {name: town.first.run(f"cat /tmp/{name}") for name in targets}
-    for name, words in said.items():
+    outputs |= {name: town.first.run(f"cat /tmp/{name}") for name in targets}
+    for name, words in outputs.items():
         answered, lost = missing(words)
         assert (answered > 20, lost) == (True, []), (name, words)
     wait_for("all is sent", lambda: town.first.run("cat /tmp/sent", check=False) != "", 30)

@@ -84,9 +84,9 @@ def pages(simulated: OneMachine, chromium: Browser) -> Iterator[Page]:
 @pytest.mark.libvirt
 def test_the_web_server_answers(cloud: OneMachine, tmp_path: Path) -> None:
     """On a real guest, with everything that the tutorial does in it."""
-    said = Reader(cloud, tmp_path).run(blocks("For users"))
-    assert "Hello from the disk" in said
-    assert said.index("Hello from the volume") > said.index("Hello from the disk")
+    output = Reader(cloud, tmp_path).run(blocks("For users"))
+    assert "Hello from the disk" in output
+    assert output.index("Hello from the volume") > output.index("Hello from the disk")
     assert cloud.openstack_json("server", "list") == []
     assert cloud.openstack_json("volume", "list") == []
 
@@ -144,10 +144,10 @@ def test_operators_add_a_host_and_copy_the_records(simulated: OneMachine, chromi
 
     variables = {"STATE": str(tmp_path / "state"), "PORTAL": simulated.url, "DATA": str(simulated.data)}
     reader = Reader(simulated, tmp_path)
-    said = reader.run(blocks("For operators: a second host"), "admin", **variables)
-    assert re.search(r"nova-compute\s*\|\s*host-b", said)
+    output = reader.run(blocks("For operators: a second host"), "admin", **variables)
+    assert re.search(r"nova-compute\s*\|\s*host-b", output)
     services = simulated.openstack_json("compute", "service", "list", cloud="admin")
     assert "host-b" not in {str(row["Host"]) for row in services}
-    said = reader.run(blocks("For operators: a copy"), "admin", **variables)
-    assert "all is well" in said
+    output = reader.run(blocks("For operators: a copy"), "admin", **variables)
+    assert "all is well" in output
     assert (tmp_path / "copy.sqlite3").stat().st_size > 100_000

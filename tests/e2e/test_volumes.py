@@ -48,7 +48,9 @@ def guide() -> list[str]:
 def daemon_of(volume_id: str) -> int | None:
     """The process that has a volume open."""
     numbers = (int(path.name) for path in Path("/proc").glob("[0-9]*"))
-    return next((n for n in numbers if (said := command_line(n)).startswith("qemu-st") and volume_id in said), None)
+    return next(
+        (n for n in numbers if (arguments := command_line(n)).startswith("qemu-st") and volume_id in arguments), None
+    )
 
 
 def kill(pid: int | None) -> None:
@@ -97,8 +99,8 @@ class Story:
         self.kill_agent()
         kill(daemon_of(self.user.status("volume", "data", "in-use").id))
         wrote = "grep -qx 30 /mnt/log && cat /mnt/log || true"
-        said = wait_for("the guest has gone on", lambda: self.user.guest("first", wrote))
-        assert said.split() == [str(number) for number in range(1, 31)]
+        output = wait_for("the guest has gone on", lambda: self.user.guest("first", wrote))
+        assert output.split() == [str(number) for number in range(1, 31)]
         self.user.guest("first", "umount /mnt")
 
     def second_reads_and_writes(self) -> None:

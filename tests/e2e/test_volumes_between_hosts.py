@@ -221,8 +221,8 @@ class Export:
         daemon = the_daemon(cloud, host)
         found = re.search(r"--pidfile (\S+)/pid", command_line(daemon))
         assert found
-        said = json.loads((Path(found[1]) / "daemon.json").read_text())
-        return cls(cloud, host, said["exports"][-1]["name"], said["port"])
+        description = json.loads((Path(found[1]) / "daemon.json").read_text())
+        return cls(cloud, host, description["exports"][-1]["name"], description["port"])
 
     def read(self, host: int, certificates: Path | None) -> str:
         """Read it from where the guests of a host are; return what the program says."""

@@ -169,14 +169,14 @@ def test_backups_of_what_a_guest_writes_are_a_chain_and_come_back(sdk: Connectio
     assert shown["is_incremental"] is True
     first.run("dd if=/dev/zero of=/dev/vdb bs=64k count=16 conv=fsync")
     detach(sdk, first, volume)
-    said = []
+    sums = []
     for backup in backups:
         answer = sdk.block_storage.post(f"/backups/{backup}/restore", json={"restore": {}})
         restored = becomes(sdk, "volumes", answer.json()["restore"]["volume_id"], "available")
         attach(sdk, first, restored)
-        said.append(first.run("for at in 0 8; do dd if=/dev/vdb bs=64k skip=$at count=8 2>/dev/null | sort -u; done"))
+        sums.append(first.run("for at in 0 8; do dd if=/dev/vdb bs=64k skip=$at count=8 2>/dev/null | sort -u; done"))
         detach(sdk, first, restored)
-    assert [[line for line in each.splitlines() if line.isalpha()] for each in said] == [["one"], ["one", "two"]]
+    assert [[line for line in each.splitlines() if line.isalpha()] for each in sums] == [["one"], ["one", "two"]]
 
 
 def rbd(cloud: OneMachine, ceph: CephForTests, *words: str) -> bytes:

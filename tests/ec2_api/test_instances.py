@@ -89,9 +89,9 @@ def test_ids_are_the_beginning_of_uuids_and_others_when_these_are_taken(db: None
 
 def test_an_id_that_only_the_guest_knows_is_found(alice: Any, charlie: Any, people: People) -> None:
     """A guest reads its id in its metadata; nobody may have asked the API for it before."""
-    told = f"i-{put_server(people.alice).id.hex[:17]}"
-    assert refused(charlie.describe_instances, InstanceIds=[told]) == "InvalidInstanceID.NotFound"
-    assert shown(alice, told)["InstanceId"] == told
+    guest_id = f"i-{put_server(people.alice).id.hex[:17]}"
+    assert refused(charlie.describe_instances, InstanceIds=[guest_id]) == "InvalidInstanceID.NotFound"
+    assert shown(alice, guest_id)["InstanceId"] == guest_id
 
 
 def test_a_client_token_launches_once(alice: Any, bob: Any, cloud: Cloud) -> None:

@@ -87,7 +87,7 @@ def _asked(client: Client, things: Things, row: Row, person: str, **also: Any) -
     return answer
 
 
-def _told(row: Row, person: str, answer: Answer, things: Things, world: World) -> Iterator[str]:
+def _differences(row: Row, person: str, answer: Answer, things: Things, world: World) -> Iterator[str]:
     """Say what of alice's project stands in an answer, and not in the question."""
     asked = things.filled(row.arguments)
     open_to_all = {things.ids["public-image"], things.ids["outside"], things.ids["public-subnet"]}
@@ -114,8 +114,8 @@ def test_every_action_has_its_rows_and_every_row_an_action(things: Things) -> No
             except KeyError as error:
                 unknown = f"{row.line(dict.fromkeys(PERSONS, '?'))}  (tests/ec2_api/things.py has nothing for {error})"
                 wrong.append(unknown)
-    told = "no row in tests/ec2_api/matrix.txt; found with guessed arguments, look whether it is as it should be:"
-    assert not wrong, f"{told}\n" + "\n".join(wrong)
+    text = "no row in tests/ec2_api/matrix.txt; found with guessed arguments, look whether it is as it should be:"
+    assert not wrong, f"{text}\n" + "\n".join(wrong)
     assert not rows.keys() - actions.keys(), "rows of no action"
 
 
@@ -137,8 +137,8 @@ def test_everybody_gets_what_the_table_says(things: Things, world: World, everyb
         if differs:
             wrong.append(f"the table is wrong about {differs}; found:\n{row.line(row.codes | found)}")
         for person in answers.keys() & set(OUTSIDE):
-            wrong += _told(row, person, answers[person], things, world)
-        shown += _told(row, "member", answers["member"], things, world)
+            wrong += _differences(row, person, answers[person], things, world)
+        shown += _differences(row, "member", answers["member"], things, world)
     assert not wrong, "\n".join(wrong)
     assert len(shown) > 9, "the things of the project are not even shown to its member"
 

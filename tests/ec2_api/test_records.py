@@ -67,8 +67,8 @@ def test_a_token_gives_the_first_answer_again(db: None) -> None:
         done.append(1)
         return f"<answer>{len(done)}</answer>"
 
-    said = [client_tokens.once(owner, "t", "size 1", work) for _ in range(3)]
-    assert said == ["<answer>1</answer>"] * 3
+    answers = [client_tokens.once(owner, "t", "size 1", work) for _ in range(3)]
+    assert answers == ["<answer>1</answer>"] * 3
     with pytest.raises(MismatchError):
         client_tokens.once(owner, "t", "size 2", work)
     with pytest.raises(InvalidInputError):

@@ -244,8 +244,8 @@ def test_rules_change_and_keep_their_ids(alice: Any, web: str) -> None:
     first, second = (rule["SecurityGroupRuleId"] for rule in made)
     http = {"IpProtocol": "tcp", "FromPort": 80, "ToPort": 80}
 
-    def modify(rule: str, **said: Any) -> Any:
-        changes = [{"SecurityGroupRuleId": rule, "SecurityGroupRule": http | said}]
+    def modify(rule: str, **values: Any) -> Any:
+        changes = [{"SecurityGroupRuleId": rule, "SecurityGroupRule": http | values}]
         return alice.modify_security_group_rules(GroupId=web, SecurityGroupRules=changes)
 
     modify(first, ReferencedGroupId=web, Description="ours")

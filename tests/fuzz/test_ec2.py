@@ -203,12 +203,12 @@ def _refuses(call: Call) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("handler", "told"), [(_raises, "answered 500"), (_writes, "writes ec2_ec2tag"), (_refuses, "NoSuchCode")]
+    ("handler", "text"), [(_raises, "answered 500"), (_writes, "writes ec2_ec2tag"), (_refuses, "NoSuchCode")]
 )
-def test_what_is_wrong_is_seen(things: Things, caplog: Any, monkeypatch: Any, handler: Handler, told: str) -> None:
+def test_what_is_wrong_is_seen(things: Things, caplog: Any, monkeypatch: Any, handler: Handler, text: str) -> None:
     bad = replace(actions["DescribeRegions"], handler=handler)
     monkeypatch.setitem(actions, bad.name, bad)
-    assert told in tried(bad, things, Records(), caplog, 9 * QUICK)
+    assert text in tried(bad, things, Records(), caplog, 9 * QUICK)
 
 
 HEADERS = ("Authorization", "X-Amz-Date", "X-Amz-Security-Token", "Accept", "X-Amz-Target", "X-Request-Id")

@@ -86,7 +86,7 @@ def wrong(operation: Operation, answer: HttpResponse) -> Iterator[str]:
     yield from (f"refused by {status} in no shape of ours: {error.message[:200]}" for error in shape.iter_errors(body))
 
 
-def told(operation: Operation, sent: Sent, what: str) -> str:
+def described(operation: Operation, sent: Sent, what: str) -> str:
     where = f"{sent.method} {sent.path[:300]}?{sent.query[:300]}"
     return f"{operation}: {what}\n    {where}\n    {sent.headers} {sent.body[:600]!r}"
 
@@ -106,7 +106,7 @@ def tried(operation: Operation, world: World, version: Version, client: Client) 
     @given(sent=requests_for(operation, world, version))
     def one(sent: Sent) -> None:
         problems = list(wrong(operation, ask(client, sent)))
-        assert not problems, told(operation, sent, "; ".join(problems))
+        assert not problems, described(operation, sent, "; ".join(problems))
 
     try:
         one()

@@ -21,11 +21,11 @@ def whole(disk: Path, raw: Path) -> None:
     It may lie on an image of the host's cache, which it names by a path that QEMU sees.
     """
     info = subprocess.run(["qemu-img", "info", "--output=json", disk], check=True, capture_output=True)
-    told = json.loads(info.stdout)
-    if base := told.get("backing-filename"):
+    described = json.loads(info.stdout)
+    if base := described.get("backing-filename"):
         (cached,) = disk.parents[2].glob(f"images/_base/{Path(base).name}")
         disk = Path(shutil.copy(disk, raw.with_suffix(".qcow2")))
-        words = ["qemu-img", "rebase", "-u", "-F", told["backing-filename-format"], "-b", cached, disk]
+        words = ["qemu-img", "rebase", "-u", "-F", described["backing-filename-format"], "-b", cached, disk]
         subprocess.run(words, check=True)
     subprocess.run(["qemu-img", "convert", "-O", "raw", disk, raw], check=True)
 

@@ -77,8 +77,8 @@ def test_the_guest_prints_its_name_and_address(stage: Stage) -> None:
 
 def test_the_injected_key_opens_the_guest(stage: Stage) -> None:
     assert stage.ssh("ping -c1 -W60 127.0.0.1 >/dev/null && sudo -n lsblk -dno NAME /dev/vda") == "vda\n"
-    said = stage.ssh("hostname; cat /root/proof; cat /sys/class/net/eth0/mtu; cat /etc/shadow")
-    assert said.splitlines() == ["web-2", "user data says web-2", "1442", "root:*:19000:0:99999:7:::"]
+    output = stage.ssh("hostname; cat /root/proof; cat /sys/class/net/eth0/mtu; cat /etc/shadow")
+    assert output.splitlines() == ["web-2", "user data says web-2", "1442", "root:*:19000:0:99999:7:::"]
 
 
 def test_the_root_disk_has_the_flavors_size(stage: Stage) -> None:

@@ -43,7 +43,7 @@ def guest(host: HostProcess, small: GuestImage) -> Iterator[InstanceSpec]:
 
 
 @pytest.fixture
-def told(host: HostProcess) -> Callable[[], Told]:
+def reader(host: HostProcess) -> Callable[[], Told]:
     """What both parts of the host say is left over."""
 
     def ask() -> Told:
@@ -59,17 +59,17 @@ def virsh_destroy(host: HostProcess, spec: InstanceSpec) -> None:
     host.foreign.take_away(spec.uuid)
 
 
-def test_a_guest_accounts_for_what_it_has(guest: InstanceSpec, told: Callable[[], Told]) -> None:
-    assert told() == set()
+def test_a_guest_accounts_for_what_it_has(guest: InstanceSpec, reader: Callable[[], Told]) -> None:
+    assert reader() == set()
 
 
 def test_what_a_guest_that_was_removed_by_hand_has_left_is_found_and_removed(
-    host: HostProcess, lab: Lab, guest: InstanceSpec, told: Callable[[], Told]
+    host: HostProcess, lab: Lab, guest: InstanceSpec, reader: Callable[[], Told]
 ) -> None:
     virsh_destroy(host, guest)
     (port,) = guest.ports
     lab.inside().run("ip", "tuntap", "add", "dev", port.tap, "mode", "tap")
-    found = told()
+    found = reader()
     assert {
         ("folder", guest.uuid, guest.uuid),
         ("plug", guest.uuid, guest.uuid),
@@ -78,7 +78,7 @@ def test_what_a_guest_that_was_removed_by_hand_has_left_is_found_and_removed(
     assert {owner for _, _, owner in found} == {guest.uuid}
     host.driver.destroy(guest.uuid)
     host.network.unplug(guest.uuid)
-    assert told() == set()
+    assert reader() == set()
     assert not (lab.settings.state_dir / "instances" / guest.uuid).exists()
     assert port.tap not in links(lab.inside())
 
@@ -95,24 +95,24 @@ def test_a_guest_that_was_removed_by_hand_runs_again_from_its_disk(host: HostPro
 
 
 def test_an_interface_of_nobody_is_found(
-    host: HostProcess, lab: Lab, guest: InstanceSpec, told: Callable[[], Told]
+    host: HostProcess, lab: Lab, guest: InstanceSpec, reader: Callable[[], Told]
 ) -> None:
     lab.inside().run("ip", "tuntap", "add", "dev", "tap01234567-89", "mode", "tap")
     lab.inside().run("ip", "tuntap", "add", "dev", "tapestry", "mode", "tap")
     try:
-        assert told() == {("tap", "tap01234567-89", "")}
+        assert reader() == {("tap", "tap01234567-89", "")}
     finally:
         lab.inside().run("ip", "link", "del", "tap01234567-89")
         lab.inside().run("ip", "link", "del", "tapestry")
 
 
 def test_a_domain_of_somebody_else_is_named_and_left_alone(
-    host: HostProcess, guest: InstanceSpec, told: Callable[[], Told]
+    host: HostProcess, guest: InstanceSpec, reader: Callable[[], Told]
 ) -> None:
     theirs = str(uuid.uuid4())
     host.foreign.define(theirs)
     try:
-        assert told() == {("foreign_domain", "somebody-elses", "")}
+        assert reader() == {("foreign_domain", "somebody-elses", "")}
         assert [each.uuid for each in host.driver.guests()] == [guest.uuid]
         with pytest.raises(Exception, match="not Novella's"):
             host.driver.destroy(theirs)

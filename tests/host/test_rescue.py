@@ -189,8 +189,8 @@ def test_a_rebuild_loses_what_the_disks_held_and_keeps_the_address(stage: Stage)
     assert {"rescue.kernel", "rescue.ramdisk"} <= folder_of(stage)
     spec = replace(stage.spec, hostname="made-anew")
     stage.make(spec)
-    said = stage.ssh("hostname; ls /root; cat /sys/class/net/eth0/address")
-    assert said.splitlines() == ["made-anew", spec.ports[0].mac_address]
+    output = stage.ssh("hostname; ls /root; cat /sys/class/net/eth0/address")
+    assert output.splitlines() == ["made-anew", spec.ports[0].mac_address]
     assert folder_of(stage) == {"disk.qcow2", "seed.iso"}
 
 

@@ -82,8 +82,8 @@ class Stage:
     def lies_on(self) -> str:
         """The file under the root disk."""
         command = ["qemu-img", "info", "-U", "--output=json", str(self.folder / "disk.qcow2")]
-        told = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
-        return str(told["full-backing-filename"])
+        info = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+        return str(info["full-backing-filename"])
 
     def kept(self) -> set[str]:
         return {path.name for path in self.folder.iterdir() if "before" in path.name}

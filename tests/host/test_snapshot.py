@@ -55,9 +55,9 @@ class Stage:
         path = self.folder / name
         self.host.driver.snapshot(self.spec.uuid, path, "qcow2")
         subprocess.run(["qemu-img", "check", "-q", str(path)], check=True)
-        told = json.loads(subprocess.run(["qemu-img", "info", "--output=json", str(path)], capture_output=True).stdout)
-        assert (told["format"], told["virtual-size"]) == ("qcow2", self.spec.flavor.root_gb << 30)
-        assert "backing-filename" not in told
+        info = json.loads(subprocess.run(["qemu-img", "info", "--output=json", str(path)], capture_output=True).stdout)
+        assert (info["format"], info["virtual-size"]) == ("qcow2", self.spec.flavor.root_gb << 30)
+        assert "backing-filename" not in info
         return path
 
     def base_of(self, copy: Path) -> Path:
@@ -171,5 +171,5 @@ def test_a_guest_leaves_its_host_and_comes_back_as_itself(stage: Stage) -> None:
     stage.host.network.unplug(stage.spec.uuid)
     assert stage.host.driver.guests() == []
     stage.boot(replace(stage.spec, user_data=USER_DATA), stage.base_of(path), 2)
-    said = stage.ssh("cat /root/kept /root/first; hostname; cat /sys/class/net/eth0/address").splitlines()
-    assert said == ["kept", "first boot", "web-1", stage.spec.ports[0].mac_address]
+    output = stage.ssh("cat /root/kept /root/first; hostname; cat /sys/class/net/eth0/address").splitlines()
+    assert output == ["kept", "first boot", "web-1", stage.spec.ports[0].mac_address]

@@ -55,7 +55,7 @@ def ordered(cloud: Cloud) -> Command:
     return command
 
 
-def told() -> list[str]:
+def events_of() -> list[str]:
     return [kind for kind in Event.objects.order_by("id").values_list("kind", flat=True) if ".trim." in kind]
 
 
@@ -69,7 +69,7 @@ def test_a_member_asks_and_the_record_says_when_it_is_done(people: People, cloud
     cloud.agents["h1"].carry_out(command)
     action = InstanceAction.objects.get(instance=server, action="trim")
     assert (action.message, action.finished_at is not None) == (None, True)
-    assert told() == ["instance.trim.start", "instance.trim.end"]
+    assert events_of() == ["instance.trim.start", "instance.trim.end"]
     assert state_of(server) == ("active", None)
 
 
@@ -81,7 +81,7 @@ def test_an_agent_that_does_not_answer_is_the_action_s_error(people: People, clo
     assert [(each["action"], each["message"]) for each in shown if each["action"] == "trim"] == [
         ("trim", "No agent answers.")
     ]
-    assert told() == ["instance.trim.start", "instance.trim.error"]
+    assert events_of() == ["instance.trim.start", "instance.trim.error"]
     assert state_of(server) == ("active", None)
 
 

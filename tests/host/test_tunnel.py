@@ -22,7 +22,7 @@ from tests.host.host_process import HostProcess
 from tests.host.lab import Lab, until
 from tests.host.test_guest import console, launch
 from tests.sockets.test_guest_port_streams import Guest
-from tests.sockets.test_novella_command import novella, said
+from tests.sockets.test_novella_command import novella, result_of
 from tests.support.cast import People
 from tests.support.guest_image import GuestImage
 from tests.support.sockets import in_db
@@ -81,11 +81,11 @@ async def test_a_shell_in_a_guest_to_which_no_rule_leads(guest: Guest, key: Path
     """What goes in and comes out is whole and ends where it ended; the host key is known by the server's id."""
     options = ["-o", f"UserKnownHostsFile={tmp_path / 'known_hosts'}", "-o", "HashKnownHosts=no", "-o", "BatchMode=yes"]
     process = await novella(guest, "ssh", "web", "--key", str(key), *options, "--", "hostname; sha256sum; exit 3")
-    output, complaint, code = await said(process, DATA)
+    output, complaint, code = await result_of(process, DATA)
     assert (output.split()[:2], code) == ([b"web-1", hashlib.sha256(DATA).hexdigest().encode()], 3), complaint
     assert (tmp_path / "known_hosts").read_text().startswith(f"novella-{guest.server.id} ")
     (step,) = await in_db(lambda: list(InstanceActionEvent.objects.all()))()
     assert (step.name, step.detail["port"]) == ("open_tunnel", "22")
-    output, complaint, code = await said(await novella(guest, "tunnel", "web:9", "--stdio"))
+    output, complaint, code = await result_of(await novella(guest, "tunnel", "web:9", "--stdio"))
     assert (output, code) == (b"", errors.NOT_READY)
     assert "takes no connection at port 9" in complaint

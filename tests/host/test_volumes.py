@@ -149,8 +149,8 @@ def test_a_volume_comes_and_goes_while_the_guest_runs(stage: Stage, volume: Stor
     assert (stage.size(), stage.ssh("cat /sys/block/vdb/serial").strip()) == (GIB, volume.id[:20])
     stage.begin_to_write()
     blocks = stage.end_writing()
-    (told,) = [each for each in driver.diagnostics(stage.web.uuid).disks if each.volume_id == volume.id]
-    assert (told.target, told.write_bytes >= blocks * 4096) == ("vdb", True)
+    (counters,) = [each for each in driver.diagnostics(stage.web.uuid).disks if each.volume_id == volume.id]
+    assert (counters.target, counters.write_bytes >= blocks * 4096) == ("vdb", True)
     for _ in range(2):
         stage.detach(disk)
     until(lambda: "vdb" not in stage.ssh("ls /sys/block"), "the end of the disk")
@@ -279,9 +279,9 @@ def test_limits_change_while_the_guest_runs(stage: Stage, volume: StorageDaemon)
     driver, monitor, uuid = stage.host.driver, stage.host.monitor, stage.web.uuid
 
     def limits() -> tuple[int, int]:
-        (told,) = [each["inserted"] for each in monitor.ask(uuid, "query-block")
+        (inserted,) = [each["inserted"] for each in monitor.ask(uuid, "query-block")
                    if "exports" in each.get("inserted", {}).get("file", "")]  # fmt: skip
-        return told["iops"], told["bps_wr"]
+        return inserted["iops"], inserted["bps_wr"]
 
     stage.attach(volume.disk(iotune={"total_iops_sec": 300}))
     assert limits() == (300, 0)
@@ -497,16 +497,16 @@ def test_a_guest_boots_from_a_volume_and_leaves_it_behind(stage: Stage, image: G
         until(lambda: "login:" in console(host, spec), "the guest's login prompt")
         folder = stage.lab.settings.state_dir / "instances" / spec.uuid
         assert not (folder / "disk.qcow2").exists()
-        said = stage.lab.ssh(
+        output = stage.lab.ssh(
             stage.key,
             spec,
             "cat /sys/block/vda/serial; echo; cat /sys/block/vdb/size /sys/block/vdc/size; "
             "cat /root/kept 2>/dev/null; echo kept >/root/kept; sync",
         )
-        assert said.splitlines()[:3] == [volume.id[:20], str(64 << 11), str(16 << 11)]
+        assert output.splitlines()[:3] == [volume.id[:20], str(64 << 11), str(16 << 11)]
         assert (folder / "local-0.raw").read_bytes()[1144:][:10] == b"ephemeral0"  # the labels of ext4 and of swap
         assert (folder / "local-1.raw").read_bytes()[1052:][:5] == b"swap0"
         driver.destroy(spec.uuid)
         assert not folder.exists()
-    assert said.splitlines()[-1] == "kept"
+    assert output.splitlines()[-1] == "kept"
     volume.stop()

@@ -114,9 +114,9 @@ def test_a_cable_that_is_out_for_a_while_loses_no_write_and_is_no_error(hosts: t
         with pytest.raises(subprocess.TimeoutExpired):
             guest.process.wait(1)
         one.machine.run("ip", "link", "set", "cable", "up")
-        said = guest.end("read -P 0xab 0 2M")
-        assert "error" not in said.lower()
-        assert "read 2097152/2097152" in said
+        output = guest.end("read -P 0xab 0 2M")
+        assert "error" not in output.lower()
+        assert "read 2097152/2097152" in output
 
 
 def test_the_daemon_of_a_host_lets_in_the_hosts_that_it_was_told(hosts: tuple[Machine, Machine]) -> None:
@@ -129,16 +129,16 @@ def test_the_daemon_of_a_host_lets_in_the_hosts_that_it_was_told(hosts: tuple[Ma
     pool.create(volume)
     client = VolumeClient(attachment_id=str(uuid.uuid4()), host_id=two.id, local=False)
     try:
-        told = one.host.do(lambda: daemons.connect(pool, volume, [client]))
-        assert (told.address, told.port, told.tls) == (one.address, PORT, True)
-        assert told.tls_hostname == tls_hostname(one.id)
-        assert two.qemu_io(one, "write -P 0xab 0 1M", export=told.export).returncode == 0
-        assert two.reads(one, export=told.export)
-        assert not two.reads(one, export=told.export, tls=False)
-        assert not one.reads(one, export=told.export)
+        connection = one.host.do(lambda: daemons.connect(pool, volume, [client]))
+        assert (connection.address, connection.port, connection.tls) == (one.address, PORT, True)
+        assert connection.tls_hostname == tls_hostname(one.id)
+        assert two.qemu_io(one, "write -P 0xab 0 1M", export=connection.export).returncode == 0
+        assert two.reads(one, export=connection.export)
+        assert not two.reads(one, export=connection.export, tls=False)
+        assert not one.reads(one, export=connection.export)
         daemons.connect(pool, volume, [replace(client, host_id=one.id)])
-        assert one.reads(one, export=told.export)
-        assert not two.reads(one, export=told.export)
+        assert one.reads(one, export=connection.export)
+        assert not two.reads(one, export=connection.export)
     finally:
         daemons.end_all()
         shutil.rmtree(short)
@@ -153,8 +153,10 @@ def test_the_socket_for_guests_of_the_same_host_is_open_to_the_group_that_the_fo
     volume = VolumeSpec(id=str(uuid.uuid4()), pool_id=pool.prepare(), size_gb=1)
     pool.create(volume)
     try:
-        told = daemons.connect(pool, volume, [VolumeClient(attachment_id=str(uuid.uuid4()), host_id="1", local=True)])
-        found = Path(told.socket).stat()
+        connection = daemons.connect(
+            pool, volume, [VolumeClient(attachment_id=str(uuid.uuid4()), host_id="1", local=True)]
+        )
+        found = Path(connection.socket).stat()
         assert (found.st_gid, found.st_mode & 0o777) == (12345, 0o660)
     finally:
         daemons.end_all()

@@ -490,9 +490,9 @@ def test_secrets_of_a_url_are_neither_logged_nor_said(
 ) -> None:
     with caplog.at_level(logging.DEBUG):
         fetch(web.serve("/ok", BITS) + "?signature=hunter2")
-        said = []
+        texts = []
         for uri in (web.url("/missing?signature=hunter2"), "http://me:hunter2@example.org/", "ftp://hunter2/"):
             with pytest.raises((DownloadError, ImportUriError)) as caught:
                 fetch(uri)
-            said.append(caught.value.message)
-    assert "hunter2" not in caplog.text + "".join(said)
+            texts.append(caught.value.message)
+    assert "hunter2" not in caplog.text + "".join(texts)

@@ -140,9 +140,9 @@ def test_a_failure_is_kept_until_a_run_goes_well() -> None:
             raise LookupError("out of\norder" + "x" * 2000)
 
     PeriodicLoop("g", [PeriodicJob("p", 1, work)]).run_due()
-    said = Lease.objects.get().last_error
-    assert said.startswith("LookupError: out of orderx")
-    assert len(said) == 500
+    message = Lease.objects.get().last_error
+    assert message.startswith("LookupError: out of orderx")
+    assert len(message) == 500
     broken.clear()
     Lease.objects.update(last_run_at=timezone.now() - timedelta(seconds=2))
     PeriodicLoop("g", [PeriodicJob("p", 1, work)]).run_due()
@@ -206,13 +206,13 @@ def test_what_is_overdue_is_known() -> None:
 def test_the_command_lists_it() -> None:
     for name in periodic_jobs:
         lease(name)
-    said = StringIO()
-    call_command("periodic", stdout=said)
-    assert all(name in said.getvalue() for name in periodic_jobs)
+    output = StringIO()
+    call_command("periodic", stdout=output)
+    assert all(name in output.getvalue() for name in periodic_jobs)
     lease("events.prune", last_error="LookupError: gone")
-    said = StringIO()
+    output = StringIO()
     with pytest.raises(SystemExit):
-        call_command("periodic", "--json", stdout=said)
-    found = {each["name"]: each for each in json.loads(said.getvalue())}
+        call_command("periodic", "--json", stdout=output)
+    found = {each["name"]: each for each in json.loads(output.getvalue())}
     assert found["events.prune"]["last_error"] == "LookupError: gone"
     assert found["events.prune"]["every"] == 60

@@ -94,9 +94,9 @@ def test_every_kind_of_record_says_how_long_it_is_kept() -> None:
 def test_a_deleted_server_goes_with_its_history_and_leaves_the_metrics_as_they_were(cloud: Cloud) -> None:
     server = deleted(cloud)
     counted = {key: tally.count for key, tally in totals.totals().items()}
-    told = retention.count(days_ago(90))
+    counts = retention.count(days_ago(90))
     removed = retention.purge(days_ago(90))
-    assert removed["deleted servers"] == told["deleted servers"] == 1
+    assert removed["deleted servers"] == counts["deleted servers"] == 1
     assert removed["actions"] == 2
     assert removed["steps of actions"] > 5
     assert not Instance.objects.filter(id=server.id).exists()

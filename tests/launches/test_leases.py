@@ -1,4 +1,4 @@
-"""Leases: told before they end, extended, and ended by the ordinary delete."""
+"""Leases: announced before they end, extended, and ended by an ordinary delete."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def after(days: float) -> Any:
     return timezone.now() + timedelta(days=days)
 
 
-def told() -> list[str]:
+def notified() -> list[str]:
     return list(Event.objects.filter(topic=TOPIC, kind="instance.lease.ending").values_list("kind", flat=True))
 
 
@@ -48,7 +48,7 @@ def told() -> list[str]:
 def test_its_owner_is_told_once_and_then_it_is_deleted(cloud: Cloud, leased: Instance) -> None:
     assert (leases.announce_ending(after(2.9)), leases.delete_ended(after(3.9))) == (0, 0)
     assert [leases.announce_ending(after(3.1)) for _ in "ab"] == [1, 0]
-    assert len(told()) == 1
+    assert len(notified()) == 1
     assert state_of(leased) == ("active", None)
     assert leases.delete_ended(after(4.1)) == 1
     cloud.run()

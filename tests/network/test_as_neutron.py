@@ -152,16 +152,16 @@ def test_a_network_is_external_for_one_project(people: People) -> None:
     network = services.create_network(people.operator.project_id, "for alice")
     services.create_subnet(network, "203.0.113.0/24")
     path, operator = f"{V2}/networks/{network.id}", Api(people.operator)
-    said = {
+    values = {
         "object_type": "network",
         "object_id": str(network.id),
         "action": "access_as_external",
         "target_tenant": people.alice.project_id.hex,
     }
     own = services.create_network(people.alice.project_id, "own")
-    member = Api(people.alice).post(f"{V2}/rbac-policies", {"rbac_policy": said | {"object_id": str(own.id)}})
+    member = Api(people.alice).post(f"{V2}/rbac-policies", {"rbac_policy": values | {"object_id": str(own.id)}})
     refused(member, 403, "PolicyNotAuthorized")
-    policy = operator.post(f"{V2}/rbac-policies", {"rbac_policy": said}).json()["rbac_policy"]
+    policy = operator.post(f"{V2}/rbac-policies", {"rbac_policy": values}).json()["rbac_policy"]
     assert Api(people.alice).get(path).json()["network"]["router:external"] is True
     assert Api(people.charlie).get(path).status_code == 404
     body = {"floatingip": {"floating_network_id": str(network.id)}}

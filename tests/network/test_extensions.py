@@ -89,8 +89,8 @@ class World:
         return self.make("security_group", name="web")
 
     def rule(self, **values: Any) -> Any:
-        said = {"security_group_id": self.group["id"], "direction": "ingress"} | values
-        return self.make("security_group_rule", **said)
+        body = {"security_group_id": self.group["id"], "direction": "ingress"} | values
+        return self.make("security_group_rule", **body)
 
     @cached_property
     def pool(self) -> Any:
@@ -108,8 +108,8 @@ class World:
     def forwarding(self) -> Any:
         where = f"floatingips/{self.floating['id']}/port_forwardings"
         ports = {"external_port_range": "8000:8010", "internal_port_range": "80:90"}
-        said = {"protocol": "tcp", "internal_port_id": self.port["id"], "description": "web", **ports}
-        answer = self.api.post(f"{V2}/{where}", {"port_forwarding": said})
+        body = {"protocol": "tcp", "internal_port_id": self.port["id"], "description": "web", **ports}
+        answer = self.api.post(f"{V2}/{where}", {"port_forwarding": body})
         assert answer.status_code == 201, answer.content
         return answer.json()["port_forwarding"]
 
@@ -134,17 +134,17 @@ class World:
         """Share a record with charlie's project, who then sees it."""
         before = self.status("get", f"{plural}/{identity}", api=self.other)
         target = self.people.charlie.project_id.hex
-        said: dict[str, Any] = {
+        body: dict[str, Any] = {
             "object_type": kind,
             "object_id": identity,
             "action": "access_as_shared",
             "target_tenant": target,
         }
-        self.make("rbac_policy", **said)
+        self.make("rbac_policy", **body)
         return (before, self.status("get", f"{plural}/{identity}", api=self.other)) == (404, 200)
 
-    def quota(self, **said: Any) -> int:
-        return self.status("put", f"quotas/{self.project}", {"quota": said}, api=self.operator)
+    def quota(self, **values: Any) -> int:
+        return self.status("put", f"quotas/{self.project}", {"quota": values}, api=self.operator)
 
 
 Probe = Callable[[World], object]
@@ -181,8 +181,13 @@ def dns(w: World) -> object:
 
 
 def default_pools(w: World) -> object:
-    said: dict[str, Any] = {"name": "usual", "prefixes": ["10.92.0.0/16"], "default_prefixlen": 24, "is_default": True}
-    w.make("subnetpool", w.operator, project_id=w.project, **said)
+    values: dict[str, Any] = {
+        "name": "usual",
+        "prefixes": ["10.92.0.0/16"],
+        "default_prefixlen": 24,
+        "is_default": True,
+    }
+    w.make("subnetpool", w.operator, project_id=w.project, **values)
     made = w.make("subnet", network_id=w.make("network")["id"], ip_version=4, use_default_subnetpool=True)
     return str(made["cidr"]).startswith("10.92.")
 

@@ -70,8 +70,8 @@ def test_a_network_that_a_subnet_is_made_on(alice: Person, monkeypatch: pytest.M
     deleted_before(monkeypatch, "create_subnet", SubnetPool, str(pool.id))
     assert fault(Api(alice).post(f"{V2}/subnets", {"subnet": of_pool})) == (404, "SubnetPoolNotFound")
     deleted_before(monkeypatch, "create_subnet", Network, str(network.id))
-    said = {"network_id": str(network.id), "ip_version": 4, "cidr": "10.44.0.0/24"}
-    assert fault(Api(alice).post(f"{V2}/subnets", {"subnet": said})) == (404, "NetworkNotFound")
+    body = {"network_id": str(network.id), "ip_version": 4, "cidr": "10.44.0.0/24"}
+    assert fault(Api(alice).post(f"{V2}/subnets", {"subnet": body})) == (404, "NetworkNotFound")
     assert not Subnet.objects.exists()
 
 

@@ -1,4 +1,4 @@
-"""Every change of networking is told once, by Neutron's names, to its project and nobody else's."""
+"""Every change of networking sends one notification with Neutron's name, only to its project."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from provisioning.notifications.messages import TOPIC
 from tests.support.cast import Person
 
 
-def told() -> list[tuple[str, dict[str, Any]]]:
+def notified() -> list[tuple[str, dict[str, Any]]]:
     """Every notification so far with its data, in order."""
     rows = Event.objects.filter(topic=TOPIC).order_by("id")
     return [(row.kind, row.payload["payload"]["nova_object.data"]) for row in rows]
 
 
 def names() -> list[str]:
-    found = [name for name, _ in told()]
+    found = [name for name, _ in notified()]
     Event.objects.all().delete()
     return found
 
@@ -39,14 +39,14 @@ def net(alice: Person) -> Network:
 
 
 def test_a_network_is_told_of_as_it_is(alice: Person, net: Network) -> None:
-    (event, data), (of_subnet, _) = told()
+    (event, data), (of_subnet, _) = notified()
     assert (event, of_subnet) == ("network.create.end", "subnet.create.end")
     assert (data["tenant_id"], data["resource_type"]) == (alice.project_id.hex, "network")
     assert (data["id"], data["name"], data["mtu"]) == (str(net.id), "net", net.mtu)
     assert not {"bridge", "host", "project_id"} & set(data)
     names()
     services.update_network(net, {"name": "other"})
-    ((event, data),) = told()
+    ((event, data),) = notified()
     assert (event, data["name"], data["revision_number"]) == ("network.update.end", "other", net.revision_number + 1)
     names()
     services.delete_subnet(Subnet.objects.get(network=net))

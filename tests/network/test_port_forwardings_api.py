@@ -38,11 +38,11 @@ def url(floating: FloatingIP) -> str:
     return f"{V2}/floatingips/{floating.id}/port_forwardings"
 
 
-def wanted(port: Port, external: int | str, internal: int | str, **said: Any) -> dict[str, Any]:
+def wanted(port: Port, external: int | str, internal: int | str, **values: Any) -> dict[str, Any]:
     """A body's forwarding; text is a range."""
     ports = {"external": external, "internal": internal}
     names = {f"{side}_port{'_range' if isinstance(value, str) else ''}": value for side, value in ports.items()}
-    return {"protocol": "tcp", "internal_port_id": str(port.id), **names, **said}
+    return {"protocol": "tcp", "internal_port_id": str(port.id), **names, **values}
 
 
 def make_three(alice: Person, url: str, port: Port) -> list[dict[str, Any]]:

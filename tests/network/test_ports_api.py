@@ -230,8 +230,8 @@ def narrow(api: Api, net: Network) -> str:
 @each_row("wide", ["0.0.0.0/0", "::/0", "128.0.0.0/1", "2000::/3", "11.0.0.0/32"])
 def test_address_pairs_never_open_everything(api: Api, net: Network, narrow: str, wide: str) -> None:
     pairs = [{"ip_address": "10.0.0.0/8"}, {"ip_address": wide}]
-    said = refused(new(api, net, allowed_address_pairs=pairs), 400, "InvalidInput")
-    assert "port_security_enabled" in said
+    message = refused(new(api, net, allowed_address_pairs=pairs), 400, "InvalidInput")
+    assert "port_security_enabled" in message
     refused(put(api, narrow, allowed_address_pairs=pairs), 400, "InvalidInput")
 
 
@@ -266,8 +266,8 @@ def test_dhcp_options_are_replaced_one_by_one(api: Api, net: Network) -> None:
     options = [{"opt_name": "bootfile-name", "opt_value": "a"}, {"opt_name": "mtu", "opt_value": "1400"}]
     port = made(api, "port", network_id=str(net.id), extra_dhcp_opts=options)
     assert port["extra_dhcp_opts"] == [{"ip_version": 4, **each} for each in options]
-    said = [{"opt_name": "mtu", "opt_value": None}, {"opt_name": "bootfile-name", "opt_value": "b"}]
-    changed = put(api, port["id"], extra_dhcp_opts=said).json()["port"]["extra_dhcp_opts"]
+    changes = [{"opt_name": "mtu", "opt_value": None}, {"opt_name": "bootfile-name", "opt_value": "b"}]
+    changed = put(api, port["id"], extra_dhcp_opts=changes).json()["port"]["extra_dhcp_opts"]
     assert changed == [{"ip_version": 4, "opt_name": "bootfile-name", "opt_value": "b"}]
     lines = [{"opt_name": "mtu", "opt_value": "1\ndhcp-script=/bin/sh"}]
     refused(put(api, port["id"], extra_dhcp_opts=lines), 400, "HTTPBadRequest")
@@ -337,13 +337,13 @@ def test_on_a_shared_network_only_its_owner_chooses_addresses(api: Api, charlie:
     other = Api(charlie)
     assert new(other, net).status_code == 201
     assert new(other, net, fixed_ips=[{"subnet_id": str(net.subnets.get().id)}]).status_code == 201
-    for said in (
+    for values in (
         {"fixed_ips": [{"ip_address": "10.20.0.60"}]},
         {"mac_address": "02:00:00:00:00:0c"},
         {"port_security_enabled": False},
         {"allowed_address_pairs": [{"ip_address": "10.20.0.61"}]},
     ):
-        refused(new(other, net, **said), 403, "PolicyNotAuthorized")
+        refused(new(other, net, **values), 403, "PolicyNotAuthorized")
 
 
 def test_a_change_asks_for_its_revision(api: Api, net: Network) -> None:
@@ -374,8 +374,8 @@ def test_lists_are_filtered_by_every_field(api: Api, net: Network, subnet: Subne
 @pytest.mark.slow
 def test_names_that_resolve_are_told(api: Api, alice: Person, operator: Person, net: Network) -> None:
     port = made(api, "port", network_id=str(net.id), fixed_ips=[{"ip_address": "10.20.0.9"}], dns_name="Web")
-    told = {"ip_address": "10.20.0.9", "hostname": "web", "fqdn": "web.novalocal."}
-    assert port["dns_assignment"] == [told]
+    expected = {"ip_address": "10.20.0.9", "hostname": "web", "fqdn": "web.novalocal."}
+    assert port["dns_assignment"] == [expected]
     assert api.put(f"{V2}/networks/{net.id}", {"network": {"dns_domain": "example.org."}}).status_code == 200
     assert api.get(f"{V2}/ports/{port['id']}").json()["port"]["dns_assignment"][0]["fqdn"] == "web.example.org."
     assert Api(operator).put(f"{V2}/networks/{net.id}", {"network": {"shared": True}}).status_code == 200

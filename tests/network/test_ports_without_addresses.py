@@ -21,10 +21,10 @@ def bare(alice: Person, net: Network) -> Port:
 
 
 def test_a_launch_refuses_it(alice: Person, bare: Port) -> None:
-    said = f"Port {bare.id} requires a FixedIP in order to be used."
-    with pytest.raises(PortRequiresFixedIPError, match=said):
+    message = f"Port {bare.id} requires a FixedIP in order to be used."
+    with pytest.raises(PortRequiresFixedIPError, match=message):
         selectors.requested_networks_for(alice.context, [{"port_id": str(bare.id)}])
-    with pytest.raises(PortRequiresFixedIPError, match=said):
+    with pytest.raises(PortRequiresFixedIPError, match=message):
         services.allocate(uuid.uuid4(), alice.project_id, [{"port_id": str(bare.id)}], [], "host-1", "nova")
     bare.refresh_from_db()
     assert bare.device_id is None

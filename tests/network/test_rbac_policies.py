@@ -61,11 +61,11 @@ def shown_as_shared(person: Person, kind: str, row: Any) -> bool:
     """Return what ``shared`` is for the caller; the list with its filter says the same."""
     plural = f"{kind.replace('_', '-')}s"
     _, answer = send(person, "GET", f"/{plural}/{row.pk}")
-    told: bool = answer[kind]["shared"]
+    shared: bool = answer[kind]["shared"]
     for filtered in (True, False):
         _, answer = send(person, "GET", f"/{plural}?id={row.pk}&shared={filtered}")
-        assert len(answer[f"{kind}s"]) == (told is filtered)
-    return told
+        assert len(answer[f"{kind}s"]) == (shared is filtered)
+    return shared
 
 
 @pytest.mark.slow

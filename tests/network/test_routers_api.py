@@ -65,8 +65,8 @@ def test_a_router_leads_out_and_is_shown_with_its_address(api: Api, router: str,
 def test_only_operators_say_which_address_and_whether_guests_are_hidden(
     api: Api, operator: Person, router: str, external: Network
 ) -> None:
-    for said in ({"enable_snat": False}, {"external_fixed_ips": [{"ip_address": "203.0.113.99"}]}):
-        body = {"router": {"external_gateway_info": {"network_id": str(external.id), **said}}}
+    for values in ({"enable_snat": False}, {"external_fixed_ips": [{"ip_address": "203.0.113.99"}]}):
+        body = {"router": {"external_gateway_info": {"network_id": str(external.id), **values}}}
         assert api.put(f"{V2}/routers/{router}", body).status_code == 403
         assert Api(operator).put(f"{V2}/routers/{router}", body).status_code == 200
     shown = api.get(f"{V2}/routers/{router}").json()["router"]["external_gateway_info"]

@@ -43,8 +43,8 @@ def rule(api: Api, group: str, **values: Any) -> Any:
 def test_a_group_begins_with_its_rules_and_is_changed_and_deleted(api: Api) -> None:
     group = made(api, "security_group", name="web", description="d")
     assert group["stateful"] is True
-    said = [(each["direction"], each["ethertype"]) for each in group["security_group_rules"]]
-    assert said == [("egress", "IPv4"), ("egress", "IPv6")]
+    rules = [(each["direction"], each["ethertype"]) for each in group["security_group_rules"]]
+    assert rules == [("egress", "IPv4"), ("egress", "IPv6")]
     url = f"{V2}/security-groups/{group['id']}"
     changed = api.put(url, {"security_group": {"name": "www", "stateful": False}}).json()["security_group"]
     assert (changed["name"], changed["stateful"], changed["revision_number"]) == ("www", False, 1)

@@ -201,8 +201,8 @@ def test_segments(operator: Person, settings: Any) -> None:
     settings.VNI_FIRST, settings.VNI_LAST = 5000, 5001
 
     def make(**values: Any) -> tuple[int, Any]:
-        said = {f"provider:{name}": value for name, value in values.items()}
-        status, answer = send(operator, "POST", "/networks", {"network": said})
+        attributes = {f"provider:{name}": value for name, value in values.items()}
+        status, answer = send(operator, "POST", "/networks", {"network": attributes})
         return status, answer["network"] if status == 201 else answer["NeutronError"]["type"]
 
     found = [make()[1]["provider:segmentation_id"] for _ in range(2)]

@@ -52,12 +52,12 @@ class Place:
         return self.api.put(f"{V2}{path}", body)
 
     def new_subnet(self, **values: Any) -> Any:
-        said = {"network_id": self.net, "ip_version": 4, "cidr": "10.99.0.0/24"}
-        return self.post("subnet", **said | values)
+        body = {"network_id": self.net, "ip_version": 4, "cidr": "10.99.0.0/24"}
+        return self.post("subnet", **body | values)
 
     def forward(self, address: object) -> Any:
-        said = {"protocol": "tcp", "external_port": 22, "internal_port": 22, "internal_port_id": self.port}
-        body = {"port_forwarding": said | {"internal_ip_address": address}}
+        values = {"protocol": "tcp", "external_port": 22, "internal_port": 22, "internal_port_id": self.port}
+        body = {"port_forwarding": values | {"internal_ip_address": address}}
         return self.api.post(f"{V2}/floatingips/{self.floating}/port_forwardings", body)
 
 
@@ -141,11 +141,11 @@ def test_a_filter_by_what_is_no_address_finds_nothing(place: Place) -> None:
 
 
 def test_a_rule_s_prefix_may_be_one_address_or_have_a_netmask(place: Place) -> None:
-    for said, kept in (
+    for prefix, kept in (
         ("10.1.2.3", "10.1.2.3/32"),
         ("10.1.2.3/8", "10.1.2.3/8"),
         ("10.1.2.0/255.255.255.0", "10.1.2.0/24"),
     ):
-        rule = {"security_group_id": place.group, "direction": "ingress", "remote_ip_prefix": said}
+        rule = {"security_group_id": place.group, "direction": "ingress", "remote_ip_prefix": prefix}
         answer = place.post("security_group_rule", **rule)
         assert answer.json()["security_group_rule"]["remote_ip_prefix"] == kept

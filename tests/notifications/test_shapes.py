@@ -132,9 +132,9 @@ def test_every_failure_is_told_with_its_fault(scene: Scene) -> None:
         check_shape(message)
         fault = data(message)["fault"]
         assert (fault["nova_object.name"], fault["nova_object.version"]) == ("ExceptionPayload", "1.1")
-        said = fault["nova_object.data"]
-        assert set(said) == {"exception", "exception_message", "function_name", "module_name", "traceback"}
-        assert (said["exception"], said["exception_message"]) == ("host_failed", "It broke.")
+        fault_data = fault["nova_object.data"]
+        assert set(fault_data) == {"exception", "exception_message", "function_name", "module_name", "traceback"}
+        assert (fault_data["exception"], fault_data["exception_message"]) == ("host_failed", "It broke.")
 
 
 def test_a_launch_from_start_to_end(cloud: Cloud, alice: RequestContext) -> None:
@@ -172,9 +172,9 @@ def test_a_launch_that_finds_no_host(cloud: Cloud, alice: RequestContext) -> Non
     assert message["event_type"] == "instance.create.error"
     assert message["publisher_id"].startswith("nova-conductor:")
     assert set(data(message)) == CREATE
-    said = data(message)["fault"]["nova_object.data"]
-    assert said["exception"] == "NoValidHost"
-    assert said["exception_message"].startswith("No valid host was found")
+    fault = data(message)["fault"]["nova_object.data"]
+    assert fault["exception"] == "NoValidHost"
+    assert fault["exception_message"].startswith("No valid host was found")
 
 
 def test_a_delete(cloud: Cloud, alice: RequestContext) -> None:
@@ -421,9 +421,9 @@ def test_volumes_of_a_server(cloud: Cloud, alice: RequestContext) -> None:
     server = cloud.launch(alice, image_id="", disks=(disk,))
     cloud.run()
     root = BlockDevice.objects.get()
-    said = data(told()[-1])["block_devices"]
-    assert [each["nova_object.name"] for each in said] == ["BlockDevicePayload"]
-    assert said[0]["nova_object.data"] == {
+    devices = data(told()[-1])["block_devices"]
+    assert [each["nova_object.name"] for each in devices] == ["BlockDevicePayload"]
+    assert devices[0]["nova_object.data"] == {
         "device_name": "/dev/vda",
         "volume_id": str(root.volume_id),
         "delete_on_termination": True,

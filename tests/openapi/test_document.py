@@ -63,7 +63,7 @@ def test_no_pattern_is_python_s_alone(editions: dict[Version, dict[str, Any]]) -
 
 
 def test_every_route_is_in_it(editions: dict[Version, dict[str, Any]]) -> None:
-    told = {(method, as_route(path)) for document in editions.values() for method, path in operations(document)}
+    documented = {(method, as_route(path)) for document in editions.values() for method, path in operations(document)}
     apis = {
         (method, route)
         for method, route in served()
@@ -71,8 +71,8 @@ def test_every_route_is_in_it(editions: dict[Version, dict[str, Any]]) -> None:
     }
     apis = {(method, route) for method, route in apis if "<nothing>" not in route and "<rest>" not in route}
     apis = {(method, route.rstrip("/")) for method, route in apis}
-    assert apis - told == {("GET", "/image/versions")} - told
-    assert told - apis == set()
+    assert apis - documented == {("GET", "/image/versions")} - documented
+    assert documented - apis == set()
 
 
 def test_the_statuses_are_those_of_the_matrix(editions: dict[Version, dict[str, Any]]) -> None:
@@ -84,9 +84,9 @@ def test_the_statuses_are_those_of_the_matrix(editions: dict[Version, dict[str, 
         for (method, path), one in operations(document).items():
             found = known[method, as_route(path)]
             good = {status for status in found if status < 400} or found & {410, 501}
-            told = {int(code) for code in one["responses"] if code.isdigit()}
-            if not good <= told:
-                wrong.append(f"{method} {path}: told {sorted(told)}, is {sorted(good)}")
+            statuses = {int(code) for code in one["responses"] if code.isdigit()}
+            if not good <= statuses:
+                wrong.append(f"{method} {path}: told {sorted(statuses)}, is {sorted(good)}")
     assert wrong == []
 
 

@@ -41,9 +41,9 @@ def test_every_step_runs_and_says_what_it_did(monkeypatch: pytest.MonkeyPatch) -
 
     steps = (partial(step, "higher"), partial(step, "lower"))
     monkeypatch.setattr(restored.STEPS, "_entries", steps)
-    said = run()
+    output = run()
     assert done == ["higher", "lower"]
-    assert said.index("higher said") < said.index("lower said")
+    assert output.index("higher said") < output.index("lower said")
     assert Restore.objects.get().lines == ["higher said", "lower said"]
 
 

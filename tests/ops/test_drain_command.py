@@ -36,14 +36,14 @@ def test_a_host_is_drained_from_the_command_line(people: People) -> None:
     plan, status = run(people)
     assert (status, "stays" in plan) == (1, True)
     assert (run(people, "--way", "stop")[1], Drain.objects.count()) == (0, 0)
-    said, status = run(people, "--way", "stop", "--start", "--reason", "disk")
-    assert (status, "1 waiting" in said) == (0, True)
+    output, status = run(people, "--way", "stop", "--start", "--reason", "disk")
+    assert (status, "1 waiting" in output) == (0, True)
     assert "paused" in run(people, "--pause")[0]
     assert "running" in run(people, "--resume")[0]
     cloud.run()
     services.run_all()
-    said, status = run(people, "--wait")
-    assert (status, "1 of 1 done" in said, state_of(server)) == (0, True, ("stopped", None))
+    output, status = run(people, "--wait")
+    assert (status, "1 of 1 done" in output, state_of(server)) == (0, True, ("stopped", None))
     with pytest.raises(CommandError):
         call_command(
             "drain",

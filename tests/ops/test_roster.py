@@ -143,8 +143,8 @@ def test_every_error_is_told_with_its_line_and_nothing_is_done(roster: Roster) -
             + f"{'x' * 256},,,,{'y' * 65},member,{'z' * 65},99999999999,\n"
             + "fred,,,,,,,,,surplus\n"
         )
-    told = re.findall(r"^line (\d+): (.*)$", str(raised.value), re.MULTILINE)
-    assert [int(line) for line, _ in told] == [2, 4, 5, 5, 5, 5, 5, 6, 7, 7, 9, 9, 11, 12, 12, 12, 12, 13]
+    errors = re.findall(r"^line (\d+): (.*)$", str(raised.value), re.MULTILINE)
+    assert [int(line) for line, _ in errors] == [2, 4, 5, 5, 5, 5, 5, 6, 7, 7, 9, 9, 11, 12, 12, 12, 12, 13]
     text = str(raised.value)
     assert text.startswith("18 errors; nothing was changed.")
     for words in (

@@ -85,11 +85,11 @@ def test_the_environment_says_which_keys_are_accepted_and_https_is_kept_to(tmp_p
     assert done.stdout.split() == ["c" * 60, "a", "d" * 60, "b", "bb", "2592000"], done.stderr
 
 
-@pytest.mark.parametrize(("seconds", "said"), [(0, None), (600, "max-age=600")])
-def test_browsers_are_told_to_use_https_only(settings: Any, seconds: int, said: str | None) -> None:
+@pytest.mark.parametrize(("seconds", "header"), [(0, None), (600, "max-age=600")])
+def test_browsers_are_told_to_use_https_only(settings: Any, seconds: int, header: str | None) -> None:
     settings.SECURE_HSTS_SECONDS = seconds
     answer = SecurityHeadersMiddleware(lambda request: HttpResponse())(RequestFactory().get("/"))
-    assert answer.get("Strict-Transport-Security") == said
+    assert answer.get("Strict-Transport-Security") == header
 
 
 def test_an_operator_has_what_was_answered_on_the_disk_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,9 +76,9 @@ def test_image_zone_project_and_hints(cloud: Cloud, people: People) -> None:
     group = ServerGroup.objects.create(
         project_id=people.alice.project_id, user_id=people.alice.user_id, name="g", policy="anti-affinity"
     )
-    said = ("--flavor", "1", "--image", "small", "--zone", "nova", "--project", "wonderland", "--count", "2")
-    assert run(*said)[0] == 0
-    status, out = run(*said, "--hint", f"group={group.id}")
+    options = ("--flavor", "1", "--image", "small", "--zone", "nova", "--project", "wonderland", "--count", "2")
+    assert run(*options)[0] == 0
+    status, out = run(*options, "--hint", f"group={group.id}")
     assert (status, out.splitlines()[0]) == (1, "1 fits once; 2 asked for.")
 
 

@@ -39,12 +39,12 @@ def rule(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) ->
     settings.POLICY_FILE = path
     monkeypatch.setattr(policy, "LOOK_EVERY", 0.0)
     monkeypatch.setattr(policy, "AT_REST", 0.0)
-    said: dict[str, str] = {}
+    rules: dict[str, str] = {}
 
     def say(name: str, check: str) -> None:
-        said[name] = check
-        path.write_text("".join(f'"{key}": "{value}"\n' for key, value in said.items()))
-        os.utime(path, (1_700_000_000 + len(said), 1_700_000_000))
+        rules[name] = check
+        path.write_text("".join(f'"{key}": "{value}"\n' for key, value in rules.items()))
+        os.utime(path, (1_700_000_000 + len(rules), 1_700_000_000))
 
     return say
 

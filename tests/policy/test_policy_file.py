@@ -164,9 +164,9 @@ WRONG = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("text", "said"), WRONG.values(), ids=WRONG)
+@pytest.mark.parametrize(("text", "reason"), WRONG.values(), ids=WRONG)
 def test_a_wrong_file_is_refused_and_lets_nobody_in(
-    write: Write, text: str, said: str, caplog: pytest.LogCaptureFixture
+    write: Write, text: str, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = write(f'"{LAUNCH}": "!"')
     assert not policy.allows(MEMBER, LAUNCH)
@@ -176,7 +176,7 @@ def test_a_wrong_file_is_refused_and_lets_nobody_in(
         assert policy.allows(MEMBER, STOP)
     errors = [record for record in caplog.records if record.levelname == "ERROR"]
     assert [record.name for record in errors] == ["provisioning.identity.policy"], "said once"
-    with pytest.raises(policy_file.PolicyFileError, match=said):
+    with pytest.raises(policy_file.PolicyFileError, match=reason):
         policy_file.read(path)
     with pytest.raises(policy_file.PolicyFileError, match="cannot be used"):
         policy.load()
@@ -239,20 +239,20 @@ def test_every_problem_is_listed_by_the_command_and_by_django_s_checks(write: Wr
     path = write('"nothing:here": "@"\n"os_compute_api:servers:stop": "admin"\n"os_compute_api:servers:start": 1')
     with pytest.raises(CommandError) as refused:
         call_command("check_policy", str(path))
-    for said in ("nothing:here", "'admin' is not a check", "os_compute_api:servers:start must be text"):
-        assert said in str(refused.value)
+    for text in ("nothing:here", "'admin' is not a check", "os_compute_api:servers:start must be text"):
+        assert text in str(refused.value)
     with pytest.raises(SystemCheckError, match=r"(?s)novella\.policy.*'admin' is not a check"):
         call_command("check")
 
 
 def test_the_command_shows_what_differs(write: Write) -> None:
     path = write(f'"{LAUNCH}": "rule:staff"\n"{STOP}": "role:member"\n"staff": "role:staff"')
-    said = StringIO()
-    call_command("check_policy", str(path), stdout=said)
-    assert f"{LAUNCH}\n  default: role:member\n  now:     rule:staff\n" in said.getvalue()
-    assert "(a rule of the file's own)" in said.getvalue()
-    assert STOP not in said.getvalue()
-    assert "2 of" in said.getvalue()
+    output = StringIO()
+    call_command("check_policy", str(path), stdout=output)
+    assert f"{LAUNCH}\n  default: role:member\n  now:     rule:staff\n" in output.getvalue()
+    assert "(a rule of the file's own)" in output.getvalue()
+    assert STOP not in output.getvalue()
+    assert "2 of" in output.getvalue()
     with pytest.raises(CommandError, match="no file"):
         call_command("check_policy", str(path.with_name("other.yaml")))
 
@@ -269,11 +269,11 @@ def test_a_rule_of_openstack_for_what_this_cloud_does_not_do_is_reported(
     assert policy.allows(MEMBER, LAUNCH)
     assert not policy.allows(somebody("reader"), LAUNCH)
     assert [record.levelname for record in caplog.records].count("WARNING") == 1
-    said = StringIO()
-    call_command("check_policy", str(path), stdout=said)
+    output = StringIO()
+    call_command("check_policy", str(path), stdout=output)
     for name in ("os_compute_api:os-server-shares:create", "create_network:segments", "network_owner"):
-        assert f"{name}\n  has no effect" in said.getvalue()
-    assert "1 of" in said.getvalue()
+        assert f"{name}\n  has no effect" in output.getvalue()
+    assert "1 of" in output.getvalue()
 
 
 def test_a_rule_of_openstack_that_another_one_names_must_be_right(write: Write) -> None:
@@ -289,9 +289,9 @@ def test_the_list_of_rules_elsewhere_names_none_of_ours() -> None:
 @pytest.mark.slow
 def test_the_sample_is_a_file_that_changes_what_the_file_does(write: Write) -> None:
     path = write(f'"{LAUNCH}": "rule:staff"\n"staff": "role:staff"')
-    said = StringIO()
-    call_command("show_policy", "--file", str(path), stdout=said)
-    shown = said.getvalue()
+    output = StringIO()
+    call_command("show_policy", "--file", str(path), stdout=output)
+    shown = output.getvalue()
     assert all(f'#"{name}": ' in shown for name in policy.RULES)
     found = policy_file.read(write(shown))
     assert found == {LAUNCH: "rule:staff", "staff": "role:staff"}

@@ -98,9 +98,9 @@ DRIFTS: list[tuple[Callable[[uuid.UUID], None], list[str]]] = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("spoil", "told"), DRIFTS, ids=[spoil.__name__ for spoil, _ in DRIFTS])
+@pytest.mark.parametrize(("spoil", "messages"), DRIFTS, ids=[spoil.__name__ for spoil, _ in DRIFTS])
 def test_drift_is_told_and_mended_once(
-    project: uuid.UUID, spoil: Callable[[uuid.UUID], None], told: list[str], capsys: pytest.CaptureFixture[str]
+    project: uuid.UUID, spoil: Callable[[uuid.UUID], None], messages: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     spoil(project)
     for _ in range(2):
@@ -108,8 +108,8 @@ def test_drift_is_told_and_mended_once(
             call_command("quota_check")
         assert ended.value.code == 1
         lines = capsys.readouterr().out.splitlines()
-        assert len(lines) == len(told) + 1, "looking changes nothing"
-        for words in told:
+        assert len(lines) == len(messages) + 1, "looking changes nothing"
+        for words in messages:
             assert any(words in line for line in lines), lines
     call_command("quota_check", "--repair")
     assert "Repaired: " in capsys.readouterr().out

@@ -143,6 +143,6 @@ def test_over_quota_is_a_conflict_in_neutrons_words(people: People) -> None:
     with pytest.raises(OverQuotaError) as caught:
         network.create_port(people.alice.project_id, cloud.network)
     assert faults.status_of(caught.value, "network") == 409
-    said = faults.body("network", 409, caught.value.message, caught.value)["NeutronError"]
-    assert said["type"] == "OverQuota"
-    assert said["message"] == "Quota exceeded for ports: Requested 1, but already used 1 of 1 ports (0 left)"
+    body = faults.body("network", 409, caught.value.message, caught.value)["NeutronError"]
+    assert body["type"] == "OverQuota"
+    assert body["message"] == "Quota exceeded for ports: Requested 1, but already used 1 of 1 ports (0 left)"

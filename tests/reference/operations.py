@@ -124,5 +124,5 @@ def page() -> str:
 
 
 def _row(each: Operation) -> str:
-    said = each.remark or (f"{each.status}" if each.outcome == NOT_OFFERED and each.status != "~" else "")
-    return f"| `{each.name}` | {each.outcome} | {said} |"
+    remark = each.remark or (f"{each.status}" if each.outcome == NOT_OFFERED and each.status != "~" else "")
+    return f"| `{each.name}` | {each.outcome} | {remark} |"

@@ -67,7 +67,7 @@ def test_a_row_is_there_differs_or_is_not_there() -> None:
 
 @pytest.mark.usefixtures("_reference")
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "text"),
     [
         ([ASHES], r"in no row: .*PATCH.*/images/"),
         ([ONE], "no reason why it is not supported: `POST"),
@@ -79,8 +79,8 @@ def test_a_row_is_there_differs_or_is_not_there() -> None:
         ([ONE, ["Smoke", "x"]], "Smoke is not a section"),
     ],
 )
-def test_what_is_wrong_with_the_notes_is_said(rows: list[list[str]], said: str) -> None:
-    with pytest.raises(NotesError, match=said):
+def test_what_is_wrong_with_the_notes_is_said(rows: list[list[str]], text: str) -> None:
+    with pytest.raises(NotesError, match=text):
         image(*rows).finish()
 
 

@@ -25,7 +25,7 @@ CPU = {
 }
 
 
-def told(**changes: Any) -> HostState:
+def state_with(**changes: Any) -> HostState:
     """A host that says all there is to say."""
     facts = Facts(cpu_info={host().raw_id: CPU}, io_ops={host().raw_id: 3})
     own = {"hypervisor_type": "KVM", "hypervisor_version": 8_002_000, "instances": 4, "failed_builds": 1}
@@ -75,20 +75,20 @@ def told(**changes: Any) -> HostState:
     ],
 )
 def test_a_flavor_asks_for_capabilities(name: str, wanted: str, passes: bool) -> None:
-    assert bool(rank([told()], replace(SPEC, capabilities={name: wanted})).ranked) is passes
+    assert bool(rank([state_with()], replace(SPEC, capabilities={name: wanted})).ranked) is passes
 
 
 def test_every_capability_must_be_met_and_the_reason_names_them() -> None:
     spec = replace(SPEC, capabilities={"hypervisor_type": "KVM", "cpu_info:vendor": "Intel"})
-    name, reason = reasons([told()], spec)
+    name, reason = reasons([state_with()], spec)
     assert name == "ComputeCapabilitiesFilter"
     assert reason == "1 host does not have what the size asks of its host (cpu_info:vendor, hypervisor_type)"
-    assert "1 host → 0 have what the size asks for" in explain(rank([told()], spec))
+    assert "1 host → 0 have what the size asks for" in explain(rank([state_with()], spec))
 
 
 @pytest.mark.parametrize("name", [*NUMBERS, *WORDS, *LISTS, *NAMES])
 def test_what_can_be_asked_is_said(name: str) -> None:
-    assert ALL[name](told()) not in ("", frozenset())
+    assert ALL[name](state_with()) not in ("", frozenset())
     assert isinstance(ALL[name](host()), int | str | frozenset)
 
 

@@ -83,7 +83,9 @@ def test_room_with_over_subscription_and_what_is_reserved(values: dict[str, obje
 def test_the_reason_says_how_many_each_filter_left_and_names_no_pool() -> None:
     assert explain_pool(decide_pool([], PoolRequest(1))) == "There are no storage pools in this cloud yet."
     off = [pool(enabled=False), pool(alive=False), pool(frozen=True), pool(warning="It is broken.")]
-    said = explain_pool(decide_pool(off, PoolRequest(1)))
-    assert all(f"1 {why}" in said for why in ("disabled", "on a host that is down", "frozen", "with a fault")), said
-    said = explain_pool(decide_pool([ONE, TWO], PoolRequest(9_000, zone="nova")))
-    assert said == "2 storage pools → 1 is in the zone → 0 have the room: 9000 GiB asked, 200 GiB is the most free."
+    message = explain_pool(decide_pool(off, PoolRequest(1)))
+    assert all(f"1 {why}" in message for why in ("disabled", "on a host that is down", "frozen", "with a fault")), (
+        message
+    )
+    message = explain_pool(decide_pool([ONE, TWO], PoolRequest(9_000, zone="nova")))
+    assert message == "2 storage pools → 1 is in the zone → 0 have the room: 9000 GiB asked, 200 GiB is the most free."

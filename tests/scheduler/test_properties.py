@@ -91,15 +91,15 @@ WISHES: dict[str, st.SearchStrategy[Any]] = {
 def specs(draw: st.DrawFn) -> RequestSpec:
     """A small guest with at most three wishes: with more of them few hosts would ever be left."""
     wishes = draw(st.lists(st.sampled_from(sorted(WISHES)), unique=True, max_size=3))
-    said = {name: draw(WISHES[name]) for name in wishes}
+    values = {name: draw(WISHES[name]) for name in wishes}
     vcpus, memory_mb, disk_gb = draw(st.tuples(st.integers(0, 2), st.integers(0, 700), st.integers(0, 12)))
-    return RequestSpec(vcpus, memory_mb, disk_gb, **said)
+    return RequestSpec(vcpus, memory_mb, disk_gb, **values)
 
 
 def options_from(seed: int, *own: str) -> Options:
     """Options with any of our drivers, limits and multipliers, and an operator's filters."""
     draw = random.Random(seed)  # noqa: S311 - test data
-    said = {
+    options = {
         "DRIVER": draw.choice(["filter", "filter", "chance", "simple", "availability-zone"]),
         "DEFAULT_ZONE": draw.choice(["", "nova", "nova"]),
         "FILTERS": ["default", *own],
@@ -109,7 +109,7 @@ def options_from(seed: int, *own: str) -> Options:
         "MAX_INSTANCES_PER_HOST": draw.choice([0, 0, 3, 5]),
         "MAX_IO_OPS_PER_HOST": draw.choice([0, 0, 2, 3]),
     }
-    return options_of(SimpleNamespace(**{f"SCHEDULER_{name}": value for name, value in said.items()}))
+    return options_of(SimpleNamespace(**{f"SCHEDULER_{name}": value for name, value in options.items()}))
 
 
 def chosen(*own: str) -> st.SearchStrategy[Options]:

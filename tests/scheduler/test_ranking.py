@@ -35,8 +35,8 @@ def host(name: str = "kelvin", **changes: Any) -> HostState:
         memory_mb_allocated=0,
         disk_gb_allocated=0,
     )
-    said = changes.pop("aggregate_metadata", None)
-    facts = Facts(aggregate_metadata={state.raw_id: said}) if said is not None else NO_FACTS
+    metadata = changes.pop("aggregate_metadata", None)
+    facts = Facts(aggregate_metadata={state.raw_id: metadata}) if metadata is not None else NO_FACTS
     return state._replace(facts=facts, **changes)
 
 

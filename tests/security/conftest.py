@@ -509,8 +509,8 @@ def _delivery() -> int:
     values = {"subject": SECRET, "event_type": "instance.pause.end", "body": SECRET}
     made = Delivery.objects.create(message_id=uuid.uuid4(), created_at=now, due_at=now, **values)
     host = Host.objects.order_by("name").first()
-    told = {"host_id": host.id, "kind": "network", "subject_id": uuid.uuid4(), "error": SECRET}
-    NetworkDelivery.objects.create(id=made.pk, **told)
+    columns = {"host_id": host.id, "kind": "network", "subject_id": uuid.uuid4(), "error": SECRET}
+    NetworkDelivery.objects.create(id=made.pk, **columns)
     return made.pk
 
 

@@ -68,7 +68,7 @@ def test_a_host_that_never_answers_holds_few_threads(cloud_host: Host, monkeypat
 
     Those that may wait give up only when all others were refused.
     """
-    said: list[str] = []
+    answers: list[str] = []
     others_refused = threading.Event()
     really_call = calls._call
 
@@ -80,8 +80,8 @@ def test_a_host_that_never_answers_holds_few_threads(cloud_host: Host, monkeypat
         try:
             calls.call(cloud_host.id, DiagnosticsCall(instance_id=str(uuid.uuid4())), timeout=0.1)
         except UnavailableError as error:
-            said.append(str(error))
-            if len(said) >= 16 - calls.MOST_OF_HOST:
+            answers.append(str(error))
+            if len(answers) >= 16 - calls.MOST_OF_HOST:
                 others_refused.set()
         finally:
             connection.close()
@@ -92,8 +92,8 @@ def test_a_host_that_never_answers_holds_few_threads(cloud_host: Host, monkeypat
         thread.start()
     for thread in threads:
         thread.join(2 * WITHIN)
-    assert said.count(calls.NO_ANSWER) == calls.MOST_OF_HOST
-    assert len(said) == 16
+    assert answers.count(calls.NO_ANSWER) == calls.MOST_OF_HOST
+    assert len(answers) == 16
 
 
 def test_a_silent_host_keeps_nobody_from_asking_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,8 +47,8 @@ def answering(*parts: bytes, pause: float = 0.0) -> Iterator[str]:
 
 
 def tell() -> None:
-    said = versioned("Test", "1.0", {})
-    services.notify([Notification("instance.test.start", "nova-compute:kelvin", said, "one")])
+    payload = versioned("Test", "1.0", {})
+    services.notify([Notification("instance.test.start", "nova-compute:kelvin", payload, "one")])
 
 
 def test_an_answer_of_the_webhook_is_kept_without_hidden_characters(settings: Settings) -> None:

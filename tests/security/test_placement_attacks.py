@@ -205,8 +205,15 @@ def test_what_a_host_says_of_itself_has_no_hidden_characters(cloud: Cloud) -> No
     )  # fmt: skip
     audits.audit(agent.host.id, report)
     row = Host.objects.get(id=agent.host.id)
-    said = [row.hypervisor_type, row.hypervisor_hostname, row.architecture, row.host_ip, row.uptime, *row.cached_images]
-    assert all(text.isprintable() for text in [*said, *row.cpu_info, *row.cpu_info.values()]), said
+    texts = [
+        row.hypervisor_type,
+        row.hypervisor_hostname,
+        row.architecture,
+        row.host_ip,
+        row.uptime,
+        *row.cached_images,
+    ]
+    assert all(text.isprintable() for text in [*texts, *row.cpu_info, *row.cpu_info.values()]), texts
     assert max(map(len, row.cached_images)) <= 255
 
 

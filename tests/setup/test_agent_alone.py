@@ -138,5 +138,5 @@ def test_the_users_command_is_installed_without_the_control_plane(checkout: Path
     assert "novella ssh ends with the code of ssh." in found.said
     program = "from importlib.util import find_spec; print([find_spec(name) for name in ('django', 'msgspec')])"
     assert found.run("python", "-c", program).stdout.strip() == "[None, None]"
-    said = found.run("novella", "tunnel", "web:22", "--stdio")
-    assert (said.returncode, said.stdout) == (3, ""), said.stderr
+    output = found.run("novella", "tunnel", "web:22", "--stdio")
+    assert (output.returncode, output.stdout) == (3, ""), output.stderr

@@ -44,8 +44,8 @@ def test_openrc_survives_the_shell(data: DataFolder) -> None:
     credentials.write(data, URL, credentials.sign_ins(data, {"demo": ODD}))
     names = '"$OS_AUTH_URL" "$OS_USERNAME" "$OS_PASSWORD"'
     script = f'. {data.path}/openrc-demo.sh; printf "%s|%s|%s" {names}'
-    said = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout
-    assert said == f"{URL}|demo|{ODD}"
+    output = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout
+    assert output == f"{URL}|demo|{ODD}"
 
 
 def test_the_files_are_for_their_owner_only(data: DataFolder) -> None:

@@ -89,8 +89,8 @@ def test_a_host_dies_and_comes_back(cloud: OneMachine) -> None:
     found = servers(cloud)
     assert {status for _, status in found.values()} == {"ACTIVE"}
     assert {host for host, _ in found.values()}.isdisjoint({HOST})
-    said = run(cloud, back)
-    assert "evacuation" in said
+    output = run(cloud, back)
+    assert "evacuation" in output
     assert servers(cloud) == dict.fromkeys(SERVERS, (HOST, "ACTIVE"))
 
 

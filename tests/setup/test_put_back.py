@@ -285,14 +285,14 @@ def test_nothing_is_lost_or_wrong_without_being_named(town: Town) -> None:
     wait_for("the deleted server is found", lambda: town.server("deleted").status == "SHUTOFF")
     has = town.seen()
     assert lost(had, has) == []
-    said = town.doctor()
-    unnamed = [key for key in differences(town, has) if key not in said]
-    assert unnamed == [], said
+    findings = town.doctor()
+    unnamed = [key for key in differences(town, has) if key not in findings]
+    assert unnamed == [], findings
     for name in ("shelved", "moved", "rebuilt", "resized"):
-        assert f"newer_guests: instance {town.servers[name]}" in said
+        assert f"newer_guests: instance {town.servers[name]}" in findings
     assert town.volume("extended").size == 3
     assert town.volume("dropped").status == "error"
-    assert town.ids["late"] in said
+    assert town.ids["late"] in findings
     for name in ("kept", "shelved", "moved", "rebuilt", "resized", "holder"):
         town.sdk.compute.reboot_server(town.servers[name], "HARD")
         town.becomes(name, "ACTIVE")

@@ -203,13 +203,13 @@ def test_an_account_that_is_of_no_use_is_said_and_root_goes_on(
     images.mkdir(mode=0o755)
     monkeypatch.setenv("NOVELLA_USER", OTHER.pw_name)
     monkeypatch.setenv("NOVELLA_IMAGE_DIR", str(images))
-    said: list[str] = []
-    assert portal_account(data, said.append).uid is None
-    assert said == [f"Web and workers run as root: {OTHER.pw_name} is of no use for them (it may not write {images})."]
+    lines: list[str] = []
+    assert portal_account(data, lines.append).uid is None
+    assert lines == [f"Web and workers run as root: {OTHER.pw_name} is of no use for them (it may not write {images})."]
     assert data.portal.stat().st_uid == 0
     os.chown(images, OTHER.pw_uid, OTHER.pw_gid)
-    assert portal_account(data, said.append).uid == OTHER.pw_uid
-    assert len(said) == 1
+    assert portal_account(data, lines.append).uid == OTHER.pw_uid
+    assert len(lines) == 1
     assert data.portal.stat().st_uid == OTHER.pw_uid
 
 

@@ -86,8 +86,8 @@ class Stage:
 
     def stop(self) -> str:
         self.supervisor.send_signal(signal.SIGTERM)
-        said, _ = self.supervisor.communicate(timeout=PATIENCE)
-        return said
+        output, _ = self.supervisor.communicate(timeout=PATIENCE)
+        return output
 
 
 @pytest.fixture
@@ -120,10 +120,10 @@ def test_a_service_that_dies_is_started_again(stage: Stage) -> None:
 def test_the_pause_grows_while_a_service_keeps_ending(stage: Stage) -> None:
     stage.run({"name": "web", "command": stage.script("web", "echo . >>$D/runs; exit 3\n")})
     until(lambda: (stage.folder / "runs").exists() and (stage.folder / "runs").read_text().count(".") == 3, "3 starts")
-    said = stage.stop()
-    assert "exit status 3" in said
-    assert "in 0.5 s." in said
-    assert "in 1 s." in said
+    output = stage.stop()
+    assert "exit status 3" in output
+    assert "in 0.5 s." in output
+    assert "in 1 s." in output
 
 
 def test_the_group_of_a_dead_service_is_gone_before_the_next_start(stage: Stage) -> None:
@@ -176,8 +176,8 @@ def test_a_service_that_does_not_stop_is_ended_in_its_time(stage: Stage) -> None
     stage.run({"name": "worker", "command": stage.script("worker", deaf), "stop_within": 0.3})
     pid = stage.pid("pid")
     began = time.monotonic()
-    said = stage.stop()
-    assert "worker did not stop in time and is ended." in said
+    output = stage.stop()
+    assert "worker did not stop in time and is ended." in output
     assert not alive(pid)
     assert time.monotonic() - began < PATIENCE / 2
 
@@ -263,9 +263,9 @@ def test_a_second_supervisor_on_the_same_folder_is_refused(stage: Stage) -> None
     first = stage.pid("pid")
     other = Stage(stage.folder)
     other.run({"name": "web", "command": ["true"]})
-    said, _ = other.supervisor.communicate(timeout=PATIENCE)
+    output, _ = other.supervisor.communicate(timeout=PATIENCE)
     assert other.supervisor.returncode != 0
-    assert f"Novella is already running on {stage.folder / 'data'}" in said
+    assert f"Novella is already running on {stage.folder / 'data'}" in output
     assert alive(first)
 
 
@@ -275,10 +275,10 @@ def test_output_is_kept_and_what_matters_is_shown(stage: Stage) -> None:
     log = stage.folder / "data/log/web.log"
     until((stage.folder / "said").exists, "all of the output")
     until(lambda: log.exists() and "disk is full" in log.read_text(), "the log")
-    said = stage.stop()
+    output = stage.stop()
     assert log.read_text() == "all is well\nERROR the disk is full\nno end of line\n"
-    assert "web | ERROR the disk is full" in said
-    assert "all is well" not in said
+    assert "web | ERROR the disk is full" in output
+    assert "all is well" not in output
 
 
 def test_a_long_log_is_moved_aside(tmp_path: Path) -> None:
@@ -293,12 +293,12 @@ def test_a_long_log_is_moved_aside(tmp_path: Path) -> None:
 
 
 def test_the_last_line_of_a_service_is_kept(tmp_path: Path) -> None:
-    said: list[str] = []
+    lines: list[str] = []
     program = service.Program("one", [sys.executable, "-c", "print('first'); print('Error: no such rule')"], {})
     log = service.Log(tmp_path / "one.log")
-    one = service.Service(program, log, lambda _, line: said.append(line))
+    one = service.Service(program, log, lambda _, line: lines.append(line))
     one.start()
     assert one.process is not None
     one.ended(os.waitpid(one.process.pid, 0)[1])
     log.close()
-    assert (one.last_line, said) == ("Error: no such rule", [])
+    assert (one.last_line, lines) == ("Error: no such rule", [])

@@ -31,8 +31,8 @@ def switch() -> Iterator[Switch]:
 
 def reaches(name: str, address: str, seconds: float = PATIENCE) -> bool:
     """Whether an address answers a ping; ``seconds``: how long to wait, short where no answer is expected."""
-    said = Space(name).run("busybox", "ping", "-c", "1", "-W", str(int(seconds)), address, check=False)
-    return "1 packets received" in said
+    output = Space(name).run("busybox", "ping", "-c", "1", "-W", str(int(seconds)), address, check=False)
+    return "1 packets received" in output
 
 
 def inside(name: str) -> subprocess.Popen[bytes]:

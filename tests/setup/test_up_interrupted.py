@@ -48,10 +48,10 @@ def test_a_signal_while_preparing_ends_what_was_begun(tmp_path: Path, number: in
     )
     (child,) = wait_for("the first program", lambda: children(up.pid))
     up.send_signal(number)
-    said, _ = up.communicate(timeout=PATIENCE)
+    output, _ = up.communicate(timeout=PATIENCE)
     assert up.returncode == 130
-    assert "bin/up: stopped before the services started." in said
-    assert "Traceback" not in said
+    assert "bin/up: stopped before the services started." in output
+    assert "Traceback" not in output
     wait_for("its end, though a slow init may still keep its entry", lambda: not command_line(child))
 
 

@@ -63,9 +63,9 @@ def test_from_an_empty_folder_through_a_killed_worker_and_back(cloud: OneMachine
     assert signed_in.returncode == 0, signed_in.stderr
 
     again = cloud.up(ready=False)
-    said, _ = again.process.communicate(timeout=PATIENCE)
+    output, _ = again.process.communicate(timeout=PATIENCE)
     assert again.process.returncode == 1
-    assert f"Novella is already running on {cloud.data}" in said
+    assert f"Novella is already running on {cloud.data}" in output
 
     services = children(first.process.pid)
     assert len(services) == 3
@@ -78,9 +78,9 @@ def test_from_an_empty_folder_through_a_killed_worker_and_back(cloud: OneMachine
         assert len(portal) > 4
         assert {Path(f"/proc/{pid}").stat().st_uid for pid in portal} == {pwd.getpwnam("novella").pw_uid}
         assert owners(cloud.data / "portal") == {pwd.getpwnam("novella").pw_uid}
-    said = first.stop(signal.SIGINT)
+    output = first.stop(signal.SIGINT)
     assert first.process.returncode == 0
-    assert "bin/up reconnects to them" in said
+    assert "bin/up reconnects to them" in output
     assert not any(Path(f"/proc/{pid}").exists() for pid in services)
 
     second = cloud.up()

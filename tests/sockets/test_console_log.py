@@ -129,8 +129,8 @@ async def test_nothing_that_the_guest_writes_passes_through_the_database(guest: 
     for number in range(20):
         await write(far, 5 + 5 * number, b"~log~")
     await read(page, 100)
-    said = await in_db(lambda: list(Event.objects.filter(id__gt=before).values_list("payload", flat=True)))()
-    assert "~log" not in repr(said)  # the launch before it may still be telling of itself
+    events = await in_db(lambda: list(Event.objects.filter(id__gt=before).values_list("payload", flat=True)))()
+    assert "~log" not in repr(events)  # the launch before it may still be telling of itself
     await eventually(lambda: not HostCall.objects.exists())  # the host's answer may be read behind its first bytes
 
 
@@ -243,16 +243,16 @@ async def test_a_reader_that_breaks_off_is_begun_again(guest: Guest) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "frame"),
     [
         (CallError(code="busy", message="Too many are followed."), {"error": "Too many are followed."}),
         (CallError(code="failed", message="inside"), {"error": "The console log cannot be read now."}),
     ],
 )
-async def test_a_host_that_refuses_is_asked_again_later(guest: Guest, answer: CallError, said: dict[str, str]) -> None:
+async def test_a_host_that_refuses_is_asked_again_later(guest: Guest, answer: CallError, frame: dict[str, str]) -> None:
     page = await guest.follow()
     await tell(guest.agent, CallReply(id=(await guest.asked()).id, result=answer))
-    assert await page.json() == said
+    assert await page.json() == frame
     await guest.dial((0, b"up"))
     assert (await page.json())["text"] == "up"
 

@@ -208,7 +208,7 @@ async def test_one_user_has_so_many_and_others_have_theirs(cast: Cast, settings:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("answer", "code", "said"),
+    ("answer", "code", "reason"),
     [
         ("refused", guest_ports.REFUSED, "The guest does not accept connections at port 22 of 10.9.0.7."),
         ("unreachable", guest_ports.REFUSED, "The guest does not answer at port 22 of 10.9.0.7."),
@@ -218,11 +218,11 @@ async def test_one_user_has_so_many_and_others_have_theirs(cast: Cast, settings:
         ("failed", joined.NO_HOST, "The server's host could not open the tunnel."),
     ],
 )
-async def test_what_the_host_refuses_is_said_and_not_logged(cast: Cast, answer: str, code: int, said: str) -> None:
+async def test_what_the_host_refuses_is_said_and_not_logged(cast: Cast, answer: str, code: int, reason: str) -> None:
     person = await cast.look()
     call = await hear(cast.agent)
     await tell(cast.agent, CallReply(id=call.id, result=CallError(code=answer, message="Full.")))
-    assert await closed_with(person) == (code, said)
+    assert await closed_with(person) == (code, reason)
     assert not await in_db(InstanceAction.objects.exists)()
 
 
@@ -338,17 +338,17 @@ async def test_connections_that_follow_each_other_are_one_entry(cast: Cast) -> N
 
 @pytest.mark.slow
 async def test_every_connection_is_told(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[tuple[str, Any]] = []
-    monkeypatch.setattr(tunnels, "notify", lambda instance, name, note: told.append((name, note)))
+    notifications: list[tuple[str, Any]] = []
+    monkeypatch.setattr(tunnels, "notify", lambda instance, name, note: notifications.append((name, note)))
     person, _ = await cast.joined("port=443")
     await person.disconnect()
     async with asyncio.timeout(WITHIN):
-        while len(told) < 2:
+        while len(notifications) < 2:
             await asyncio.sleep(0.01)
-    assert [name for name, _ in told] == ["open_tunnel.start", "open_tunnel.end"]
-    start, end = (note.more for _, note in told)
+    assert [name for name, _ in notifications] == ["open_tunnel.start", "open_tunnel.end"]
+    start, end = (note.more for _, note in notifications)
     assert (start["port"], start["address"], start["bytes_from_guest"]) == (443, "10.9.0.7", None)
-    assert (end["bytes_from_guest"], told[1][1].context.user_id) == (5, cast.people.alice.user_id)
+    assert (end["bytes_from_guest"], notifications[1][1].context.user_id) == (5, cast.people.alice.user_id)
 
 
 @pytest.mark.both_databases("locks")

@@ -54,7 +54,7 @@ async def novella(guest: Guest, *arguments: str, person: Person | None = None, *
     return await asyncio.create_subprocess_exec(*program, stdin=PIPE, stdout=PIPE, stderr=PIPE, cwd=ROOT, env=environ)
 
 
-async def said(process: Process, data: bytes = b"") -> tuple[bytes, str, int | None]:
+async def result_of(process: Process, data: bytes = b"") -> tuple[bytes, str, int | None]:
     async with asyncio.timeout(120):
         output, complaint = await process.communicate(data)
     return output, complaint.decode(), process.returncode
@@ -73,7 +73,7 @@ async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 async def test_standard_streams_have_their_ends_each(guest: Guest) -> None:
     async with guest.runs(count):
         process = await novella(guest, "tunnel", "web:22", "--stdio")
-        assert await said(process, b"x" * 3_000_000) == (b"3000000 bytes", "", 0)
+        assert await result_of(process, b"x" * 3_000_000) == (b"3000000 bytes", "", 0)
 
 
 @pytest.mark.deep
@@ -83,7 +83,7 @@ async def test_a_name_that_no_shell_likes(guest: Guest) -> None:
         for name, target in (("ünï: $(x) 東京", "ünï: $(x) 東京"), ("-oProxyCommand=x", str(guest.server.id))):
             await in_db(Instance.objects.update)(name=name)
             process = await novella(guest, "tunnel", f"{target}:22", "--stdio")
-            assert await said(process, b"12") == (b"2 bytes", "", 0)
+            assert await result_of(process, b"12") == (b"2 bytes", "", 0)
 
 
 @pytest.mark.deep
@@ -94,7 +94,7 @@ async def test_of_two_servers_with_one_name_none_is_taken(guest: Guest) -> None:
         other.save(force_insert=True)
 
     await in_db(copy)()
-    output, complaint, code = await said(await novella(guest, "tunnel", "web:22", "--stdio"))
+    output, complaint, code = await result_of(await novella(guest, "tunnel", "web:22", "--stdio"))
     assert (output, code) == (b"", errors.NOT_FOUND)
     assert "use the id" in complaint
 
@@ -198,7 +198,7 @@ async def test_what_goes_wrong_is_one_line(
 ) -> None:
     person: Any = getattr(guest.people, who)
     process = await novella(guest, "tunnel", target, "--stdio", person=person, **variables)
-    output, complaint, found = await said(process)
+    output, complaint, found = await result_of(process)
     assert (output, found) == (b"", code), complaint
     assert words in complaint
     assert complaint.count("\n") == 1 or code == errors.USAGE
@@ -208,7 +208,7 @@ async def test_what_goes_wrong_is_one_line(
 @pytest.mark.deep
 async def test_a_stopped_server_is_said(guest: Guest) -> None:
     await in_db(Instance.objects.update)(power_state=4)
-    output, complaint, code = await said(await novella(guest, "tunnel", "web:22", "--stdio"))
+    output, complaint, code = await result_of(await novella(guest, "tunnel", "web:22", "--stdio"))
     assert (output, complaint, code) == (b"", f"novella: Instance {guest.server.id} is not ready\n", errors.NOT_READY)
 
 
@@ -234,7 +234,7 @@ async def test_ssh_is_started_with_the_tunnel_and_the_servers_own_key(guest: Gue
     await in_db(image)()
     async with guest.runs(count):
         arguments = ["ssh", "web", "--key", "~/k", "-o", "Compression=yes", "--", "cat", "-v", "/a b"]
-        found = await said(await novella(guest, *arguments, PATH=path, HOME="/h"))
+        found = await result_of(await novella(guest, *arguments, PATH=path, HOME="/h"))
     assert found == (b"5 bytes", "", 7)
     words = program.with_suffix(".said").read_text().splitlines()
     assert words[-7:] == ["-l", "debian", "--", "web", "cat", "-v", "/a b"]

@@ -106,9 +106,9 @@ async def test_orders_and_questions_reach_the_link_from_every_process(place: Pla
         path = f"/compute/v2.1/servers/{place.server.id}/action"
         client.request("POST", path, json.dumps(action), {"X-Auth-Token": token, "Content-Type": "application/json"})
         answer = client.getresponse()
-        said = answer.status, answer.read()
+        result = answer.status, answer.read()
         client.close()
-        return said
+        return result
 
     for _ in range(4):
         status, body = await asyncio.to_thread(act, {"os-getConsoleOutput": {"length": 5}})

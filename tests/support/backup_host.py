@@ -42,8 +42,8 @@ class ClientLink(BackupLink):
     ) -> tuple[int, bytes]:
         if self.faults:
             return self.faults.pop(0), b"a fault"
-        said = {"authorization": f"Bearer {self._credential}", "x-novella-host": self._name, **headers}
-        answer = self._client.generic(method, path, body or b"", "application/octet-stream", headers=said)
+        sent_headers = {"authorization": f"Bearer {self._credential}", "x-novella-host": self._name, **headers}
+        answer = self._client.generic(method, path, body or b"", "application/octet-stream", headers=sent_headers)
         return answer.status_code, answer.content
 
 

@@ -103,9 +103,9 @@ class Visitor:
         page.on("console", self._hear)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
 
-    def _hear(self, said: ConsoleMessage) -> None:
-        if said.type == "error" and not said.text.startswith(SUPERSEDED):
-            self.complaints.append(said.text)
+    def _hear(self, message: ConsoleMessage) -> None:
+        if message.type == "error" and not message.text.startswith(SUPERSEDED):
+            self.complaints.append(message.text)
 
     def go(self, path: str) -> Response | None:
         answer = self.page.goto(self.url + path)
@@ -241,13 +241,13 @@ class Visitor:
         failed = {}
         for number, step in enumerate(steps):
             began = time.monotonic()
-            told = self.submit(step)
-            while told not in {"", NEVER} and step.waits and time.monotonic() - began < PATIENCE:
+            answer = self.submit(step)
+            while answer not in {"", NEVER} and step.waits and time.monotonic() - began < PATIENCE:
                 self.page.wait_for_timeout(300)
                 self.go(urlsplit(self.page.url).path)  # its links may appear now
-                told = self.submit(step)
-            if told:
-                failed[f"{number} {step.key}"] = told
+                answer = self.submit(step)
+            if answer:
+                failed[f"{number} {step.key}"] = answer
         return failed
 
 

@@ -65,9 +65,9 @@ class Guest:
             ["ssh", *words, "-o", proxy, "-i", self.key, f"{self.login}@{self.server}", command],
             capture_output=True, input=stdin, timeout=PATIENCE, check=False,
         )  # fmt: skip
-        said = done.stdout.decode()
-        assert not check or done.returncode == 0, f"{command}: {said}{done.stderr.decode(errors='replace')}"
-        return said
+        output = done.stdout.decode()
+        assert not check or done.returncode == 0, f"{command}: {output}{done.stderr.decode(errors='replace')}"
+        return output
 
     @property
     def _kept(self) -> Path:
@@ -97,8 +97,8 @@ class Guest:
         return yaml.safe_load(self.run("wget -q -O - http://169.254.169.254/openstack/latest/meta_data.json"))
 
 
-def missing(said: str) -> tuple[int, list[int]]:
+def missing(output: str) -> tuple[int, list[int]]:
     """Return how many packets a ping got back, and the numbers of those that are missing before the last one."""
-    numbers = {int(number) for number in re.findall(r"seq=(\d+)", said)}
-    assert numbers, said
+    numbers = {int(number) for number in re.findall(r"seq=(\d+)", output)}
+    assert numbers, output
     return len(numbers), sorted(set(range(max(numbers))) - numbers)

@@ -57,10 +57,10 @@ def _of_descendants(pid: int) -> Iterator[float]:
     """Yield the processor-seconds of each running descendant and of its children that have ended."""
     for child in _children(pid):
         try:
-            said = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
+            fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
         except OSError:  # it has ended, and counts with its parent
             continue
-        yield sum(map(int, said[11:15])) / TICK
+        yield sum(map(int, fields[11:15])) / TICK
         yield from _of_descendants(child)
 
 

@@ -46,10 +46,10 @@ def read() -> Ledger:
     """Return the committed ledger; an empty one when there is none."""
     if not PATH.exists():
         return {}
-    said = json.loads(PATH.read_text())
+    rows = json.loads(PATH.read_text())
     return {
         file: {name: {tier: Entry(*entry) for tier, entry in tiers.items()} for name, tiers in functions.items()}
-        for file, functions in said.items()
+        for file, functions in rows.items()
     }
 
 

@@ -27,11 +27,11 @@ _one_at_a_time = threading.Lock()
 _programs: list[subprocess.Popen[str]] = []
 
 
-def run(arguments: tuple[str, ...], environment: dict[str, str], said: str = "") -> subprocess.CompletedProcess[str]:
+def run(arguments: tuple[str, ...], environment: dict[str, str], text: str = "") -> subprocess.CompletedProcess[str]:
     """Run ``openstack`` with these arguments and environment, and with ``said`` on its standard input."""
     with tempfile.TemporaryDirectory(prefix="nv-openstack-") as name, _one_at_a_time:
         folder = Path(name)
-        (folder / "in").write_text(said)
+        (folder / "in").write_text(text)
         program = _program()
         assert program.stdin is not None
         assert program.stdout is not None
@@ -39,7 +39,7 @@ def run(arguments: tuple[str, ...], environment: dict[str, str], said: str = "")
         program.stdin.flush()
         status = int(program.stdout.readline())
         out, err = ((folder / each).read_text() for each in ("out", "err"))
-    assert status != -signal.SIGALRM, f"not within {PATIENCE} s: openstack {arguments} {said}\n{out}\n{err}"
+    assert status != -signal.SIGALRM, f"not within {PATIENCE} s: openstack {arguments} {text}\n{out}\n{err}"
     return subprocess.CompletedProcess(["openstack", *arguments], status, out, err)
 
 

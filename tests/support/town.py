@@ -104,9 +104,9 @@ def launch(sdk: Connection, name: str, network: str, address: str, host: int) ->
 def says(sdk: Connection, guest: Guest, words: str) -> None:
     """Wait for words on a guest's console."""
 
-    def said() -> bool:
+    def is_so() -> bool:
         found = sdk.compute.get_server(guest.server)
         assert found.status != "ERROR", found.fault
         return found.status == "ACTIVE" and words in sdk.compute.get_server_console_output(guest.server)["output"]
 
-    wait_for(f"{guest.address} says {words}", said)
+    wait_for(f"{guest.address} says {words}", is_so)

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 NEWEST = at("3.70")
 
 
-def _said(answer: Any, code: int = 400) -> str:
+def _message(answer: Any, code: int = 400) -> str:
     assert answer.status_code == code, answer.content
     [fault] = answer.json().values()
     return str(fault["message"])
@@ -24,7 +24,7 @@ def _said(answer: Any, code: int = 400) -> str:
 
 def test_a_size_that_is_too_large_is_told_how_large_one_may_be(world: World) -> None:
     asked = {"volume": {"size": 2097152}}
-    assert "2097151" in _said(world.alice.post(f"{V3}/volumes", asked, **NEWEST))
+    assert "2097151" in _message(world.alice.post(f"{V3}/volumes", asked, **NEWEST))
 
 
 def test_words_that_are_neither_yes_nor_no_are_refused(world: World) -> None:
@@ -36,8 +36,8 @@ def test_words_that_are_neither_yes_nor_no_are_refused(world: World) -> None:
         ("get", "scheduler-stats/get_pools?detail=maybe"),
     ):
         name = path.partition("?")[2].partition("=")[0]
-        assert name in _said(getattr(world.operator, method)(f"{V3}/{path}", **NEWEST))
-    assert "consumes_quota" in _said(world.alice.get(f"{V3}/volumes?consumes_quota=maybe", **NEWEST))
+        assert name in _message(getattr(world.operator, method)(f"{V3}/{path}", **NEWEST))
+    assert "consumes_quota" in _message(world.alice.get(f"{V3}/volumes?consumes_quota=maybe", **NEWEST))
     ours, none = (world.alice.get(f"{V3}/volumes?consumes_quota={word}", **NEWEST) for word in ("true", "false"))
     assert (len(ours.json()["volumes"]), none.json()["volumes"]) == (1, [])
 
@@ -73,7 +73,7 @@ def test_volumes_of_a_type_are_made_in_the_zones_of_the_type(world: World) -> No
     [message] = world.alice.get(f"{V3}/messages?resource_uuid={nowhere}", **NEWEST).json()["messages"]
     assert "a zone of the type (mars)" in message["user_message"]
     asked = {"volume": {"size": 1, "volume_type": "mars", "availability_zone": zone}}
-    assert "mars" in _said(world.alice.post(f"{V3}/volumes", asked, **NEWEST))
+    assert "mars" in _message(world.alice.post(f"{V3}/volumes", asked, **NEWEST))
     plain = world.make()
     assert world.act(plain, "os-retype", {"new_type": "mars"}) == 400, "its pool is in another zone"
 
@@ -87,11 +87,11 @@ def test_a_volume_of_a_group_keeps_to_the_types_of_the_group(world: World) -> No
     group_type = world.operator.post(f"{V3}/group_types", {"group_type": {"name": "kind"}}, **NEWEST).json()
     asked = {"group_type": group_type["group_type"]["id"], "volume_types": [kinds["fast"]]}
     nowhere = {"group": asked | {"availability_zone": "mars"}}
-    assert "mars" in _said(world.alice.post(f"{V3}/groups", nowhere, **NEWEST))
+    assert "mars" in _message(world.alice.post(f"{V3}/groups", nowhere, **NEWEST))
     group = world.alice.post(f"{V3}/groups", {"group": asked}, **NEWEST).json()["group"]["id"]
     for volume_type in ("slow", None):
         body = {"volume": {"size": 1, "group_id": group, "volume_type": volume_type}}
-        assert "type" in _said(world.alice.post(f"{V3}/volumes", body, **NEWEST))
+        assert "type" in _message(world.alice.post(f"{V3}/volumes", body, **NEWEST))
     member = world.make(volume_type="fast", group_id=group)
     assert world.act(member, "os-retype", {"new_type": "slow"}) == 400
     where = {"host": f"{Host.objects.get().name}@fake#other"}
@@ -106,19 +106,19 @@ def test_snapshots_cannot_stay_behind_a_transfer(world: World) -> None:
     assert world.alice.post(f"{V3}/snapshots", {"snapshot": {"volume_id": ident}}, **NEWEST).status_code == 202
     world.agent.work()
     asked = {"transfer": {"volume_id": ident, "no_snapshots": True}}
-    assert "snapshots" in _said(world.alice.post(f"{V3}/volume-transfers", asked, **NEWEST))
+    assert "snapshots" in _message(world.alice.post(f"{V3}/volume-transfers", asked, **NEWEST))
     assert world.show(ident)["status"] == "available"
 
 
 def test_a_backup_is_in_a_zone_that_there_is(world: World) -> None:
     asked = {"backup": {"volume_id": world.make(), "availability_zone": "mars"}}
-    assert "mars" in _said(world.alice.post(f"{V3}/backups", asked, **NEWEST))
+    assert "mars" in _message(world.alice.post(f"{V3}/backups", asked, **NEWEST))
 
 
 def test_a_quota_below_what_is_used_is_set_when_asked_to_by_force(world: World) -> None:
     world.make()
     place = f"{V3}/os-quota-sets/{world.people.alice.project_id}"
-    assert "force" in _said(world.operator.put(place, {"quota_set": {"volumes": 0}}))
+    assert "force" in _message(world.operator.put(place, {"quota_set": {"volumes": 0}}))
     answer = world.operator.put(place, {"quota_set": {"volumes": 0, "force": True}})
     assert answer.json()["quota_set"]["volumes"] == 0
     assert world.alice.post(f"{V3}/volumes", {"volume": {"size": 1}}, **NEWEST).status_code == 413
@@ -144,9 +144,9 @@ def test_a_volume_of_a_group_is_not_deleted_alone(world: World) -> None:
     taken = world.alice.post(f"{V3}/group_snapshots", {"group_snapshot": {"group_id": group}}, **NEWEST)
     world.agent.work()
     where = f"{V3}/volumes/{member}?cascade=True"
-    assert f"belongs to group {group}" in _said(world.alice.delete(where, **NEWEST))
+    assert f"belongs to group {group}" in _message(world.alice.delete(where, **NEWEST))
     assert world.alice.put(f"{V3}/groups/{group}", {"group": {"remove_volumes": member}}, **NEWEST).status_code == 202
-    assert "group snapshot" in _said(world.alice.delete(where, **NEWEST))
+    assert "group snapshot" in _message(world.alice.delete(where, **NEWEST))
     snapshot = taken.json()["group_snapshot"]["id"]
     assert world.alice.delete(f"{V3}/group_snapshots/{snapshot}", **NEWEST).status_code == 202
     world.agent.work()
@@ -159,7 +159,7 @@ def test_a_snapshot_that_is_busy_keeps_its_volume(world: World) -> None:
     world.agent.work()
     where = f"{V3}/volumes/{ident}?cascade=True"
     Snapshot.objects.update(status="backing-up")
-    assert "is backing-up" in _said(world.alice.delete(where, **NEWEST))
+    assert "is backing-up" in _message(world.alice.delete(where, **NEWEST))
     Snapshot.objects.update(status="error")
     assert world.alice.delete(where, **NEWEST).status_code == 202
 

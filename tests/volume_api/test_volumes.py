@@ -244,8 +244,8 @@ def test_a_snapshot_is_available_when_it_exists(world: World) -> None:
 
 
 def test_every_list_says_what_it_is_filtered_by(world: World) -> None:
-    told = world.alice.get(f"{V3}/resource_filters", **NEWEST).json()["resource_filters"]
-    assert {each["resource"] for each in told} >= {"volume", "snapshot", "backup", "group", "attachment", "message"}
+    filters = world.alice.get(f"{V3}/resource_filters", **NEWEST).json()["resource_filters"]
+    assert {each["resource"] for each in filters} >= {"volume", "snapshot", "backup", "group", "attachment", "message"}
     [one] = world.alice.get(f"{V3}/resource_filters?resource=backup", **NEWEST).json()["resource_filters"]
     assert {"name", "status", "volume_id"} <= set(one["filters"])
 

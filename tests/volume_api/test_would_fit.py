@@ -36,12 +36,12 @@ def ask(api: Api, **values: Any) -> dict[str, Any]:
 
 
 def test_members_learn_whether_and_why_and_operators_where(api: Api, operator_api: Api) -> None:
-    said = ask(api)
-    assert (said["fits"], said["sentence"]) == (40, "2 storage pools → 1 has the room.")
-    assert "pools" not in said
-    told = ask(operator_api)
-    assert told["pools"] == [{"pool": "big", "volumes": 40, "room": 2000}]
-    assert told["losses"] == {"CapacityFilter": ["tiny"]}
+    answer = ask(api)
+    assert (answer["fits"], answer["sentence"]) == (40, "2 storage pools → 1 has the room.")
+    assert "pools" not in answer
+    full = ask(operator_api)
+    assert full["pools"] == [{"pool": "big", "volumes": 40, "room": 2000}]
+    assert full["losses"] == {"CapacityFilter": ["tiny"]}
     create_type("quick", extra_specs={"driver": "rbd"})
     none = ask(api, volume_type="quick")
     assert none["fits"] == 0

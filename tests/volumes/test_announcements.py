@@ -1,4 +1,4 @@
-"""What programs and pages are told of volumes, and what an operator's freezing stops."""
+"""Notifications and live pages of volumes, and the effect of a frozen host."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from provisioning.volumes.services.connections import attachments
 from tests.volumes.conftest import Town
 
 
-def told() -> list[str]:
+def notified() -> list[str]:
     return list(Event.objects.filter(topic=TOPIC).order_by("id").values_list("kind", flat=True))
 
 
@@ -40,14 +40,14 @@ def test_a_life_is_told_in_cinders_words_and_wakes_the_pages(town: Town) -> None
     town.agent.work()
     delete_volume(town.alice, volume.id)
     town.agent.work()
-    said = [name for name in told() if name.startswith(("volume.", "snapshot."))]
-    assert said == [
+    names = [name for name in notified() if name.startswith(("volume.", "snapshot."))]
+    assert names == [
         f"{name}.{moment}"
         for name in ("volume.create", "volume.attach", "volume.resize", "volume.detach", "snapshot.create",
                      "snapshot.delete", "volume.delete")
         for moment in ("start", "end")
     ]  # fmt: skip
-    assert set(said) <= set(TYPES)
+    assert set(names) <= set(TYPES)
     seen = Event.objects.filter(topic=f"project:{town.alice.project_id}", kind="volume").order_by("id")
     states = [each.payload["status"] for each in seen if each.payload["record"] == "volume"]
     assert [each for n, each in enumerate(states) if not n or states[n - 1] != each] == [

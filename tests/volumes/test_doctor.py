@@ -82,9 +82,9 @@ def test_a_pool_counts_anew_and_one_that_nobody_serves_is_told(town: Town) -> No
 def contents(town: Town, monkeypatch: pytest.MonkeyPatch) -> list[StoredVolume]:
     """What the host says its pool has."""
     StoragePool.objects.update(driver="nbd")
-    said: list[StoredVolume] = []
-    monkeypatch.setattr(calls, "call", lambda *_: PoolContents(volumes=list(said)))
-    return said
+    stored: list[StoredVolume] = []
+    monkeypatch.setattr(calls, "call", lambda *_: PoolContents(volumes=list(stored)))
+    return stored
 
 
 def test_data_without_a_record_and_records_without_data_are_told_and_left_alone(
@@ -112,11 +112,11 @@ def test_data_that_was_ordered_away_and_is_there_again_is_removed_and_no_other(
         contents[:] = [StoredVolume(id=str(volume.id), daemon=held_open, gone=held_open)]
         (treated,) = treat(look("pool_contents"), repair=True)
         assert treated.repaired
-        (told,) = town.agent.take()
-        assert isinstance(told.body, DeleteVolumeRequest)
-        assert (told.body.volume.id, told.body.volume.pool_id) == (str(volume.id), str(volume.pool_id))
+        (command,) = town.agent.take()
+        assert isinstance(command.body, DeleteVolumeRequest)
+        assert (command.body.volume.id, command.body.volume.pool_id) == (str(volume.id), str(volume.pool_id))
         assert look("pool_contents") == []
-        town.agent.report(told, "finished")
+        town.agent.report(command, "finished")
     HostCommand.objects.all().delete()  # too long ago
     assert [each.remedy for each in look("pool_contents")] == [None]
 
@@ -162,14 +162,14 @@ def test_what_copies_have_left_of_a_volume_is_removed_and_strange_snapshots_are_
     assert found[strange].remedy is None
     (treated,) = treat([found[left]], repair=True)
     assert treated.repaired
-    (told,) = town.agent.take()
-    assert isinstance(told.body, DeleteSnapshotRequest)
-    assert told.body.snapshot_id == left
-    town.agent.report(told, "finished")
+    (command,) = town.agent.take()
+    assert isinstance(command.body, DeleteSnapshotRequest)
+    assert command.body.snapshot_id == left
+    town.agent.report(command, "finished")
     subject = Subject(VOLUME_COPY, uuid.UUID(copy), 1)
     contents[:] = [StoredVolume(id=str(volume.id), snapshots=[left])]
     assert len(look("pool_contents")) == 1
-    send(town.host.id, subject, BackupVolumeRequest(volume=told.body.volume, backup_id=copy), None)
+    send(town.host.id, subject, BackupVolumeRequest(volume=command.body.volume, backup_id=copy), None)
     assert look("pool_contents") == [], "the copy goes on"
 
 

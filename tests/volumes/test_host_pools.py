@@ -43,9 +43,9 @@ def secret_type() -> None:
     TypeEncryption.objects.create(volume_type=VolumeType.objects.create(name="secret"), provider="luks")
 
 
-def keys_in(told: list[Command]) -> list[str]:
+def keys_in(commands: list[Command]) -> list[str]:
     """Return the keys that a host is told."""
-    found = (getattr(command.body, "volume", None) for command in told)
+    found = (getattr(command.body, "volume", None) for command in commands)
     return [each.encryption.key for each in found if isinstance(each, VolumeSpec) and each.encryption is not None]
 
 
@@ -198,19 +198,19 @@ def test_a_host_of_a_shared_pool_speaks_for_itself_alone(town: Town, evil: Scrip
     town.agent.measured()
     before = StoragePool.objects.values("name", "driver", "shared", "free_gb", "total_gb", "capabilities", "warning")
     known = before.get()
-    said = ScriptedPool(
+    report = ScriptedPool(
         id=town.pool.id, shared=True, secret=town.pool.secret, name="best", driver="rbd", free_gb=1e6, total_gb=1e6,
         capabilities={"fast": "true"}, warning="No power.",
     )  # fmt: skip
-    evil.serve(said)
+    evil.serve(report)
     assert before.get() == known
     assert "Host evil reports: No power." in sentences()
-    said.secret = "another"
+    report.secret = "another"
     evil.measured()
     nadel = town.cloud.add_host("nadel")
     nadel.serve(ScriptedPool(id=town.pool.id, shared=True, secret="another"))
     assert hosts_of(town.pool) == {"kelvin", "evil"}
-    said.shared = False
+    report.shared = False
     evil.measured()
     assert before.get() == known
     Host.objects.filter(name="kelvin").update(forced_down=True)
@@ -233,9 +233,9 @@ def test_a_host_of_a_shared_pool_gets_keys_of_what_it_serves_only(town: Town, ev
     evil.work()
     pool.unserved = [str(held.id), str(idle.id), str(mine.id)]
     evil.measured()
-    told = evil.take()
-    assert keys_in(told) == [encryption_of(mine).key]  # type: ignore[union-attr]
-    assert {command.subject_id for command in told} == {str(held.id), str(idle.id), str(mine.id)}
+    commands = evil.take()
+    assert keys_in(commands) == [encryption_of(mine).key]  # type: ignore[union-attr]
+    assert {command.subject_id for command in commands} == {str(held.id), str(idle.id), str(mine.id)}
 
 
 @pytest.mark.slow

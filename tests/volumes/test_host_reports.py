@@ -46,7 +46,7 @@ class LyingPool(ScriptedPool):
 
     def tell(self, volume: Volume, lie: Mapping[str, object]) -> None:
         """Name this place of a volume from now on."""
-        self.lie = {key: said.format(id=volume.id) if isinstance(said, str) else said for key, said in lie.items()}
+        self.lie = {key: value.format(id=volume.id) if isinstance(value, str) else value for key, value in lie.items()}
 
 
 @pytest.fixture
@@ -87,11 +87,11 @@ def connected(town: Town, volume: Volume, host: ScriptedAgent, evil: ScriptedAge
     attachments.connect(attachment, host.host)
     evil.work()
     found = Attachment.objects.select_related("volume").filter(id=attachment.id).first()
-    told = None if found is None else town.disk(found).connection
+    connection = None if found is None else town.disk(found).connection
     attachments.release(attachment.id)
     evil.work()
     assert town.fresh(volume).status == "available"
-    return told
+    return connection
 
 
 def test_a_place_that_is_not_the_volumes_reaches_no_guest(

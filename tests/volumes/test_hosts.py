@@ -183,10 +183,10 @@ def test_a_dead_host_is_not_waited_for(town: Town, ceph: ScriptedPool, operator:
     attachments.connect(third, nadel.host)
     nadel.work()
     Host.objects.update(forced_down=False)
-    told = town.agent.take()  # it is back: whatever it has open ends
-    assert {type(each.body) for each in told} == {ConnectVolumeRequest}
-    assert [each.body.clients for each in told] == [[]]
-    for command in told:
+    commands = town.agent.take()  # it is back: whatever it has open ends
+    assert {type(each.body) for each in commands} == {ConnectVolumeRequest}
+    assert [each.body.clients for each in commands] == [[]]
+    for command in commands:
         town.agent.carry_out(command)
     assert (town.fresh(volume).status, town.fresh(volume).daemon_host_id) == ("in-use", nadel.host.id)
 
@@ -258,10 +258,10 @@ def test_several_servers_have_a_volume_whose_type_allows_it(town: Town, ceph: Sc
         attachments.reserve(town.alice, volume.id, first.instance_id)
     second = attachments.reserve(town.alice, volume.id, uuid.uuid4(), mode="ro")
     attachments.connect(second, nadel.host)
-    told = [command.body for command in town.agent.take() if isinstance(command.body, ConnectVolumeRequest)]
-    clients = [(each.attachment_id, each.local, each.read_only) for each in told[-1].clients]
+    requests = [command.body for command in town.agent.take() if isinstance(command.body, ConnectVolumeRequest)]
+    clients = [(each.attachment_id, each.local, each.read_only) for each in requests[-1].clients]
     assert clients == [(str(first.id), True, False), (str(second.id), False, True)], "one daemon opens the data"
-    assert told[-1].volume.encryption == encryption_of(volume)
+    assert requests[-1].volume.encryption == encryption_of(volume)
     assert bool(encryption_of(volume)) is encrypted
     attachments.release(second.id)
     assert town.fresh(volume).status == "in-use"
@@ -314,13 +314,13 @@ def test_a_machine_that_starts_anew_is_told_the_keys_of_what_it_served(town: Tow
     town.pool.unserved = [str(held.id), str(given_back.id), str(elsewhere.id), str(uuid.uuid4()), "nonsense"]
     for _ in range(2):  # once is enough as long as the host has not done it
         town.agent.measured()
-    told = {command.subject_id: command.body for command in town.agent.take()}
-    assert set(told) == {str(held.id), str(given_back.id)}
-    body = told[str(held.id)]
+    bodies = {command.subject_id: command.body for command in town.agent.take()}
+    assert set(bodies) == {str(held.id), str(given_back.id)}
+    body = bodies[str(held.id)]
     assert isinstance(body, ConnectVolumeRequest)
     assert body.volume.encryption == encryption_of(held)
     assert [client.attachment_id for client in body.clients] == [str(attachment.id)]
-    assert told[str(given_back.id)].clients == []  # type: ignore[union-attr]
+    assert bodies[str(given_back.id)].clients == []  # type: ignore[union-attr]
     town.agent.work()
     assert (town.fresh(held).status, town.fresh(given_back).status) == ("in-use", "available")
 

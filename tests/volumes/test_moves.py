@@ -91,7 +91,7 @@ def test_a_guest_goes_over_while_it_runs(
     old = town.attach(volume)
     migrate_volume(operator, volume.id, StoragePool.objects.get(name="fast").id)
     rest(town)
-    ((_, new_id),) = [told for told in town.guests.told if told[0] == "swap"]
+    ((_, new_id),) = [each for each in town.guests.told if each[0] == "swap"]
     swapped(new_id, failed=failed)
     rest(town)
     (there,) = Attachment.objects.filter(volume_id=volume.id)

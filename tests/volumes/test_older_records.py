@@ -348,12 +348,12 @@ def test_no_host_is_given_a_key_because_it_says_that_it_has_the_volume_open(town
     assert kept_open.held_on(evil.host.id) == {}, "no server is given it"
     served.unserved = [str(volume.id)]
     evil.measured()
-    told = evil.take()
+    commands = evil.take()
     for row in Attachment.objects.all():
         attachments.release(row.id)
     back(town.agent)
     town.attach(town.fresh(volume))
-    assert keys_in([*told, *evil.take()]) == []
+    assert keys_in([*commands, *evil.take()]) == []
 
 
 def test_a_host_s_word_counts_for_volumes_of_its_own_only(town: Town) -> None:

@@ -241,16 +241,16 @@ def test_a_host_whose_admission_was_lost_is_heard_when_it_is_admitted_again(
 
 @pytest.mark.slow
 @pytest.mark.both_databases
-@pytest.mark.parametrize("said", ["nobody", "nothing", "gone"])
+@pytest.mark.parametrize("report", ["nobody", "nothing", "gone"])
 def test_the_hold_ends_when_the_host_has_no_clients(
-    town: Town, monkeypatch: pytest.MonkeyPatch, said: str, *, told: bool
+    town: Town, monkeypatch: pytest.MonkeyPatch, report: str, *, told: bool
 ) -> None:
     moved = move(town)
     put_back(moved, monkeypatch, told=told)
     back(moved.nadel)
     (known,) = moved.nadel.memory.listed()
-    closed = KnownVolume(data_id=known.data_id, version=known.version + 1, size_gb=1, clients=[], gone=said == "gone")
-    audits.compare_volumes(moved.nadel.host.id, [closed] if said != "nothing" else [])
+    closed = KnownVolume(data_id=known.data_id, version=known.version + 1, size_gb=1, clients=[], gone=report == "gone")
+    audits.compare_volumes(moved.nadel.host.id, [closed] if report != "nothing" else [])
     assert set(Attachment.objects.values_list("id", flat=True)) == {moved.before}
     assert holds.reason(moved.fresh()) in ("", holds.UNHEARD.format(moved.volume.id, "kelvin"))
     back(town.agent)

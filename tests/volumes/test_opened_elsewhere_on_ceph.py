@@ -147,7 +147,7 @@ def test_a_guest_writes_on_while_the_copy_says_that_another_host_has_its_disk(
     for agent in (town.agent, nadel):
         back(agent)
         agent.work()
-    said = qemu_io(uri(now), f"read -P 7 0 {MIB}", f"write -P 8 0 {MIB}", "flush", f"read -P 8 0 {MIB}")
-    assert "failed" not in said.lower(), said
-    assert "wrote" in said
+    output = qemu_io(uri(now), f"read -P 7 0 {MIB}", f"write -P 8 0 {MIB}", "flush", f"read -P 8 0 {MIB}")
+    assert "failed" not in output.lower(), output
+    assert "wrote" in output
     assert Attachment.objects.get(id=now.id).host_id == nadel.host.id

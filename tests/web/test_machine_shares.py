@@ -55,8 +55,8 @@ def take_elsewhere(stack: ExitStack, owner: str, most: int) -> tuple[subprocess.
 def test_processes_count_together_and_a_killed_one_counts_no_more(owner: str, other_processes: ExitStack) -> None:
     mine = shares.take({owner: 2})
     assert mine is not None
-    process, said = take_elsewhere(other_processes, owner, 2)
-    assert said == "taken"
+    process, taken = take_elsewhere(other_processes, owner, 2)
+    assert taken == "taken"
     assert shares.take({owner: 2}) is None
     process.send_signal(signal.SIGKILL)
     process.wait()

@@ -155,13 +155,13 @@ def wrong_password(several: Several, name: str) -> int:
 def test_wrong_passwords_are_counted_together(several: Start, connections: ExitStack) -> None:
     web = several()
     all_answer(web, connections)
-    said = []
+    statuses = []
     for number in range(throttle.FREE + 1):
         turn = web.pids[number % 2]
         os.kill(turn, signal.SIGSTOP)  # the other one gets it
-        said.append(wrong_password(web, "alice"))
+        statuses.append(wrong_password(web, "alice"))
         os.kill(turn, signal.SIGCONT)
-    assert said == [*[401] * throttle.FREE, 429]
+    assert statuses == [*[401] * throttle.FREE, 429]
 
 
 @pytest.mark.parametrize(

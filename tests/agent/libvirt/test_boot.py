@@ -49,10 +49,10 @@ def test_a_guest_boots_its_own_disk() -> None:
     assert kernel_of(domain) == (None, None, None)
 
 
-@pytest.mark.parametrize(("said", "name", "bus"), [({}, "hdb", "ide"), ({"hw_cdrom_bus": "sata"}, "sda", "sata")])
-def test_a_cd_is_behind_an_empty_disk(tmp_path: Path, said: dict[str, str], name: str, bus: str) -> None:
+@pytest.mark.parametrize(("properties", "name", "bus"), [({}, "hdb", "ide"), ({"hw_cdrom_bus": "sata"}, "sda", "sata")])
+def test_a_cd_is_behind_an_empty_disk(tmp_path: Path, properties: dict[str, str], name: str, bus: str) -> None:
     seed = {"ide": "hda", "sata": "sdf"}[bus]
-    paths, spec = InstancePaths(folder=tmp_path, real=tmp_path), with_image(make_spec(), **said)
+    paths, spec = InstancePaths(folder=tmp_path, real=tmp_path), with_image(make_spec(), **properties)
     paths.cd.touch()
     domain = ET.fromstring(domain_xml(spec, 1, paths, "qemu"))  # noqa: S314
     found = {disk.find("target").attrib["dev"]: disk for disk in domain.iter("disk")}  # type: ignore[union-attr]
@@ -95,8 +95,8 @@ def test_the_agents_channel_lies_beside_the_other_sockets() -> None:
 def test_a_kernel_is_handed_over_with_its_ramdisk_and_command_line() -> None:
     spec = replace(make_spec(), kernel=KERNEL, ramdisk=KERNEL)
     assert kernel_of(parsed(spec)) == ("/state/i/kernel", "/state/i/ramdisk", boot.COMMAND_LINE)
-    said = with_image(spec, os_command_line='root=/dev/vda2 "</cmdline>\x01\n quiet')
-    assert kernel_of(parsed(said))[2] == 'root=/dev/vda2 "</cmdline>\ufffd  quiet'
+    with_kernel = with_image(spec, os_command_line='root=/dev/vda2 "</cmdline>\x01\n quiet')
+    assert kernel_of(parsed(with_kernel))[2] == 'root=/dev/vda2 "</cmdline>\ufffd  quiet'
     assert kernel_of(parsed(replace(spec, ramdisk=None)))[:2] == ("/state/i/kernel", None)
     assert kernel_of(parsed(replace(spec, kernel=None))) == (None, None, None), "a ramdisk alone boots nothing"
 

@@ -67,16 +67,16 @@ def rescued(spec: InstanceSpec) -> InstanceSpec:
     return replace(spec, rescue=RescueImage(image=make_spec().image))
 
 
-def stably_rescued(spec: InstanceSpec, **said: str) -> InstanceSpec:
+def stably_rescued(spec: InstanceSpec, **properties: str) -> InstanceSpec:
     """Rescued by an image that says what its disk is to be."""
-    image = replace(make_spec().image, properties={f"hw_rescue_{name}": value for name, value in said.items()})
+    image = replace(make_spec().image, properties={f"hw_rescue_{name}": value for name, value in properties.items()})
     return replace(spec, rescue=RescueImage(image=image))
 
 
-def equipped(spec: InstanceSpec, **said: str) -> InstanceSpec:
+def equipped(spec: InstanceSpec, **properties: str) -> InstanceSpec:
     """A guest whose image and flavor say what its hardware is."""
     flavor = replace(spec.flavor, vcpus=4, extra_specs=SPECS)
-    return replace(spec, image=replace(spec.image, properties=said), flavor=flavor)
+    return replace(spec, image=replace(spec.image, properties=properties), flavor=flavor)
 
 
 def hostile(spec: InstanceSpec) -> InstanceSpec:
@@ -131,7 +131,7 @@ def test_the_console_is_the_first_of_the_serial_ports() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("properties", "expected"),
     [
         ({"bus": "usb"}, ("disk", "usb", "sda")),
         ({"bus": "scsi", "device": "cdrom"}, ("cdrom", "scsi", "sda")),
@@ -141,14 +141,14 @@ def test_the_console_is_the_first_of_the_serial_ports() -> None:
 )
 @pytest.mark.parametrize("boots_from_volume", [False, True])
 def test_a_stable_rescue_leaves_the_other_disks_as_they_are(
-    said: dict[str, str], expected: tuple[str, str, str], *, boots_from_volume: bool
+    properties: dict[str, str], expected: tuple[str, str, str], *, boots_from_volume: bool
 ) -> None:
     spec = make_spec(UUID)
     if boots_from_volume:
         spec = replace(with_volumes(spec), local_disks=None)
         spec = replace(spec, volumes=spec.volumes[:1])
     before = [disk for disk in parsed(spec, 1).iter("disk") if disk.find("target").get("dev") != "hda"]  # type: ignore[union-attr]
-    rescue = list(parsed(stably_rescued(spec, **said), 1).iter("disk"))
+    rescue = list(parsed(stably_rescued(spec, **properties), 1).iter("disk"))
     named = [disk.find("target").get("dev") for disk in rescue]  # type: ignore[union-attr]
     assert named[: len(before)] == [disk.find("target").get("dev") for disk in before]  # type: ignore[union-attr]
     [booted] = [disk for disk in rescue if disk.find("boot") is not None]
@@ -156,7 +156,7 @@ def test_a_stable_rescue_leaves_the_other_disks_as_they_are(
     assert target is not None
     assert (booted.get("device"), target.get("bus"), target.get("dev")) == expected
     assert (booted.find("readonly") is not None) == (expected[0] == "cdrom")
-    assert parsed(stably_rescued(spec, **said), 1).find("os/boot") is None
+    assert parsed(stably_rescued(spec, **properties), 1).find("os/boot") is None
 
 
 def test_a_hostile_name_stays_text() -> None:

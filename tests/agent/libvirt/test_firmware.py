@@ -45,8 +45,8 @@ def describe(path: Path, code: Path, template: Path | None, machines: list[str],
     if template is not None:
         mapping["nvram-template"] = {"filename": str(template), "format": "raw"}
     targets = [{"architecture": "x86_64", "machines": machines}, {"architecture": "aarch64", "machines": ["virt-*"]}]
-    said = {"interface-types": ["uefi"], "mapping": mapping, "targets": targets, "features": features}
-    path.write_text(json.dumps(said))
+    description = {"interface-types": ["uefi"], "mapping": mapping, "targets": targets, "features": features}
+    path.write_text(json.dumps(description))
 
 
 def test_a_guest_gets_the_first_firmware_that_fits(tmp_path: Path) -> None:

@@ -85,8 +85,8 @@ class Guest:
 
     def info(self) -> dict[str, Any]:
         command = ["qemu-img", "info", "--output=json", str(self.paths.root_disk)]
-        told: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
-        return told
+        info: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+        return info
 
     def sizes(self) -> tuple[int, int, int]:
         """GiB of the root disk, GiB of the ephemeral disk, MiB of swap."""

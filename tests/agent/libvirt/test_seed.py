@@ -124,9 +124,9 @@ def test_injected_files_are_in_both_trees(spec: InstanceSpec) -> None:
     ]
     spec = replace(spec, injected_files=files)
     seed = seed_files(spec)
-    told = loaded(spec, "openstack/latest/meta_data.json")["files"]
-    assert [seed[f"openstack{entry['content_path']}"] for entry in told] == contents
-    assert [entry["path"] for entry in told] == ["/etc/file0", "/etc/file1"]
+    listed = loaded(spec, "openstack/latest/meta_data.json")["files"]
+    assert [seed[f"openstack{entry['content_path']}"] for entry in listed] == contents
+    assert [entry["path"] for entry in listed] == ["/etc/file0", "/etc/file1"]
     written = json.loads(seed["vendor-data"].partition(b"\n")[2])["write_files"]
     assert [base64.b64decode(entry["content"]) for entry in written] == contents
     assert [entry["path"] for entry in written] == ["/etc/file0", "/etc/file1"]
@@ -146,8 +146,11 @@ def test_the_drive_has_the_dated_versions_of_both_trees(spec: InstanceSpec) -> N
     assert len(base64.b64decode(loaded(spec, "openstack/latest/meta_data.json")["random_seed"])) == 512
     assert loaded(spec, "openstack/latest/meta_data.json")["project_id"] == spec.project_id.replace("-", "")
     assert "random_seed" not in loaded(spec, "openstack/2012-08-10/meta_data.json")
-    told = loaded(spec, "ec2/latest/meta-data.json")
-    assert (told["local-hostname"], told["public-keys"]["0"]) == ("web-1.novalocal", {"openssh-key": KEY + "\n"})
+    meta_data = loaded(spec, "ec2/latest/meta-data.json")
+    assert (meta_data["local-hostname"], meta_data["public-keys"]["0"]) == (
+        "web-1.novalocal",
+        {"openssh-key": KEY + "\n"},
+    )
     assert files["ec2/2009-04-04/user-data"] == SCRIPT
     assert "local-hostname" not in loaded(spec, "ec2/1.0/meta-data.json")
 

@@ -31,7 +31,7 @@ def test_no_end_is_written_into_a_token() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "seconds"),
+    ("text", "seconds"),
     [
         ("1", 1),
         ("21600", 21600),
@@ -43,5 +43,5 @@ def test_no_end_is_written_into_a_token() -> None:
         ("1e3", None),
     ],
 )
-def test_lifetimes_are_those_of_ec2(said: str | None, seconds: int | None) -> None:
-    assert read_ttl(said) == seconds
+def test_lifetimes_are_those_of_ec2(text: str | None, seconds: int | None) -> None:
+    assert read_ttl(text) == seconds

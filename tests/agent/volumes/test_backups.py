@@ -153,9 +153,9 @@ def test_a_chain_of_a_volume_in_use_comes_back_moment_by_moment(rig: Rig) -> Non
         qemu_io(rig.open(target), "write -P 77 0 24M", "write -P 77 1500M 8M")
         rig.volumes.connect(target, [])
         assert rig.restore(target, links) == digest
-        said = qemu_io(rig.open(target), "read -P 0 1500M 8M")
-        assert "read 8388608/8388608" in said
-        assert "failed" not in said
+        output = qemu_io(rig.open(target), "read -P 0 1500M 8M")
+        assert "read 8388608/8388608" in output
+        assert "failed" not in output
         rig.volumes.connect(target, [])
 
 
@@ -174,8 +174,8 @@ def test_a_restore_leaves_nothing_of_what_the_volume_had(pool: Pool, tmp_path: P
     rig.restore(target, [backup_id])
     zeros = [f"read -P 0 {at} {length}" for at, length in (("0", "3M"), ("4M", "20M"), ("990M", "10M"))]
     rest = ["read -P 5 3M 1M", "read -P 6 1000M 64k", f"read -P 0 {1000 * MIB + 65536} {10 * MIB - 65536}"]
-    said = qemu_io(rig.open(target), *zeros, *rest, "read -P 0 1500M 8M")
-    assert (said.count("read "), "failed" in said) == (7, False), said
+    output = qemu_io(rig.open(target), *zeros, *rest, "read -P 0 1500M 8M")
+    assert (output.count("read "), "failed" in output) == (7, False), output
     volumes.connect(target, [])
     assert pool.reads(target, 77, 0, 24 * MIB, snapshot="before")
 

@@ -18,16 +18,16 @@ BUSY = "qemu-img exited with 1: 1.qcow2: Unable to get accurate CPU usage"
 
 
 @pytest.mark.parametrize("kind", [ProgramError, CephError])
-@pytest.mark.parametrize(("said", "again"), [(BUSY, True), ("qemu-img exited with 1: No space left on device", False)])
+@pytest.mark.parametrize(("text", "again"), [(BUSY, True), ("qemu-img exited with 1: No space left on device", False)])
 def test_what_could_not_be_measured_is_tried_again_and_nothing_else(
-    kind: type[Exception], said: str, again: bool, monkeypatch: pytest.MonkeyPatch
+    kind: type[Exception], text: str, again: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
 
     def make() -> None:
-        asked.append(said)
+        asked.append(text)
         if len(asked) < 30:
-            raise kind(said)
+            raise kind(text)
 
     monkeypatch.setattr(luks, "PAUSE", 0.0)
     if again:

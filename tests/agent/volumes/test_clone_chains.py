@@ -70,18 +70,18 @@ class Host:
     def io(self, volume: VolumeSpec, *commands: str) -> str:
         """Read and write, through the daemon that serves the volume or one for the moment."""
         was_open = self.daemons.description(volume.id) is not None
-        said = qemu_io(self.open(volume), *commands)
+        output = qemu_io(self.open(volume), *commands)
         if not was_open:
             self.volumes.connect(volume, [])
-        return said
+        return output
 
     def write(self, volume: VolumeSpec, pattern: int, mib: int = 0) -> None:
         assert "failed" not in self.io(volume, f"write -P {pattern} {mib * MIB} {MIB}")
 
     def reads(self, volume: VolumeSpec, *patterns: int) -> bool:
         """Return whether the volume's first MiB have these patterns, one each."""
-        said = self.io(volume, *(f"read -P {pattern} {at * MIB} {MIB}" for at, pattern in enumerate(patterns)))
-        return "failed" not in said and said.count("bytes at offset") == len(patterns)
+        output = self.io(volume, *(f"read -P {pattern} {at * MIB} {MIB}" for at, pattern in enumerate(patterns)))
+        return "failed" not in output and output.count("bytes at offset") == len(patterns)
 
     def chain(self, volume: VolumeSpec) -> list[str]:
         return self.driver.layers.chain(f"{volume.id}/{self.driver.layers.get(volume.id).top}")
@@ -134,8 +134,8 @@ def test_what_deleted_volumes_keep_is_measured(host: Host, rounds: int) -> None:
         host.write(volume, number + 1)
         clone = host.clone(volume, f"s{number}")
         host.volumes.delete(volume)
-        said, volume = host.volumes.kept_of(volume), clone
-        most = max(most, said)
+        size, volume = host.volumes.kept_of(volume), clone
+        most = max(most, size)
         own = sum(path.stat().st_blocks * 512 for path in (host.driver.layers.volumes / volume.id).glob("*.qcow2"))
         (state,) = host.volumes.states()
         assert state.kept is not None

@@ -173,9 +173,9 @@ async def test_copies_of_an_open_volume_have_its_data(tmp_path: Path, daemons: D
         origin = msgspec.json.decode(detail["connection"], type=VolumeConnection)
         await do(FetchVolumeRequest(volume=copy, origin=origin), copy)
         there = await do(ConnectVolumeRequest(volume=copy, clients=[CLIENT]), copy)
-        said = qemu_io(reach(there), "read -P 9 0 65536")
-        assert "failed" not in said
-        assert "read 65536" in said
+        output = qemu_io(reach(there), "read -P 9 0 65536")
+        assert "failed" not in output
+        assert "read 65536" in output
         assert volumes.contents(pool).volumes[0].snapshots == []
 
 

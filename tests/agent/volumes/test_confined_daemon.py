@@ -235,8 +235,8 @@ def test_a_daemon_listens_at_the_address_of_its_host_alone(
     volume = pool.make()
     connection = daemons.connect(pool.driver, volume, [REMOTE])
     pid = pid_of(pool, volume.id)
-    said = subprocess.run(["ss", "-Hltnp"], capture_output=True, text=True, check=True).stdout
-    heard = [line.split()[3] for line in said.splitlines() if f"pid={pid}," in line]
+    output = subprocess.run(["ss", "-Hltnp"], capture_output=True, text=True, check=True).stdout
+    heard = [line.split()[3] for line in output.splitlines() if f"pid={pid}," in line]
     expected = f"[{address}]" if ":" in address else address
     assert heard == [f"{expected}:{connection.port}"]
     assert status(pid)["Uid"][0] == str(NOBODY.uid)

@@ -41,13 +41,13 @@ def spy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "SYSTEM_PATH", f"{tmp_path}:{programs.SYSTEM_PATH}")
 
 
-def told(path: Path) -> dict[str, str]:
+def status_of(path: Path) -> dict[str, str]:
     rows = (line.partition(":") for line in path.read_text().splitlines())
     return {name: " ".join(value.split()) for name, _, value in rows}
 
 
 def check_powerless(path: Path) -> None:
-    about = told(path)
+    about = status_of(path)
     assert about["Uid"].split() == [str(NOBODY.uid)] * 4
     assert about["Gid"].split() == [str(NOBODY.gid)] * 4
     assert {about[name].strip("0") for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {""}
@@ -127,8 +127,8 @@ def test_a_socket_is_reached_below_a_closed_folder(hidden: Path) -> None:  # noq
 
 
 def test_root_without_an_account_keeps_its_files_and_no_power() -> None:
-    said = run_program("cat", "/proc/self/status", rights=Rights()).decode()
-    about = {name: value.strip() for name, _, value in (line.partition(":") for line in said.splitlines())}
+    output = run_program("cat", "/proc/self/status", rights=Rights()).decode()
+    about = {name: value.strip() for name, _, value in (line.partition(":") for line in output.splitlines())}
     assert int(about["CapEff"], 16) == int(about["CapBnd"], 16) == 1 << 1
     assert about["Seccomp"] == "2"
 

@@ -155,9 +155,9 @@ def test_an_image_is_written_over_a_volume_and_its_snapshots_stay(pool: Pool, tm
     for _ in range(2):
         volumes.reimage(volume, reference, "command's", never)
     assert cached.asked_for == ["command's"] * 2
-    said = qemu_io(reach, f"read -P 7 0 {MIB}", f"read -P 0 {MIB} {8 * MIB}")
-    assert said.count("bytes at offset") == 2
-    assert "failed" not in said
+    output = qemu_io(reach, f"read -P 7 0 {MIB}", f"read -P 0 {MIB} {8 * MIB}")
+    assert output.count("bytes at offset") == 2
+    assert "failed" not in output
     pool.daemons.disconnect(volume.id)
     assert pool.reads(volume, 1, 0, 4 * MIB, snapshot="s1")
     os.truncate(image, (1 << 30) + 512)
@@ -200,9 +200,9 @@ def test_snapshots_are_deleted_in_any_order(pool: Pool, opened: bool) -> None:
             for other, pattern in left.items():
                 assert pool.reads(volume, pattern, snapshot=other), (order, name, other)
         checks = [f"read -P {number} {number * MIB} {MIB}" for number in (1, 2, 3)] + [f"read -P 3 0 {MIB}"]
-        said = qemu_io(reach, *checks) if opened else pool.io(volume, *checks)
-        assert said.count("read ") == 4
-        assert "failed" not in said
+        output = qemu_io(reach, *checks) if opened else pool.io(volume, *checks)
+        assert output.count("read ") == 4
+        assert "failed" not in output
         for clone in clones.values():
             assert pool.reads(clone, 2)
         pool.daemons.disconnect(volume.id)
@@ -225,8 +225,8 @@ def test_an_open_volume_grows_beside_its_older_export(pool: Pool) -> None:
     assert connection is not None
     after = f"nbd+unix:///{connection.export}?socket={connection.socket}"
     assert after != before
-    said = qemu_io(after, f"read -P 5 0 {MIB}", f"write -P 6 {(2 << 30) - MIB} {MIB}")
-    assert "failed" not in said
+    output = qemu_io(after, f"read -P 5 0 {MIB}", f"write -P 6 {(2 << 30) - MIB} {MIB}")
+    assert "failed" not in output
     qemu_io(before, f"write -P 7 0 {MIB}")
     assert uri(pool, larger) == after
     assert "failed" not in qemu_io(after, f"read -P 7 0 {MIB}", f"read -P 6 {(2 << 30) - MIB} {MIB}")
@@ -258,9 +258,9 @@ def test_a_daemon_that_is_killed_loses_no_write_it_has_answered_and_comes_back_a
     assert pool.daemons.repair(pool.driver, description)
     assert not pool.daemons.repair(pool.driver, description)
     reads = [f"read -P 90 {number * 300 * 1024} 4096" for number in range(64)]
-    said = qemu_io(reach, *reads)
-    assert said.count("read 4096/4096") == 64
-    assert "failed" not in said
+    output = qemu_io(reach, *reads)
+    assert output.count("read 4096/4096") == 64
+    assert "failed" not in output
     assert pool.reads(volume, 0, 0, 64 * 300 * 1024, snapshot="s1")
 
 
@@ -335,8 +335,8 @@ def test_the_guest_before_reaches_nothing_when_another_has_the_volume(pool: Pool
         pool.daemons.disconnect(volume.id)
     other = uri(pool, volume, [VolumeClient(attachment_id="b", host_id="h", local=True)])
     assert "wrote" in qemu_io(other, f"write -P 2 0 {MIB}")
-    said = before.communicate("write -P 3 0 4096\nquit\n", timeout=60)[0]
-    assert "wrote" not in said
+    output = before.communicate("write -P 3 0 4096\nquit\n", timeout=60)[0]
+    assert "wrote" not in output
     assert "failed" not in qemu_io(other, f"read -P 2 0 {MIB}")
 
 

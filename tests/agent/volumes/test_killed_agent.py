@@ -176,9 +176,9 @@ def test_a_killed_agent_comes_even_with_its_daemons(short: Path, command: str, p
         assert len(running(short)) == 1
         reach = f"nbd+unix:///{there.export}?socket={there.socket}"
         pattern = {"create": "-P 0 0 4096", "connect": "-P 0 0 4096", "reimage": f"-P 7 0 {MIB}"}.get(command, PATTERN)
-        said = qemu_io(reach, f"read {pattern}", "write -P 6 0 4096", "read -P 6 0 4096", "length")
-        assert said.count("bytes at offset") == 3, said
-        assert "failed" not in said
+        output = qemu_io(reach, f"read {pattern}", "write -P 6 0 4096", "read -P 6 0 4096", "length")
+        assert output.count("bytes at offset") == 3, output
+        assert "failed" not in output
         assert volumes.connect(wanted, []) is None
         assert running(short) == []
         assert list((short / "sockets").iterdir()) == list((short / "run").iterdir()) == []

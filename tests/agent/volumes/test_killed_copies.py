@@ -157,8 +157,8 @@ class Host:
     def has(self, volume_id: str, *patterns: int) -> bool:
         """Whether a volume begins with these patterns, 1 MiB of each, and zeros after them."""
         wanted = [*patterns, 0]
-        said = self.io(volume_id, *(f"read -P {pattern} {at * MIB} {MIB}" for at, pattern in enumerate(wanted)))
-        return said.count("bytes at offset") == len(wanted) and "failed" not in said
+        output = self.io(volume_id, *(f"read -P {pattern} {at * MIB} {MIB}" for at, pattern in enumerate(wanted)))
+        return output.count("bytes at offset") == len(wanted) and "failed" not in output
 
     def snapshots(self) -> set[str]:
         return {name for each in self.volumes.contents(self.pool_id).volumes for name in each.snapshots}

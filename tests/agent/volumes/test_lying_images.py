@@ -82,9 +82,9 @@ def test_an_image_that_lies_becomes_no_volume(
     volumes.states()  # the pool has its secret from then on
     before = sorted(pool.folder.rglob("*"))
     for _ in range(2):
-        with pytest.raises((ImageUnacceptableError, ImageFetchError)) as told:
+        with pytest.raises((ImageUnacceptableError, ImageFetchError)) as caught:
             volumes.create(volume, VolumeSource(image=image), never)
-        assert str(tmp_path) not in told.value.message
+        assert str(tmp_path) not in caught.value.message
     assert pool.driver.contents() == []
     pool.driver.sweep()
     assert sorted(pool.folder.rglob("*")) == before

@@ -46,9 +46,9 @@ def test_an_agent_that_starts_before_the_folder_is_mounted_creates_no_pool(
     aside = unmount(settings)
     volumes = host(settings, daemons)
     assert volumes.states() == []
-    [said] = volumes.warnings()
-    assert before.id in said
-    assert settings.location in said
+    [warning] = volumes.warnings()
+    assert before.id in warning
+    assert settings.location in warning
     assert list(Path(settings.location).iterdir()) == []
     Path(settings.location).rmdir()
     aside.rename(settings.location)

@@ -74,8 +74,8 @@ def test_a_guest_that_is_taken_out_by_force_writes_no_more_and_the_others_notice
         assert stays.writes(4, MIB)
         with guest(there, THIRD, again=False) as new:
             assert new.writes(5, 2 * MIB)
-    said = qemu_io(reach(there, SECOND), "read -P 1 0 4096", f"read -P 4 {MIB} 4096", f"read -P 5 {2 * MIB} 4096")
-    assert (said.count("read 4096/4096"), "failed" in said) == (3, False)
+    output = qemu_io(reach(there, SECOND), "read -P 1 0 4096", f"read -P 4 {MIB} 4096", f"read -P 5 {2 * MIB} 4096")
+    assert (output.count("read 4096/4096"), "failed" in output) == (3, False)
 
 
 @pytest.mark.slow

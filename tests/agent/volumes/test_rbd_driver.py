@@ -75,8 +75,8 @@ def io(opening: Opening, *commands: str) -> str:
 
 
 def holds(opening: Opening, pattern: int, offset: int, length: int = MIB) -> bool:
-    said = io(opening, f"read -P {pattern} {offset} {length}")
-    return f"read {length}/{length}" in said and "failed" not in said
+    output = io(opening, f"read -P {pattern} {offset} {length}")
+    return f"read {length}/{length}" in output and "failed" not in output
 
 
 def image_file(folder: Path, pattern: bytes = b"\7") -> Path:
@@ -212,8 +212,8 @@ def test_an_encrypted_volume_is_noise_to_the_cluster(driver: RbdDriver, tmp_path
     assert holds(driver.opening(volume), 9, 0)
     assert [each for each in driver.changes(volume, "s1") if each.offset == 0]
     plain = VolumeSpec(id=volume.id, pool_id="", size_gb=1)
-    said = io(driver.opening(plain), *(f"read -P 9 {offset}k 4k" for offset in range(0, 4096, 64)))
-    assert said.count("verification failed") == 64
+    output = io(driver.opening(plain), *(f"read -P 9 {offset}k 4k" for offset in range(0, 4096, 64)))
+    assert output.count("verification failed") == 64
     wrong = VolumeSpec(id=volume.id, pool_id="", size_gb=1, encryption=VolumeEncryption(key=b64encode(b"x").decode()))
     assert not holds(driver.opening(wrong), 9, 0)
 
@@ -305,9 +305,9 @@ def test_no_write_is_lost_when_the_osd_is_killed_under_it(driver: RbdDriver, cep
         output, _ = writer.communicate(rest.encode(), timeout=120)
     assert b"failed" not in output
     assert ceph.pid("osd.0") != killed
-    said = io(driver.opening(volume), *(each.replace("write", "read") for each in writes))
-    assert said.count("read 65536/65536") == blocks
-    assert "failed" not in said
+    read_back = io(driver.opening(volume), *(each.replace("write", "read") for each in writes))
+    assert read_back.count("read 65536/65536") == blocks
+    assert "failed" not in read_back
 
 
 @pytest.mark.parametrize("pool", ["rbd"], indirect=True)
@@ -332,9 +332,9 @@ def test_a_daemon_that_is_killed_loses_no_write_it_has_answered(pool: Pool) -> N
         writer.kill()
     (description,) = pool.daemons.descriptions()
     assert pool.daemons.repair(pool.driver, description)
-    said = qemu_io(reach, *(f"read -P {place}" for place in places))
-    assert said.count("read 4096/4096") == len(places)
-    assert "failed" not in said
+    output = qemu_io(reach, *(f"read -P {place}" for place in places))
+    assert output.count("read 4096/4096") == len(places)
+    assert "failed" not in output
 
 
 def test_a_host_without_the_configuration_says_so(tmp_path: Path) -> None:

@@ -129,10 +129,10 @@ def test_the_command_writes_json(cloud: Cloud, alice: RequestContext) -> None:
     cloud.running(alice)
     Host.objects.update(vcpus_allocated=5)
     text, status = command("--json", "--repair")
-    said = json.loads(text)
+    report = json.loads(text)
     assert status == 0
-    assert (said["errors"], said["repaired"], said["left"]) == (2, 2, 0)
-    assert set(said["findings"][0]) == {"check", "severity", "subject", "sentence", "repair", "repaired"}
+    assert (report["errors"], report["repaired"], report["left"]) == (2, 2, 0)
+    assert set(report["findings"][0]) == {"check", "severity", "subject", "sentence", "repair", "repaired"}
 
 
 def test_the_command_knows_its_checks(cloud: Cloud) -> None:

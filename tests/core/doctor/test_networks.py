@@ -1,4 +1,4 @@
-"""What the doctor finds of networks: what they keep for nobody, and what hosts were not told."""
+"""The doctor's findings about networks: resources without an owner, and documents that hosts lack."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ NETWORKS = ("network_ports", "held_addresses", "floating_ips", "rbac_policies", 
 
 
 @pytest.fixture
-def told(db: None) -> Cloud:
-    """A cloud whose host is told of networks."""
+def settled(db: None) -> Cloud:
+    """A cloud whose host has all documents of networks."""
     made = Cloud.make()
     made.add_host("one", documents=True)
     return made
@@ -75,9 +75,9 @@ def floating(cloud: Cloud, caller: RequestContext, row: Instance, with_instance:
 
 
 @pytest.mark.slow
-def test_a_cloud_with_every_kind_of_network_is_well(told: Cloud, alice: RequestContext) -> None:
-    floating(told, alice, told.running(alice))
-    told.run()
+def test_a_cloud_with_every_kind_of_network_is_well(settled: Cloud, alice: RequestContext) -> None:
+    floating(settled, alice, settled.running(alice))
+    settled.run()
     assert Port.objects.exclude(device_owner__startswith="compute:").count() >= 4
     assert look(*NETWORKS) == []
 
@@ -186,8 +186,8 @@ def test_policies_and_tags_of_what_is_gone(cloud: Cloud, alice: RequestContext) 
 
 
 @pytest.mark.slow
-def test_a_change_whose_job_is_lost(told: Cloud, alice: RequestContext) -> None:
-    agent = told.agent_of(told.running(alice))
+def test_a_change_whose_job_is_lost(settled: Cloud, alice: RequestContext) -> None:
+    agent = settled.agent_of(settled.running(alice))
     group = SecurityGroup.objects.get(project_id=alice.project_id)
     services.allow_ingress(group, "tcp", 22)
     OrmQ.objects.all().delete()
@@ -197,14 +197,14 @@ def test_a_change_whose_job_is_lost(told: Cloud, alice: RequestContext) -> None:
     assert found.subject == f"security group {group.id}"
     (treated,) = treat([found], repair=True)
     assert treated.repaired == "The job is queued."
-    told.run()
+    settled.run()
     assert look(*NETWORKS) == []
     assert [rule.protocol for rule in agent.documents[SECURITY_GROUP, str(group.id)][1].rules].count("tcp") == 1
 
 
 @pytest.mark.both_databases("locks")
-def test_a_host_that_waits_for_a_command_which_is_no_more(told: Cloud, alice: RequestContext) -> None:
-    agent = told.agent_of(told.running(alice))
+def test_a_host_that_waits_for_a_command_which_is_no_more(settled: Cloud, alice: RequestContext) -> None:
+    agent = settled.agent_of(settled.running(alice))
     group = SecurityGroup.objects.get(project_id=alice.project_id)
     services.allow_ingress(group, "tcp", 22)
     drain()
@@ -214,31 +214,31 @@ def test_a_host_that_waits_for_a_command_which_is_no_more(told: Cloud, alice: Re
     assert only("deliveries").subject == f"host {agent.host.name}"
     (treated,) = treat([only("deliveries")], repair=True)
     assert treated.repaired == "It is sent again."
-    told.run()
+    settled.run()
     assert look(*NETWORKS) == []
     assert "tcp" in {rule.protocol for rule in agent.documents[SECURITY_GROUP, str(group.id)][1].rules}
 
 
 @pytest.mark.slow
-def test_a_host_that_was_never_told(told: Cloud, alice: RequestContext) -> None:
-    row = told.running(alice)
+def test_a_host_that_was_never_told(settled: Cloud, alice: RequestContext) -> None:
+    row = settled.running(alice)
     Delivery.objects.filter(kind=NETWORK).delete()
-    mark(NETWORK, [told.network.id])
+    mark(NETWORK, [settled.network.id])
     assert look("deliveries") == [], "it is about to be told"
     DeliveryMark.objects.all().delete()
     OrmQ.objects.all().delete()
     assert "that it needs and was not sent: 1" in only("deliveries").sentence
     (treated,) = treat([only("deliveries")], repair=True)
     assert treated.repaired
-    told.run()
+    settled.run()
     assert look(*NETWORKS) == []
     guest_ports().filter(device_id=row.id).update(host="")
     assert "that it no longer needs: 2" in only("deliveries").sentence
 
 
 @pytest.mark.slow
-def test_a_host_that_fails_again_and_again(told: Cloud, alice: RequestContext) -> None:
-    agent = told.agent_of(told.running(alice))
+def test_a_host_that_fails_again_and_again(settled: Cloud, alice: RequestContext) -> None:
+    agent = settled.agent_of(settled.running(alice))
     Delivery.objects.filter(kind=NETWORK).update(error="no such bridge", tries=2, digest="?")
     assert look("deliveries") == []
     Delivery.objects.filter(kind=NETWORK).update(tries=3)
@@ -246,5 +246,5 @@ def test_a_host_that_fails_again_and_again(told: Cloud, alice: RequestContext) -
     assert (found.severity, found.subject) == ("warning", f"host {agent.host.name}")
     assert found.sentence.endswith("no such bridge")
     treat([found], repair=True)
-    told.run()
+    settled.run()
     assert look(*NETWORKS) == []

@@ -160,8 +160,8 @@ def test_a_changed_port_of_a_running_guest_reaches_its_host(
     network.update_port(port, changes)
     command = HostCommand.objects.filter(kind="refresh_ports_request").get()
     assert command.subject_id == running.id
-    [told] = guest_spec(running).ports
-    assert seen(told)
+    [sent] = guest_spec(running).ports
+    assert seen(sent)
 
 
 def test_the_same_change_again_tells_the_host_nothing(cloud: Cloud, running: Instance) -> None:
@@ -175,9 +175,9 @@ def test_port_security_groups_and_addresses_of_a_running_guest_reach_its_host(cl
     network.update_port(port, {"port_security_enabled": False}, groups=[])
     network.update_port(port, {}, fixed_ips=[{"ip_address": "10.20.0.77"}])
     assert HostCommand.objects.filter(kind="refresh_ports_request").exists()
-    [told] = guest_spec(running).ports
-    assert (told.port_security, told.security_group_ids) == (False, [])
-    assert [each.address for each in told.fixed_ips] == ["10.20.0.77"]
+    [sent] = guest_spec(running).ports
+    assert (sent.port_security, sent.security_group_ids) == (False, [])
+    assert [each.address for each in sent.fixed_ips] == ["10.20.0.77"]
     with pytest.raises(PortInUseError):
         network.update_port(port, {"device_text": ""})
     with pytest.raises(PortInUseError):
@@ -230,9 +230,9 @@ def test_a_port_made_before_is_plugged_in_and_out_with_all_it_has(
     port = network.create_port(alice.project_id, cloud.network, fixed_ips=wanted, mac_address="02:00:00:00:00:88")
     attach_interface(alice, running.id, NetworkRequest(port_id=str(port.id)))
     cloud.run()
-    told = guest_spec(running).ports[-1]
-    assert (told.id, told.mac_address) == (str(port.id), "02:00:00:00:00:88")
-    assert {each.address for each in told.fixed_ips} == {"10.20.0.88", "10.20.0.89"}
+    port_spec = guest_spec(running).ports[-1]
+    assert (port_spec.id, port_spec.mac_address) == (str(port.id), "02:00:00:00:00:88")
+    assert {each.address for each in port_spec.fixed_ips} == {"10.20.0.88", "10.20.0.89"}
     detach_interface(alice, running.id, str(port.id))
     cloud.run()
     port.refresh_from_db()

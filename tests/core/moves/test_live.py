@@ -272,11 +272,11 @@ def test_volumes_that_change_keep_the_server(
     two: Two, volumes: list[Volume], model: type, values: dict[str, object], words: str
 ) -> None:
     model.objects.update(**values)  # type: ignore[attr-defined]
-    [said] = live_obstacles([two.server]).values()
-    assert words in said
+    [obstacle] = live_obstacles([two.server]).values()
+    assert words in obstacle
     with pytest.raises(ConflictError) as error:
         migrate(two.server)
-    assert error.value.message == said
+    assert error.value.message == obstacle
     assert state_of(two.server) == AT_REST
     assert not Attachment.objects.exclude(second_host=None).exists()
 

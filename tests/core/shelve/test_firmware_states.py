@@ -160,8 +160,8 @@ def test_a_shelving_without_the_state_leaves_the_server_as_it_was(
     else:
         h1.report(command, "finished", power_state=PowerState.SHUTDOWN)
     assert state_of(secure) == ("active", None)
-    said = "The guest runs." if how == "failed" else "The host has not stored the server's UEFI variables and TPM."
-    assert action(secure, "shelve").message == said
+    message = "The guest runs." if how == "failed" else "The host has not stored the server's UEFI variables and TPM."
+    assert action(secure, "shelve").message == message
     assert not FirmwareState.objects.exists()
     assert not Image.objects.filter(name="web-shelved").exclude(status="deleted").exists()
 

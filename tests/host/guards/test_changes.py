@@ -30,16 +30,16 @@ def in_kernel(guard: Guard) -> dict[str, object]:
     for family in ("bridge", "inet"):
         listed = json.loads(guard.space.run("nft", "-j", "list", "table", family, TABLE))["nftables"]
         for entry in listed[2:]:
-            ((kind, said),) = entry.items()
-            said.pop("handle", None)
+            ((kind, item),) = entry.items()
+            item.pop("handle", None)
             if kind == "rule":
-                found.setdefault(f"{family} rules {said['chain']}", []).append(said["expr"])  # type: ignore[attr-defined]
-                if said["chain"].startswith("group-"):  # their order says nothing
-                    found[f"{family} rules {said['chain']}"].sort(key=json.dumps)  # type: ignore[attr-defined]
+                found.setdefault(f"{family} rules {item['chain']}", []).append(item["expr"])  # type: ignore[attr-defined]
+                if item["chain"].startswith("group-"):  # their order says nothing
+                    found[f"{family} rules {item['chain']}"].sort(key=json.dumps)  # type: ignore[attr-defined]
                 continue
-            if "elem" in said:
-                said["elem"] = sorted(said["elem"], key=json.dumps)
-            found[f"{family} {kind} {said['name']}"] = said
+            if "elem" in item:
+                item["elem"] = sorted(item["elem"], key=json.dumps)
+            found[f"{family} {kind} {item['name']}"] = item
     return found
 
 

@@ -74,8 +74,8 @@ def passed(guard: Guard, one: Interface, frame: Callable[[Interface, int], bytes
         one.send(frame(one, number))
 
     def counted() -> int:
-        said = guard.space.run(*f"nft list chain bridge novella_filters {chain}".split())
-        return int(said.partition("counter packets ")[2].split()[0])
+        output = guard.space.run(*f"nft list chain bridge novella_filters {chain}".split())
+        return int(output.partition("counter packets ")[2].split()[0])
 
     until(lambda: counted() >= least, f"{least} frames pass")
     many = counted()

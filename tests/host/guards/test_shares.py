@@ -106,9 +106,9 @@ def test_operators_are_warned_before_the_table_is_full() -> None:
     assert tracking.warnings(None) == [], "without connection tracking"
     for used, many in ((799, 0), (800, 1), (1000, 1)):
         now = Tracking(entries=used, limit=1000, share=50, largest=40, port="the-port")
-        said = tracking.warnings(now)
-        assert len(said) == many
-        assert all("the-port" in each for each in said)
+        warnings = tracking.warnings(now)
+        assert len(warnings) == many
+        assert all("the-port" in each for each in warnings)
 
 
 def unused(guard: Guard) -> tuple[Interface, Interface]:
@@ -127,11 +127,11 @@ def test_the_host_says_who_has_begun_the_most(guard: Guard) -> None:
         shake(evil, mate, (port, 9))
     shake(mate, evil, (10_000, 9))
 
-    def told() -> Tracking | None:
+    def tracking_of() -> Tracking | None:
         found = guard.space.do(guard.filters.tracking)
         return found if found and found.entries > before.entries and found.largest > SHARE // 4 else None
 
-    now = until(told, "the kernel tracks what was sent")
+    now = until(tracking_of, "the kernel tracks what was sent")
     assert now is not None
     assert now.entries <= before.entries + SHARE // 3 + 1
     assert (now.share, now.port) == (SHARE, evil.port.id)

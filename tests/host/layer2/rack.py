@@ -125,8 +125,8 @@ class Rack:
                 for port in spec.ports
                 if port.network.id == wanted.id
             ]
-            told = replace(wanted, peers=[each.underlay for each in others], remote_ports=remote)
-            host.process.network.apply(told, self._generation)
+            document = replace(wanted, peers=[each.underlay for each in others], remote_ports=remote)
+            host.process.network.apply(document, self._generation)
 
     def forget(self, wanted: NetworkDocument) -> None:
         for host in self.hosts:
@@ -139,7 +139,7 @@ class Rack:
         number: int,
         *,
         options: Sequence[DhcpOption] = (),
-        told: bool = True,
+        announced: bool = True,
         **wishes: object,
     ) -> Interface:
         """Plug a guest without the guest; all hosts hear of it when they are ``told``."""
@@ -155,7 +155,7 @@ class Rack:
         host.process.network.apply_firewall(spec)
         interface = Interface(host.inside, spec.ports[0], f"{self._name}-g{wanted.segment.id}-{number}")
         host.guests.append((spec, interface))
-        if told:
+        if announced:
             self.tell(wanted)
         return interface
 

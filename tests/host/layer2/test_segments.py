@@ -15,8 +15,8 @@ from tests.host.layer2.rack import Rack, document, interfaces
 
 
 def pings(source: Interface, target: Interface, patience: int = int(PATIENCE)) -> bool:
-    said = source.space.run("busybox", "ping", "-c1", f"-W{patience}", target.address, check=False)
-    return " 0% packet loss" in said
+    output = source.space.run("busybox", "ping", "-c1", f"-W{patience}", target.address, check=False)
+    return " 0% packet loss" in output
 
 
 def test_guests_of_one_network_reach_each_other_across_hosts_and_no_other_network(rack: Rack) -> None:
@@ -49,8 +49,8 @@ def test_the_forwarding_table_has_what_was_told_and_nothing_else(rack: Rack) -> 
         return {line.split(" link-netnsid")[0].strip() for line in lines if "permanent" not in line or " dst " in line}
 
     everybody = "00:00:00:00:00:00 dst 192.168.50.2"
-    told = {f"{there.port.mac_address} dst 192.168.50.2", f"{there.port.mac_address} master {net.bridge} static"}
-    assert table() == {everybody} | told
+    entries = {f"{there.port.mac_address} dst 192.168.50.2", f"{there.port.mac_address} master {net.bridge} static"}
+    assert table() == {everybody} | entries
     one.process.network.apply(net, 90)  # nobody else any more
     assert table() == set()
     rack.forget(net)
@@ -71,9 +71,9 @@ def test_a_peer_that_cannot_be_sent_to_is_left_out_and_reported(rack: Rack) -> N
     remote.append(
         RemotePort(id="there", mac_address=there.port.mac_address, addresses=[there.address], underlay=two.underlay)
     )
-    told = replace(net, peers=[*wrong, two.underlay], remote_ports=remote, shared_macs=["fa:16:3f:00:00:09"])
+    changed = replace(net, peers=[*wrong, two.underlay], remote_ports=remote, shared_macs=["fa:16:3f:00:00:09"])
     with pytest.raises(UnreachablePeerError):
-        one.process.network.apply(told, good[0].generation + 100)
+        one.process.network.apply(changed, good[0].generation + 100)
     table = one.inside.run("bridge", "fdb", "show", "dev", "vx35")
     assert {line.split("dst ")[1].split()[0] for line in table.splitlines() if "dst " in line} == {two.underlay}
     mine.configure()
@@ -161,7 +161,7 @@ def test_a_flat_network_is_joined_with_a_bridge_of_the_machine_as_soon_as_that_i
     machine.run("ip", "link", "set", "lan0", "up")
     assert "previous failures" in one.process.network.check()
     assert one.process.network.check() == []
-    here = rack.plug(one, net, 1, told=False)
+    here = rack.plug(one, net, 1, announced=False)
     here.configure()
     assert " 0% packet loss" in here.space.run(
         "busybox", "ping", "-c1", f"-W{int(PATIENCE)}", "10.38.0.77", check=False

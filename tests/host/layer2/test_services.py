@@ -72,12 +72,12 @@ def test_an_address_that_a_guest_takes_is_told_once(rack: Rack) -> None:
     network = host.process.network
     assert network.leases() == []
     asks(guest)
-    (told,) = until(network.leases, "the lease is told")
-    assert (told.port_id, told.address, told.held) == (guest.port.id, "10.41.0.5", True)
+    (lease,) = until(network.leases, "the lease is told")
+    assert (lease.port_id, lease.address, lease.held) == (guest.port.id, "10.41.0.5", True)
     assert network.leases() == []
     os.kill(dnsmasq(host, net), signal.SIGKILL)
     until(network.check, "DHCP is back")
-    assert until(network.leases, "the lease is told again") == [told]
+    assert until(network.leases, "the lease is told again") == [lease]
 
 
 def test_each_guest_gets_its_address_from_its_own_host(rack: Rack) -> None:
@@ -87,8 +87,8 @@ def test_each_guest_gets_its_address_from_its_own_host(rack: Rack) -> None:
     route = HostRoute(destination="172.16.0.0/12", next_hop="10.41.0.77")
     net = replace(net, subnets=[replace(subnet, gateway="10.41.0.1", host_routes=[route])])
     here, there = rack.plug(one, net, 1), rack.plug(two, net, 2)
-    told = asks(here)
-    assert told == {
+    answer = asks(here)
+    assert answer == {
         "ip": "10.41.0.5", "mask": "24", "router": "10.41.0.1", "dns": "10.41.0.2", "domain": "novalocal",
         "mtu": "1450", "hostname": "web-1", "serverid": "10.41.0.2", "siaddr": "10.41.0.2",
         "staticroutes": "172.16.0.0/12 10.41.0.77 169.254.169.254/32 10.41.0.2 0.0.0.0/0 10.41.0.1",
@@ -108,8 +108,8 @@ def test_a_server_that_has_given_leases_takes_more_guests(rack: Rack) -> None:
     option = DhcpOption(name="bootfile-name", value="image.efi")
     third = rack.plug(one, net, 3, options=[option], dns_domain="p1.novalocal")
     for _ in range(2):
-        told = asks(third, "67")
-        assert (told["ip"], told["domain"], told["hostname"]) == ("10.45.0.7", "p1.novalocal", "web-3")
+        answer = asks(third, "67")
+        assert (answer["ip"], answer["domain"], answer["hostname"]) == ("10.45.0.7", "p1.novalocal", "web-3")
     server = dnsmasq(one, net)
     fourth = rack.plug(one, net, 4)
     assert [asks(each)["ip"] for each in (fourth, third)] == ["10.45.0.8", "10.45.0.7"]
@@ -344,17 +344,17 @@ def test_an_agent_that_restarts_under_traffic_loses_no_packet(rack: Rack) -> Non
         each.configure()
     before = dnsmasq(one, net)
     target = there.address
-    said: list[str] = []
+    errors: list[str] = []
 
     def ping() -> None:
-        said.append(here.space.run("busybox", "ping", "-c", "60", "-i", "0.05", target, check=False))
+        errors.append(here.space.run("busybox", "ping", "-c", "60", "-i", "0.05", target, check=False))
 
     pinging = threading.Thread(target=ping)
     pinging.start()
     one.restart()
     two.restart()
     pinging.join()
-    assert "60 packets transmitted, 60 packets received" in said[0]
+    assert "60 packets transmitted, 60 packets received" in errors[0]
     assert dnsmasq(one, net) == before
     rack.forget(net)
 
@@ -364,9 +364,9 @@ def test_a_subnet_may_tell_of_no_name_server(rack: Rack) -> None:
     net = document(56)
     (subnet,) = net.subnets
     net = replace(net, subnets=[replace(subnet, dns_nameservers=["0.0.0.0"])])  # noqa: S104 - Neutron's word for none
-    told = asks(rack.plug(one, net, 1))
-    assert told["ip"] == "10.56.0.5"
-    assert "dns" not in told
+    answer = asks(rack.plug(one, net, 1))
+    assert answer["ip"] == "10.56.0.5"
+    assert "dns" not in answer
     rack.forget(net)
 
 

@@ -92,10 +92,10 @@ def endless_ping(space: Space, address: str) -> subprocess.Popen[str]:
     return subprocess.Popen(["nsenter", f"--net={space.path}", *ping], stdout=subprocess.PIPE, text=True)
 
 
-def none_missing(said: str) -> bool:
+def none_missing(output: str) -> bool:
     """Whether every packet was answered, but for the last one, which may have been on its way."""
-    answered = [int(number) for number in re.findall(r"seq=(\d+) ", said)]
-    sent = int(re.findall(r"(\d+) packets transmitted", said)[0])
+    answered = [int(number) for number in re.findall(r"seq=(\d+) ", output)]
+    sent = int(re.findall(r"(\d+) packets transmitted", output)[0])
     return answered == list(range(len(answered))) and sent - len(answered) <= 1
 
 

@@ -85,5 +85,5 @@ def test_the_machine_gives_each_network_a_share_for_its_names(
     town: Town, pair: tuple[RouterWish, Interface, Interface]
 ) -> None:
     """Name servers of networks ask through the machine, whose table others use, too."""
-    said = town.hosts[0].lab.machine.run("nft", "list", "ruleset")
-    assert re.search(r'iifname "nv-\w+" ct state new add @begun \{ ip saddr ct count over \d+ \} drop', said)
+    output = town.hosts[0].lab.machine.run("nft", "list", "ruleset")
+    assert re.search(r'iifname "nv-\w+" ct state new add @begun \{ ip saddr ct count over \d+ \} drop', output)

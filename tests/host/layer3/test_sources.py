@@ -39,11 +39,11 @@ def heard(sender: Space, receiver: Interface, target: str, source: str, own: str
         listener.bind((target, PORT))
         listener.settimeout(PATIENCE)
         sender.do(send)
-        said = [listener.recv(100)]
-        if said == [LIE]:
-            said.append(listener.recv(100))
-    assert said[-1] == TRUTH
-    return LIE in said
+        packets = [listener.recv(100)]
+        if packets == [LIE]:
+            packets.append(listener.recv(100))
+    assert packets[-1] == TRUTH
+    return LIE in packets
 
 
 def six(guest: Interface) -> str:

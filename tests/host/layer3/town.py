@@ -267,11 +267,11 @@ class Town(Rack):
             list(pool.map(self._tell, range(len(self.hosts))))
 
     def _tell(self, number: int) -> None:
-        network, told, now = self.hosts[number].process.network, self.told[number], self._documents(number)
-        for key in told.keys() - now.keys():
+        network, sent, now = self.hosts[number].process.network, self.told[number], self._documents(number)
+        for key in sent.keys() - now.keys():
             network.forget(*key)
         for key, wanted in now.items():
-            if told.get(key) != wanted:
+            if sent.get(key) != wanted:
                 network.apply(wanted, self._generation)
         self.told[number] = now
 

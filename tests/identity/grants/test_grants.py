@@ -138,7 +138,7 @@ def test_a_role_taken_away_is_gone_at_the_next_request_and_told(people: People, 
     """Everybody whom it concerns looks again: a user, a project, or all when a group may be anybody anywhere."""
     member = role_named("member")
     ed_alone = {"user_id": str(acme.ed.id), "project_id": None}
-    told: list[tuple[dict[str, Any], dict[str, str | None]]] = [
+    expected: list[tuple[dict[str, Any], dict[str, str | None]]] = [
         ({"user": acme.ed, "project": acme.foundry}, ed_alone | {"project_id": str(acme.foundry.id)}),
         ({"user": acme.ed, "project": acme.foundry, "inherited": True}, ed_alone),
         ({"user": acme.ed, "domain": acme.domain}, ed_alone),
@@ -146,7 +146,7 @@ def test_a_role_taken_away_is_gone_at_the_next_request_and_told(people: People, 
         ({"group": acme.staff, "project": acme.foundry}, {"user_id": None, "project_id": str(acme.foundry.id)}),
         ({"group": acme.staff, "domain": acme.domain, "inherited": True}, {"user_id": None, "project_id": None}),
     ]
-    for arguments, payload in told:
+    for arguments, payload in expected:
         grant(member, **arguments)
         revoke_grant(member, **arguments)
         event = Event.objects.filter(topic="auth").order_by("id").last()

@@ -76,8 +76,8 @@ def test_a_host_that_is_not_allowed_is_refused_and_not_repeated(people: People) 
 
 
 def test_what_proxies_say_of_the_host_is_not_believed(people: People) -> None:
-    told = {"X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https", "Forwarded": "host=evil.example"}
-    answer = client(people, **told).get(f"{V3}/auth/catalog")
+    headers = {"X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https", "Forwarded": "host=evil.example"}
+    answer = client(people, **headers).get(f"{V3}/auth/catalog")
     assert f"http://{HOST}/" in answer.content.decode()
     assert "evil.example" not in answer.content.decode()
 

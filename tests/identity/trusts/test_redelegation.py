@@ -39,9 +39,9 @@ def test_chain_ends_where_it_should(people: People) -> None:
     fourth = further(people, eve, third.json()["trust"], people.charlie, **FOR_GOOD).json()["trust"]
     assert fourth["redelegation_count"] == 0
     assert further(people, people.charlie, fourth, dora).status_code == 403
-    said = enter(people.charlie, fourth).json()["token"]
-    assert said["user"]["id"] == people.alice.user_id.hex
-    assert [role["name"] for role in said["roles"]] == ["reader"]
+    body = enter(people.charlie, fourth).json()["token"]
+    assert body["user"]["id"] == people.alice.user_id.hex
+    assert [role["name"] for role in body["roles"]] == ["reader"]
 
 
 def test_operators_say_how_far(people: People, settings: Settings) -> None:

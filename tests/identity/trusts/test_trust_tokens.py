@@ -46,18 +46,18 @@ def _own_keys(settings: Settings, tmp_path: Path) -> None:
 def test_speaks_for_trustor_or_trustee_with_the_roles_given(people: People, impersonation: bool) -> None:
     made = give(people.alice, people.charlie, impersonation=impersonation)
     answer = enter(people.charlie, made)
-    said = answer.json()["token"]
+    body = answer.json()["token"]
     who = people.alice if impersonation else people.charlie
-    assert (said["user"]["id"], said["user"]["name"]) == (who.user_id.hex, who.user.name)
-    assert said["OS-TRUST:trust"] == {
+    assert (body["user"]["id"], body["user"]["name"]) == (who.user_id.hex, who.user.name)
+    assert body["OS-TRUST:trust"] == {
         "id": made["id"],
         "impersonation": impersonation,
         "trustor_user": {"id": people.alice.user_id.hex},
         "trustee_user": {"id": people.charlie.user_id.hex},
     }
-    assert said["project"]["id"] == people.alice.project_id.hex
-    assert [role["name"] for role in said["roles"]] == ["reader"]
-    assert said["catalog"]
+    assert body["project"]["id"] == people.alice.project_id.hex
+    assert [role["name"] for role in body["roles"]] == ["reader"]
+    assert body["catalog"]
     value = answer["X-Subject-Token"]
     context = context_for_token(value)
     assert (context.user_id, context.trust_id and context.trust_id.hex) == (who.user_id, made["id"])
@@ -242,10 +242,10 @@ class TestCredentials:
             changed = api.patch(f"{self.CREDENTIALS}/{Credential.objects.get().id}", {"credential": {"blob": blob}})
             assert changed.status_code == 400
         answer = Api(people.operator).post(EC2, signed(pair["access"], pair["secret"]))
-        said = answer.json()["token"]
-        assert said["user"]["id"] == who.user_id.hex
-        assert said["OS-TRUST:trust"]["id"] == made["id"]
-        assert [role["name"] for role in said["roles"]] == ["reader"]
+        body = answer.json()["token"]
+        assert body["user"]["id"] == who.user_id.hex
+        assert body["OS-TRUST:trust"]["id"] == made["id"]
+        assert [role["name"] for role in body["roles"]] == ["reader"]
         record = Credential.objects.get()
         assert api.delete(f"{self.CREDENTIALS}/{record.id}").status_code == 204
         assert with_token(answer["X-Subject-Token"]).get(SERVERS).status_code == 401

@@ -172,9 +172,9 @@ def test_same_trust_with_the_same_end_is_a_conflict(people: People) -> None:
 def test_trust_for_nothing(people: People) -> None:
     made = give(people.alice, people.charlie, project_id=None, roles=[], impersonation=True)
     assert (made["project_id"], made["roles"]) == (None, [])
-    said = enter(people.charlie, made).json()["token"]
-    assert said["user"]["id"] == people.alice.user_id.hex
-    assert not {"project", "roles", "catalog"} & said.keys()
+    body = enter(people.charlie, made).json()["token"]
+    assert body["user"]["id"] == people.alice.user_id.hex
+    assert not {"project", "roles", "catalog"} & body.keys()
 
 
 def test_application_credentials_have_nothing_to_do_with_trusts(people: People) -> None:

@@ -130,7 +130,7 @@ def other_format(folder: Publisher) -> dict[str, Any]:
 
 
 @each_row(
-    "case, said",
+    "case, reason",
     [
         (wrong, "checksum of tiny.qcow2 is wrong"),
         (damaged, "cannot be decompressed"),
@@ -140,14 +140,14 @@ def other_format(folder: Publisher) -> dict[str, Any]:
     ],
 )
 def test_a_wrong_file_leaves_nothing_but_the_reason(
-    alice: Person, folder: Publisher, store: Path, settings: Settings, case: Any, said: str
+    alice: Person, folder: Publisher, store: Path, settings: Settings, case: Any, reason: str
 ) -> None:
     settings.MAX_IMAGE_SIZE = 4 << 20 if case is bomb else settings.MAX_IMAGE_SIZE
     folder.publish(entry(version=case.__name__, **case(folder)))
     add_now(alice)
     assert (live(), files(store)) == ([], [])
     assert offer(alice).state == State.ABSENT
-    assert said in offer(alice).fault
+    assert reason in offer(alice).fault
     assert not CatalogueImage.objects.exclude(image=None).exists()
 
 

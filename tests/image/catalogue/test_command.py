@@ -41,13 +41,13 @@ def test_an_operator_publishes_an_index(db: None, tmp_path: Path, settings: Sett
 def test_what_is_wrong_is_not_signed(tmp_path: Path, settings: Settings) -> None:
     run("key", tmp_path / "key.pem")
     sign = ("sign", tmp_path, "--key", tmp_path / "key.pem")
-    for content, said in (
+    for content, text in (
         (document(entry(user="")), "invalid user"),
         (document(entry()), "is missing"),
         (document(entry(file="index.json")), "the sha256 of"),
     ):
         (tmp_path / "index.json").write_bytes(content)
-        with pytest.raises(CommandError, match=said):
+        with pytest.raises(CommandError, match=text):
             run(*sign)
     (tmp_path / "key.pem").write_bytes(b"nothing")
     (tmp_path / "index.json").write_bytes(document())

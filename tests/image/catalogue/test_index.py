@@ -77,7 +77,7 @@ def forged(publisher: Publisher) -> None:
 
 
 @each_row(
-    "damage, said",
+    "damage, reason",
     [
         (other_key, "not signed by a key"),
         (changed, "signature of the index is wrong"),
@@ -89,11 +89,11 @@ def forged(publisher: Publisher) -> None:
         (older, "older than the one in use"),
     ],
 )
-def test_a_wrong_index_leaves_the_last_good_one(db: None, folder: Publisher, damage: Any, said: str) -> None:
+def test_a_wrong_index_leaves_the_last_good_one(db: None, folder: Publisher, damage: Any, reason: str) -> None:
     folder.publish(entry())
     damage(folder)
     row = services.refresh()
-    assert said in row.fault
+    assert reason in row.fault
     assert names() == ["Tiny Linux"]
     folder.publish(entry(name="Better Linux"))
     assert (CatalogueIndex.objects.get().fault, names()) == ("", ["Better Linux"])

@@ -92,10 +92,10 @@ def test_progress_is_noted_and_announced(
     size = 4 * pictures.MIB
     assert seen[0] == ("processing", size // 4, size, "Copied 1 MiB of 4 MiB")
     events = Event.objects.filter(kind="image", topic=f"project:{alice.project_id}").order_by("id")
-    told = [
+    announced = [
         (event.payload["status"], event.payload.get("percent")) for event in events if "record" not in event.payload
     ]
-    assert told == [("importing", 0), *(("importing", percent) for percent in (25, 50, 75, 100)), ("active", None)]
+    assert announced == [("importing", 0), *(("importing", percent) for percent in (25, 50, 75, 100)), ("active", None)]
 
 
 @pytest.mark.slow

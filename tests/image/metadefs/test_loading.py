@@ -42,28 +42,28 @@ def test_what_an_operator_made_of_them_stays(operator: Person) -> None:
     gone = f"{NAMESPACES}/OS::Compute::TPM"
     assert api.put(gone, {"namespace": "OS::Compute::TPM"}).status_code == 200
     assert api.delete(gone).status_code == 204
-    said = MetadefProperty.objects.filter(name__in=["hw_disk_bus", "hw_video_model"])
-    said.filter(name="hw_disk_bus").update(schema={"description": "A launch with it is refused."})
-    said.filter(name="hw_video_model").update(schema={"description": "My own words."})
+    properties = MetadefProperty.objects.filter(name__in=["hw_disk_bus", "hw_video_model"])
+    properties.filter(name="hw_disk_bus").update(schema={"description": "A launch with it is refused."})
+    properties.filter(name="hw_video_model").update(schema={"description": "My own words."})
     assert loading.load() == []
-    assert said.get(name="hw_disk_bus").schema["enum"] == ["virtio", "scsi", "sata", "ide", "usb"]
-    assert said.get(name="hw_video_model").schema == {"description": "My own words."}
+    assert properties.get(name="hw_disk_bus").schema["enum"] == ["virtio", "scsi", "sata", "ide", "usb"]
+    assert properties.get(name="hw_video_model").schema == {"description": "My own words."}
     assert (api.get(mine).json()["display_name"], api.get(changed).json()["display_name"]) == ("Mine", "Changed")
     assert api.get(gone).status_code == 404
 
 
 @pytest.mark.slow
 def test_the_command(operator: Person) -> None:
-    said = StringIO()
-    call_command("load_metadefs", stdout=said)
-    assert f"Loaded {PINNING}." in said.getvalue()
+    output = StringIO()
+    call_command("load_metadefs", stdout=output)
+    assert f"Loaded {PINNING}." in output.getvalue()
     MetadefNamespace.objects.filter(namespace=PINNING).update(display_name="Changed")
     MetadefNamespace.objects.filter(namespace="OS::Compute::TPM").delete()
-    call_command("load_metadefs", restore=[PINNING, "OS::Compute::TPM"], stdout=said)
+    call_command("load_metadefs", restore=[PINNING, "OS::Compute::TPM"], stdout=output)
     assert Api(operator).get(f"{NAMESPACES}/{PINNING}").json()["display_name"] == "CPU pinning"
     assert Api(operator).get(f"{NAMESPACES}/OS::Compute::TPM").status_code == 200
     with pytest.raises(CommandError, match="No namespace Nothing comes"):
-        call_command("load_metadefs", restore=["Nothing"], stdout=said)
+        call_command("load_metadefs", restore=["Nothing"], stdout=output)
 
 
 @pytest.mark.slow

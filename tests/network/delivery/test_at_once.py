@@ -50,8 +50,8 @@ def test_a_subject_that_two_workers_begin_with(alice: RequestContext, monkeypatc
     sending.bring(NETWORK, cloud.network.id)
     threads[0].join(300)
     assert not failed
-    told = Delivery.objects.get(kind=NETWORK, subject_id=cloud.network.id)
-    assert [command.id for command in HostCommand.objects.all()] == [told.command_id]
+    delivery = Delivery.objects.get(kind=NETWORK, subject_id=cloud.network.id)
+    assert [command.id for command in HostCommand.objects.all()] == [delivery.command_id]
 
 
 @pytest.mark.parametrize("database", [pytest.param("postgresql", marks=pytest.mark.postgresql)], indirect=True)

@@ -244,11 +244,11 @@ def test_a_host_of_an_older_version_is_told_again_by_the_number_alone(
     copy = Copy(SecurityGroupRule)
     let_in(cloud, mine, 3389)
     copy.put_back()
-    said = [
+    documents = [
         Owned(subject_kind=kind, subject_id=key, generation=generation)
         for (kind, key), (generation, _) in one.documents.items()
     ]
-    one.hello(documents=said, contract=DOCUMENTS)
+    one.hello(documents=documents, contract=DOCUMENTS)
     cloud.run()
     assert opened(one, mine) == []
 
@@ -397,8 +397,8 @@ def test_a_vni_that_was_given_again_before_its_host_was_back_is_named(
     knew(one, NETWORK, unknown, 9, document)
     one.used.add((NETWORK, unknown))
     hello(cloud, one, two)
-    (said,) = [found.sentence for found in look("newer_documents") if unknown in found.sentence]
-    assert str(cloud.network.id) in said
+    (sentence,) = [found.sentence for found in look("newer_documents") if unknown in found.sentence]
+    assert str(cloud.network.id) in sentence
 
 
 @pytest.mark.slow

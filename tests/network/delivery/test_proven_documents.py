@@ -39,8 +39,8 @@ def hosts(cloud: Cloud, alice: RequestContext) -> tuple[ScriptedAgent, ScriptedA
     return mine, other
 
 
-def say(agent: ScriptedAgent, *said: Owned) -> None:
-    agent.hello(documents=[*agent.listed(), *said], contract=DOCUMENTS)
+def say(agent: ScriptedAgent, *owned: Owned) -> None:
+    agent.hello(documents=[*agent.listed(), *owned], contract=DOCUMENTS)
 
 
 def of_another_number(key: uuid.UUID, mine: ScriptedAgent, liar: ScriptedAgent) -> str:
@@ -65,10 +65,10 @@ def test_a_host_is_told_nothing_of_a_network_that_it_was_never_told_of(
     key, before = cloud.network.id, dict(mine.documents)
     digest = claim(key, mine, liar)
     generation = 9 if digest else mine.documents[NETWORK, str(key)][0]
-    said = Owned(NETWORK, str(key), generation, digest=digest, in_use=True, vni=cloud.network.segmentation_id)
-    say(liar, said)
+    owned = Owned(NETWORK, str(key), generation, digest=digest, in_use=True, vni=cloud.network.segmentation_id)
+    say(liar, owned)
     cloud.run()
-    audits.compare_documents(liar.host.id, [said], complete=False)
+    audits.compare_documents(liar.host.id, [owned], complete=False)
     cloud.run()
     assert liar.documents == {}
     assert mine.documents == before, "its traffic goes to nobody else"
@@ -97,9 +97,11 @@ def test_what_hosts_make_up_is_no_work_for_anybody(cloud: Cloud, hosts: tuple[Sc
     subjects = DeliveryMark.objects.exclude(kind=HOST)
     counts = Delivery.objects.count(), subjects.count(), HostCommand.objects.count()
     for kind in (NETWORK, SECURITY_GROUP, ROUTER, FLOATING_IP):
-        said = [Owned(kind, str(uuid.uuid4()), 10**30, digest="x", in_use=True, vni=number) for number in range(1, 9)]
-        say(liar, *said)
-        audits.compare_documents(liar.host.id, said, complete=False)
+        documents = [
+            Owned(kind, str(uuid.uuid4()), 10**30, digest="x", in_use=True, vni=number) for number in range(1, 9)
+        ]
+        say(liar, *documents)
+        audits.compare_documents(liar.host.id, documents, complete=False)
     assert counts == (Delivery.objects.count(), subjects.count(), HostCommand.objects.count())
     project = cloud.network.project_id
     assert services.create_network(project, "other").segmentation_id != cloud.network.segmentation_id
@@ -112,11 +114,11 @@ def test_what_a_host_was_told_and_no_record_knows_is_bounded(
     _, other = hosts
     for _ in range(5):
         knew(other, ROUTER, uuid.uuid4(), 3, None)
-    said = [
+    documents = [
         Owned(kind, key, generation, digest=other.digests[kind, key], in_use=True)
         for (kind, key), (generation, _) in other.documents.items()
     ]
-    audits.compare_documents(other.host.id, said, complete=False)
+    audits.compare_documents(other.host.id, documents, complete=False)
     assert Delivery.objects.filter(host_id=other.host.id).count() == 2
     cloud.run()
     assert Delivery.objects.filter(host_id=other.host.id).count() == 0
@@ -153,11 +155,11 @@ def test_a_document_with_a_mark_of_an_older_key_is_told_again(
     settings.SECRET_KEY_FALLBACKS, settings.SECRET_KEY = [settings.SECRET_KEY], get_random_string(50)
     say(mine)
     cloud.run()
-    told = {key: (generation + 1, document) for key, (generation, document) in before.items()}
-    assert mine.documents == told
+    expected = {key: (generation + 1, document) for key, (generation, document) in before.items()}
+    assert mine.documents == expected
     jobs.look_over()
     say(mine)
     cloud.run()
-    assert mine.documents == told
+    assert mine.documents == expected
     assert documents.of(NETWORK, cloud.network.id)
     assert Network.objects.get(id=cloud.network.id).error == ""

@@ -76,12 +76,12 @@ def test_both_hosts_of_a_network_know_each_other_and_the_other_s_guests(cloud: C
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("said", "served"), [("example.org.", "example.org"), ("", "novalocal")])
+@pytest.mark.parametrize(("domain", "served"), [("example.org.", "example.org"), ("", "novalocal")])
 def test_hosts_are_told_a_domain_that_can_be_served(
-    cloud: Cloud, alice: RequestContext, said: str, served: str
+    cloud: Cloud, alice: RequestContext, domain: str, served: str
 ) -> None:
     _, _, one, _ = two_guests(cloud, alice)
-    services.update_network(cloud.network, {"dns_domain": said})
+    services.update_network(cloud.network, {"dns_domain": domain})
     cloud.run()
     assert known(one, NETWORK, cloud.network.id).dns_domain == served
 
@@ -281,19 +281,19 @@ def test_what_a_port_changes_is_one_job(cloud: Cloud) -> None:
 def test_a_subject_of_which_hosts_cannot_be_told_holds_up_no_other(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other, told = services.create_network(cloud.network.project_id, "other"), []
+    other, sent = services.create_network(cloud.network.project_id, "other"), []
 
     def bring(kind: str, key: uuid.UUID) -> None:
         if key == cloud.network.id:
             raise ValueError(kind)
-        told.append(key)
+        sent.append(key)
 
     monkeypatch.setattr(sending, "bring", bring)
     jobs.deliver([(NETWORK, str(key)) for key in sorted([cloud.network.id, other.id])])
     for _ in range(2):  # the one that fails comes out of it
         with contextlib.suppress(ValueError):
             drain()
-    assert other.id in told
+    assert other.id in sent
     with pytest.raises(ValueError, match=NETWORK):
         jobs.deliver([(NETWORK, str(cloud.network.id))])
 
@@ -593,11 +593,11 @@ def test_a_host_that_lost_its_documents_is_told_again(
         key: document for key, (_, document) in before.items()
     }
     many = HostCommand.objects.count()
-    said = [
+    documents = [
         Owned(subject_kind=kind, subject_id=key, generation=generation)
         for (kind, key), (generation, _) in agent.documents.items()
     ]
-    agent.hello(documents=said, contract=DOCUMENTS)
+    agent.hello(documents=documents, contract=DOCUMENTS)
     cloud.run()
     assert HostCommand.objects.count() == many
     owned = {(each.subject_kind, each.subject_id) for each in liveness.ownership(agent.host.id).subjects}

@@ -46,7 +46,7 @@ def used(person: Person) -> tuple[int, int]:
     return found["security_groups"], found["security_group_rules"]
 
 
-def said(group: SecurityGroup) -> set[tuple[str, str, bool]]:
+def rules_of(group: SecurityGroup) -> set[tuple[str, str, bool]]:
     return {(rule.direction, rule.ethertype, rule.remote_group_id == group.id) for rule in group.rules.all()}
 
 
@@ -56,7 +56,7 @@ def group(alice: Person) -> SecurityGroup:
 
 
 def test_a_new_group_lets_everything_out_and_counts(alice: Person, group: SecurityGroup) -> None:
-    assert said(group) == {("egress", "IPv4", False), ("egress", "IPv6", False)}
+    assert rules_of(group) == {("egress", "IPv4", False), ("egress", "IPv6", False)}
     assert used(alice) == (1, 2)
     services.delete_security_group(group)
     assert used(alice) == (0, 0)
@@ -64,7 +64,9 @@ def test_a_new_group_lets_everything_out_and_counts(alice: Person, group: Securi
 
 def test_the_default_group_lets_its_members_in_and_stays(alice: Person) -> None:
     group = services.ensure_default_security_group(alice.project_id)
-    assert said(group) == {(way, kind, way == "ingress") for way in ("ingress", "egress") for kind in ("IPv4", "IPv6")}
+    assert rules_of(group) == {
+        (way, kind, way == "ingress") for way in ("ingress", "egress") for kind in ("IPv4", "IPv6")
+    }
     assert services.ensure_default_security_group(alice.project_id) == group
     with pytest.raises(SecurityGroupCannotRemoveDefaultError):
         services.delete_security_group(group)
@@ -152,7 +154,7 @@ def test_operators_change_what_new_groups_begin_with(alice: Person) -> None:
     group = services.create_security_group(alice.project_id, "web")
     assert {(rule.direction, rule.protocol) for rule in group.rules.all()} == {("egress", None), ("ingress", "icmp")}
     default = services.ensure_default_security_group(alice.project_id)
-    assert said(default) == {("egress", "IPv4", False), ("ingress", "IPv4", True)}
+    assert rules_of(default) == {("egress", "IPv4", False), ("ingress", "IPv4", True)}
     services.delete_default_rule(made.id)
     for rule in services.default_rules():
         services.delete_default_rule(rule.id)

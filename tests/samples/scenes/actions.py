@@ -187,8 +187,10 @@ def moves(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     )
     scene.play("stop a live migration", "DELETE", f"{path}/{{migration_id}}", who="operator")
     Host.objects.filter(name="h1").update(forced_down=True)
-    told = {version: body | ({} if version > (2, 1) else {"adminPass": "s3cret"}) for version, body in evacuate.items()}
-    act(scene, "evacuate", values=told, who="operator", label="evacuate from a host that is down")
+    bodies = {
+        version: body | ({} if version > (2, 1) else {"adminPass": "s3cret"}) for version, body in evacuate.items()
+    }
+    act(scene, "evacuate", values=bodies, who="operator", label="evacuate from a host that is down")
 
 
 def consoles(scene: Scene, patch: pytest.MonkeyPatch) -> None:
