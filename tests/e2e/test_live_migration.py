@@ -181,7 +181,8 @@ def test_a_guest_moves_with_its_tpm_and_a_volume_that_was_swapped(sdk: Connectio
     """Its disk keeps the serial number of the first volume, and the new host can open the TPM's state again."""
     data = sdk.image.download_image(image_of(sdk)).content
     hardware = {"hw_tpm_version": "2.0", "hw_tpm_model": "tpm-crb", "hw_machine_type": "q35"}
-    image = sdk.image.upload_image("bare", "qcow2", data, name="tpm", **hardware)
+    how = {"disk_format": "qcow2", "container_format": "bare", "wait": True}
+    image = sdk.image.create_image("tpm", data=data, **how, **hardware)
     row = sdk.compute.create_server(
         name="tpm",
         image_id=image.id,
