@@ -221,12 +221,14 @@ def _destroyed(instance: Instance, command: HostCommand) -> None:
         _left(instance)
     if instance.host_id is not None and instance.host_id != command.host_id:
         source_is_clean(instance.id, command.host_id)
-    if instance.host_id != command.host_id:
-        _left_second(instance, command)
+    _left_second(instance, command)
 
 
 def _left_second(instance: Instance, command: HostCommand) -> None:
-    """Release the allocation on the second host of a move; a server that returns from it continues."""
+    """Release the allocation on the second host of a move; a server that returns from it continues.
+
+    That host may also be the server's own by now, if the server was evacuated to it.
+    """
     second = second_of(instance.id)
     if second is None or second.host_id != command.host_id or second.attempt >= command.generation:
         return

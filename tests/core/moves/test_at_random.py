@@ -57,7 +57,9 @@ class World:
         waiting += agent.take()
         if not waiting:
             return False
-        command = waiting.pop(self.chance.randrange(len(waiting)) if self.chance.random() < 0.2 else 0)
+        subject = self.chance.choice(waiting).subject_id  # of one subject in their order, of others in any
+        command = next(each for each in waiting if each.subject_id == subject)
+        waiting.remove(command)
         if command.subject_kind == SERVER and self.impossible(agent, command):
             if self.is_new(command):
                 agent.guests.pop(command.subject_id, None)
