@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter, deque
 from collections.abc import Callable
+from functools import partial
 from unittest import mock
 
 import pytest
@@ -66,7 +67,8 @@ class Play:
         self.send: Command | None = None
         self.copying = self.aborted = False
         self.late: dict[str, deque[Callable[[], None]]] = {name: deque() for name in cloud.agents}
-        self.number = str(LiveMigrate.begin(context("operator", ADMIN), server.id, LiveMigration()) and _newest().id)
+        LiveMigrate.begin(context("operator", ADMIN), server.id, LiveMigration())
+        self.number = str(_newest().id)
 
     def report(self, agent: ScriptedAgent, command: Command, kind: str, **values: object) -> None:
         self.late[agent.host.name].append(lambda: agent.report(command, kind, **values))
@@ -89,13 +91,13 @@ class Play:
                 if self.chance.random() < 0.1:
                     self.report(agent, command, "failed", error_code="migration_failed", message="No.")
                 else:
-                    self.late[agent.host.name].append(lambda command=command: agent.listens(command))
+                    self.late[agent.host.name].append(partial(agent.listens, command))
             elif isinstance(command.body, SendLiveRequest):
                 self.send, self.copying = command, True
             elif isinstance(command.body, KeepLiveRequest):
-                self.late[agent.host.name].append(lambda command=command: self.keep(command))
+                self.late[agent.host.name].append(partial(self.keep, command))
             else:
-                self.late[agent.host.name].append(lambda command=command: agent.carry_out(command))
+                self.late[agent.host.name].append(partial(agent.carry_out, command))
 
     def keep(self, command: Command) -> None:
         """Let the guest continue on the source; one that its user has paused stays paused."""
