@@ -75,7 +75,7 @@ _TARGETS = (
         (
             "create_router", "update_router", "add_routes", "remove_routes", "delete_router", "check_overlaps",
             "checked_routes", "_plain", "_set_gateway", "_others_wanted", "_gateway_port", "_take_wanted",
-            "_lead_nowhere",
+            "_remove_gateway",
         ),
         ("tests/network/services/test_routers.py", "tests/network/test_routers_api.py",
          "tests/network/test_extensions.py", "tests/network/test_requests.py"),

@@ -38,7 +38,7 @@ class _InGuest(TasklessAction[R, B], Generic[R, B]):
     timeout = "POWER_TIMEOUT"
     one_at_a_time = True
 
-    def told_of(self, body: B) -> Mapping[str, Any]:
+    def notification_fields(self, body: B) -> Mapping[str, Any]:
         return {"volume_id": body.serial}
 
     def row_of(self, instance: Instance, body: B) -> InstanceAction | None:

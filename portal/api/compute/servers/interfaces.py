@@ -101,30 +101,30 @@ def _state(instance: Instance, port: Port) -> str:
     return "ACTIVE" if instance.vm_state == "active" and port.shown_status == "ACTIVE" else "DOWN"
 
 
-_RULE = "os_compute_api:os-attach-interfaces"
+_RULE = "os_compute_api:os-attach-interfaces:"
 PARTS = parts(
     ComputeView,
     "servers/{server_id}/os-interface",
     {
         "GET": Call(
             _list,
-            f"{_RULE}:list",
+            f"{_RULE}list",
             "List the interfaces in order.",
             name="interfaceAttachments",
             shape=lambda view, interfaces: [_shape(view, interface) for interface in interfaces],
         ),
         "POST": Call(
             _attach,
-            f"{_RULE}:create",
+            f"{_RULE}create",
             "Attach an interface; the response shows it while the host is still attaching it.",
             name="interfaceAttachment",
             shape=_shape,
             body=attach,
         ),
-        "GET /{port_id}": Call(_show, f"{_RULE}:show", name="interfaceAttachment", shape=_shape),
+        "GET /{port_id}": Call(_show, f"{_RULE}show", name="interfaceAttachment", shape=_shape),
         "DELETE /{port_id}": Call(
             detach_interface,
-            f"{_RULE}:delete",
+            f"{_RULE}delete",
             "Detach an interface. The host removes the interface when the guest has released it.",
             status=202,
         ),

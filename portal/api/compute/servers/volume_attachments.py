@@ -153,14 +153,14 @@ def _detach(context: RequestContext, server_id: str, volume_id: str, *, version:
     detach_volume(context, server_id, volume_id)
 
 
-_RULE = "os_compute_api:os-volumes-attachments"
+_RULE = "os_compute_api:os-volumes-attachments:"
 PARTS = parts(
     ComputeView,
     "servers/{server_id}/os-volume_attachments",
     {
         "GET": Call(
             _list,
-            f"{_RULE}:index",
+            f"{_RULE}index",
             "List the attachments in order.",
             name="volumeAttachments",
             shape=lambda view, devices: [_shape(view, device) for device in devices],
@@ -169,17 +169,17 @@ PARTS = parts(
         ),
         "POST": Call(
             _attach,
-            f"{_RULE}:create",
+            f"{_RULE}create",
             "Attach a volume; the response shows the attachment while hosts are still working on it.",
             name="volumeAttachment",
             shape=partial(_shape, new=True),
             body=create,
             more=at_version,
         ),
-        "GET /{volume_id}": Call(_show, f"{_RULE}:show", name="volumeAttachment", shape=_shape),
+        "GET /{volume_id}": Call(_show, f"{_RULE}show", name="volumeAttachment", shape=_shape),
         "PUT /{volume_id}": Call(
             _change,
-            f"{_RULE}:update",
+            f"{_RULE}update",
             "Swap the volume for another, or from 2.85 on update ``delete_on_termination``.",
             body=update,
             more=at_version,
@@ -187,7 +187,7 @@ PARTS = parts(
         ),
         "DELETE /{volume_id}": Call(
             _detach,
-            f"{_RULE}:delete",
+            f"{_RULE}delete",
             "Detach a volume; the attachment is removed when the guest has released it.",
             more=at_version,
             status=202,
