@@ -180,14 +180,15 @@ def test_a_guest_moves_there_and_back_while_it_writes_to_a_volume(
 def test_a_guest_moves_with_its_tpm_and_a_volume_that_was_swapped(sdk: Connection, key: Key, cloud: OneMachine) -> None:
     """Its disk keeps the serial number of the first volume, and the new host can open the TPM's state again."""
     data = sdk.image.download_image(image_of(sdk)).content
-    hardware = {"hw_tpm_version": "2.0", "hw_tpm_model": "tpm-crb", "hw_machine_type": "q35"}
-    how = {"disk_format": "qcow2", "container_format": "bare", "wait": True}
-    image = sdk.image.create_image("tpm", data=data, **how, **hardware)
+    hardware: dict[str, Any] = {"hw_tpm_version": "2.0", "hw_tpm_model": "tpm-crb", "hw_machine_type": "q35"}
+    image = sdk.image.create_image(
+        "tpm", data=data, disk_format="qcow2", container_format="bare", wait=True, **hardware
+    )
     row = sdk.compute.create_server(
         name="tpm",
         image_id=image.id,
-        flavor_id=sdk.compute.find_flavor("m1.nano").id,
-        networks=[{"uuid": sdk.network.find_network(NETWORK).id, "fixed_ip": "10.67.0.12"}],
+        flavor_id=sdk.compute.find_flavor("m1.nano", ignore_missing=False).id,
+        networks=[{"uuid": sdk.network.find_network(NETWORK, ignore_missing=False).id, "fixed_ip": "10.67.0.12"}],
         key_name="packets",
     )
     for found in guest(sdk, key, NETWORK, "10.67.0.12", 1, row.id):
