@@ -7,6 +7,7 @@ from __future__ import annotations
 import http.cookiejar
 import json
 import re
+import statistics
 import threading
 import time
 import urllib.parse
@@ -17,7 +18,10 @@ from typing import Any
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
+from tools.bench.cloud import ACTIVE_WITHIN, BenchError, Client, Cloud
+
 OPEN_WITHIN = 10.0
+PUSHED_WITHIN = 10.0
 
 
 class Socket:
@@ -105,3 +109,52 @@ def _sign_in(site: str, user: str, password: str) -> str:
     with browser.open(f"{site}/auth/login/", urllib.parse.urlencode(values).encode(), OPEN_WITHIN) as answer:
         answer.read()
     return "; ".join(f"{cookie.name}={cookie.value}" for cookie in jar)
+
+
+def active(client: Client, servers: Servers, server: str) -> float:
+    """Return the Unix time at which the server became active."""
+    moment = servers.end(server, ACTIVE_WITHIN)
+    if moment is None:
+        raise BenchError(client.fault(server))
+    return moment
+
+
+def push_delays(cloud: Cloud, count: int) -> list[float]:
+    """Return the seconds from writing each event to the arrival of its frame on an open page, while servers are
+    launched.
+
+    The figures are a little too high: an event is committed some milliseconds after it was written.
+    """
+    client = Client(cloud)
+    page = Page(cloud.port, "demo", cloud.password("demo"))
+    servers = Servers(cloud.port, client.token)
+    first = max((number for number, _ in cloud.events(0)), default=0)
+    for number in range(count):
+        active(client, servers, client.launch(f"pushed-{number}"))
+    written = cloud.events(first)
+    deadline = time.monotonic() + PUSHED_WITHIN
+    while written and not any(shown >= written[-1][0] for shown, _ in page.frames) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    page.close()
+    servers.close()
+    client.delete_all()
+    delays = []
+    for number, moment in written:
+        arrived = next((arrived for shown, arrived in page.frames if shown >= number), None)
+        if arrived is None:
+            raise BenchError(f"event {number} never reached the page")
+        delays.append(arrived - moment)
+    if not delays:
+        raise BenchError("no events were written")
+    return delays
+
+
+def ms(seconds: float) -> str:
+    return f"{seconds * 1000:.0f} ms"
+
+
+def spread(values: list[float]) -> str:
+    """Return the median and the 95th percentile as text."""
+    ordered = sorted(values)
+    p95 = ordered[min(len(ordered) - 1, round(0.95 * (len(ordered) - 1)))]
+    return f"median {ms(statistics.median(ordered))}, p95 {ms(p95)} (n={len(ordered)})"
