@@ -32,9 +32,9 @@ WATCH = """() => {
     requestAnimationFrame(draw);
 }"""
 WATCHED = "() => [frames, longest, pause]"
-DRAWN = """() => new Promise((tell) => {
+DRAWN = """() => new Promise((resolve) => {
     const loaded = performance.getEntriesByType('navigation')[0].loadEventEnd;
-    new PerformanceObserver((list) => tell([list.getEntries().at(-1).startTime, loaded]))
+    new PerformanceObserver((list) => resolve([list.getEntries().at(-1).startTime, loaded]))
         .observe({ type: 'largest-contentful-paint', buffered: true });
 })"""
 
