@@ -25,7 +25,6 @@ class Clients:
 NOT_OFFERED = {
     "bgp": Clients(r"bgp_|_speaker", r"bgp "),
     "bgpvpn": Clients(r"bgpvpn", r"bgpvpn "),
-    "binding-extended": Clients(r"port_bindings?$"),
     "dhcp_agent_scheduler": Clients(
         r"_agents?_hosting_|hosting_dhcp_agents|dhcp_agent_(to|from)_network", r"network agent (add|remove) network"
     ),

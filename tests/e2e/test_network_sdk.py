@@ -100,6 +100,10 @@ def ports(network: Spy, net: Any, subnet: Any) -> None:
     several = network.create_ports([{"network_id": net.id, "name": f"sdk-port-{number}"} for number in (3, 4)])
     several = list(several)
     assert {row.id for row in network.get_subnet_ports(subnet)} >= {port.id, *(row.id for row in several)}
+    assert list(network.port_bindings(port)) == []
+    assert network.activate_port_binding(port, host="h1") is None
+    network.delete_port_binding(port, "h1")
+    refused(405, lambda: network.create_port_binding(port, host="h1"))
     for row in (port, *several):
         network.delete_port(row, ignore_missing=False)
     refused(404, lambda: network.delete_port(port, ignore_missing=False))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from provisioning.network.models import Port
 from tests.samples.recorder import Scene
 
 V = (2, 96)
@@ -189,7 +190,20 @@ def ports(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     play("update its security", "PUT", one, {"port": open_to_all})
     play("update what only operators may", "PUT", one, {"port": {"binding:host_id": "h1"}})
     play("update as an operator", "PUT", one, {"port": {"binding:host_id": "h1"}}, who="operator")
+    port_bindings(scene)
     play("delete", "DELETE", one)
+
+
+def port_bindings(scene: Scene) -> None:
+    play, path, one = scene.play, "/v2.0/ports/{port_id}/bindings", "/v2.0/ports/{port_id}/bindings/{host}"
+    Port.objects.filter(id=scene.ids["port_id"]).update(host="h1", second_host="h2")
+    play("list bindings", "GET", path, who="operator")
+    play("list bindings to a member", "GET", path)
+    scene.let("host", "h2")
+    play("activate a binding", "PUT", f"{one}/activate", who="operator")
+    scene.let("host", "h1")
+    play("activate the active binding", "PUT", f"{one}/activate", who="operator")
+    Port.objects.filter(id=scene.ids["port_id"]).update(host="", second_host="")
 
 
 SCENES = {
