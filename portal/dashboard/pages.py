@@ -208,20 +208,6 @@ class Page(View):
             return self.part("dashboard/_confirm.html", {**question, "next": htmx.current_url_abs_path or ""})
         return self.page("dashboard/confirm.html", question)
 
-    def ask_first(self, title: str, text: str, label: str = "Delete", *, danger: bool = True) -> HttpResponse:
-        """Ask for confirmation of this page's action; the form is sent to the same address."""
-        back = self.back()
-        return self.ask(
-            {
-                "title": title,
-                "text": text,
-                "action": self.request.get_full_path(),
-                "label": label,
-                "danger": danger,
-                "back": reverse(back) if ":" in back else back,
-            }
-        )
-
     def asks_for_copies(self) -> bool:
         """Whether the user pressed *Copy as* instead of the button of the action."""
         return ASKED in self.request.POST

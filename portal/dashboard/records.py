@@ -1,4 +1,4 @@
-"""Common pages of networking and volumes: live details, forms, and confirmations."""
+"""Common pages of networking and volumes: live details and forms."""
 
 import uuid
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,6 @@ from django.urls import reverse
 
 from portal.dashboard import refusals
 from portal.dashboard.forms import Form
-from portal.dashboard.names import bdi
 from portal.dashboard.pages import FormPage, Page, PageRequest
 from portal.dashboard.paging import live_name
 from portal.dashboard.things import Thing
@@ -72,39 +71,6 @@ class DetailPage(RecordPage[Record]):
     def parts(self, identity: uuid.UUID, number: str) -> Mapping[str, Any]:
         """Return the context; ``number`` is the page of the record's long table, if it has one."""
         raise NotImplementedError
-
-
-class QuestionPage(RecordPage[Record]):
-    """Base of the pages that run an action after confirmation; ``{name}`` in the texts stands for the record's name."""
-
-    question: ClassVar[str] = "Delete {name}?"
-    consequence: ClassVar[str] = ""
-    label: ClassVar[str] = "Delete"
-    message: ClassVar[str] = "{name} was deleted."
-
-    def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        return self.ask_first(self.question.format(name=bdi(self.name())), self.text(), self.label)
-
-    def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        """Run the action and redirect."""
-        name = self.name()
-        self.do()
-        return self.go(self.success_url(), message=self.message.format(name=bdi(name)))
-
-    def name(self) -> str:
-        return name_of(self.record)
-
-    def text(self) -> str:
-        """Return the consequence that the confirmation describes."""
-        return self.consequence
-
-    def do(self) -> None:
-        """Call the service."""
-        raise NotImplementedError
-
-    def success_url(self) -> str:
-        """Return the page to redirect to; after a deletion this is the list."""
-        return self.back_to
 
 
 class SheetPage(FormPage, RecordsPage):

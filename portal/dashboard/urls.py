@@ -18,7 +18,7 @@ from portal.dashboard.application_credentials.views import CredentialCreate, Cre
 from portal.dashboard.flavors.views import FlavorCreate, FlavorDelete, FlavorList
 from portal.dashboard.images.catalogue.views import CatalogueAdd, CatalogueList
 from portal.dashboard.images.hardware import ImageHardware
-from portal.dashboard.images.sharing import ImageAnswer, ImageShare, ImageUnshare
+from portal.dashboard.images.sharing import ImageAccept, ImageReject, ImageShare, ImageUnshare
 from portal.dashboard.images.views import ImageData, ImageDelete, ImageList, ImageResume, ImageUpload
 from portal.dashboard.instances.console import ConsoleLog
 from portal.dashboard.instances.dialogs import DIALOGS
@@ -41,7 +41,7 @@ from portal.dashboard.search.views import Search, Star, Starred
 from portal.dashboard.settings.password import Password
 from portal.dashboard.settings.profile import Profile
 from portal.dashboard.settings.sessions import SessionEnd, Sessions, SessionsEnd
-from portal.dashboard.styleguide.views import Styleguide, StyleguideForm, StyleguideQuestion
+from portal.dashboard.styleguide.views import Styleguide, StyleguideDanger, StyleguideForm, StyleguideQuestion
 from portal.dashboard.topology.views import TopologyPage
 
 app_name = "dashboard"
@@ -86,8 +86,8 @@ urlpatterns = [
     path("images/<uuid:image_id>/hardware/", ImageHardware.as_view(), name="image_hardware"),
     path("images/<uuid:image_id>/share/", ImageShare.as_view(), name="image_share"),
     path("images/<uuid:image_id>/share/<uuid:project_id>/", ImageUnshare.as_view(), name="image_unshare"),
-    path("images/<uuid:image_id>/accept/", ImageAnswer.as_view(), name="image_accept"),
-    path("images/<uuid:image_id>/decline/", ImageAnswer.as_view(status="rejected"), name="image_decline"),
+    path("images/<uuid:image_id>/accept/", ImageAccept.as_view(), name="image_accept"),
+    path("images/<uuid:image_id>/decline/", ImageReject.as_view(), name="image_decline"),
     path("images/<uuid:image_id>/delete/", ImageDelete.as_view(), name="image_delete"),
     path("flavors/", FlavorList.as_view(), name="flavors"),
     path("flavors/create/", FlavorCreate.as_view(), name="flavor_create"),
@@ -123,7 +123,7 @@ urlpatterns = [
     path("search/", Search.as_view(), name="search"),
     path("styleguide/", Styleguide.as_view(), name="styleguide"),
     path("styleguide/question/", StyleguideQuestion.as_view(), name="styleguide_question"),
-    path("styleguide/danger/", StyleguideQuestion.as_view(danger=True), name="styleguide_danger"),
+    path("styleguide/danger/", StyleguideDanger.as_view(), name="styleguide_danger"),
     path("styleguide/form/", StyleguideForm.as_view(), name="styleguide_form"),
     path("starred/", Starred.as_view(), name="starred"),
     path("starred/<slug:resource_kind>/<uuid:thing_id>/", Star.as_view(), name="star"),

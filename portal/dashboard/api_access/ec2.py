@@ -15,6 +15,7 @@ from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.kinds.identity import EC2_CREDENTIAL
 from portal.dashboard.lists.views import ListPage
 from portal.dashboard.pages import Page
+from portal.dashboard.questions import QuestionPage
 from provisioning.common.errors import NotFoundError
 from provisioning.identity.models import Credential, User
 from provisioning.identity.selectors.credentials import existing_credential, project_to_enter
@@ -38,13 +39,6 @@ class Ec2Page(Page):
 
     def user(self) -> User:
         return existing(User, self.context.user_id.hex if self.context.user_id else "")
-
-    def record(self, credential_id: str) -> Credential:
-        """Return an EC2 credential of the user in this project. Raises NotFoundError."""
-        found = existing_credential(self.context, credential_id)
-        if found.type != EC2 or found.project_id != self.context.project_id:
-            raise NotFoundError(f"Could not find credential: {credential_id[:64]}.")
-        return found
 
 
 class Ec2CredentialList(ListPage, Ec2Page):
@@ -87,24 +81,30 @@ class Ec2CredentialCreate(Ec2Page):
         return self.page("dashboard/api_access/ec2_created.html", context, status=201)
 
 
-class Ec2CredentialDelete(Ec2Page):
+class Ec2CredentialDelete(QuestionPage, Ec2Page):
     """Asks for confirmation, and revokes an EC2 credential."""
 
     rule = DELETE
+    question = "Revoke this EC2 credential?"
+    label = "Revoke"
+    message = "{name} was revoked."
 
-    def get(self, request: HttpRequest, credential_id: str) -> HttpResponse:
-        called = _called(self.record(credential_id))
-        return self.ask_first(
-            "Revoke this EC2 credential?",
-            f"Requests signed with {called} will be refused. This cannot be undone.",
-            "Revoke",
-        )
+    def find(self) -> None:
+        """Find an EC2 credential of the user in this project. Raises NotFoundError."""
+        found = existing_credential(self.context, self.kwargs["credential_id"])
+        if found.type != EC2 or found.project_id != self.context.project_id:
+            raise NotFoundError(f"Could not find credential: {self.kwargs['credential_id'][:64]}.")
+        self.record = found
 
-    def post(self, request: HttpRequest, credential_id: str) -> HttpResponse:
-        record = self.record(credential_id)
-        called = _called(record)
-        delete_credential(record, caller=self.context)
-        return self.go(LIST, message=f"{called[:1].upper()}{called[1:]} was revoked.")
+    def text(self) -> str:
+        return f"Requests signed with {_called(self.record)} will be refused. This cannot be undone."
+
+    def name(self) -> str:
+        called = _called(self.record)
+        return f"{called[:1].upper()}{called[1:]}"
+
+    def do(self) -> None:
+        delete_credential(self.record, caller=self.context)
 
 
 def _called(record: Credential) -> str:

@@ -1,10 +1,9 @@
 """Application credentials of the user."""
 
-import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import HttpResponse, QueryDict
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
@@ -15,8 +14,8 @@ from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.kinds import identity as copied
 from portal.dashboard.forms import Form
 from portal.dashboard.lists.views import ListPage
-from portal.dashboard.names import bdi
 from portal.dashboard.pages import FormPage, Page
+from portal.dashboard.questions import QuestionPage
 from provisioning.common.errors import ForbiddenError
 from provisioning.identity.models import Project, User
 from provisioning.identity.selectors.application_credentials import (
@@ -99,20 +98,14 @@ class CredentialCreate(FormPage, CredentialPage):
         return found
 
 
-class CredentialDelete(CredentialPage):
+class CredentialDelete(QuestionPage, CredentialPage):
     """Asks for confirmation, and deletes an application credential."""
 
     rule = DELETE
+    consequence = "Programs that sign in with it are refused at their next request. This cannot be undone."
 
-    def get(self, request: HttpRequest, credential_id: uuid.UUID) -> HttpResponse:
-        record = existing_application_credential(self.user(), credential_id.hex)
-        return self.ask_first(
-            f"Delete {bdi(record.name)}?",
-            "Programs that sign in with it are refused at their next request. This cannot be undone.",
-        )
+    def find(self) -> None:
+        self.record = existing_application_credential(self.user(), self.kwargs["credential_id"].hex)
 
-    def post(self, request: HttpRequest, credential_id: uuid.UUID) -> HttpResponse:
-        record = existing_application_credential(self.user(), credential_id.hex)
-        name = record.name
-        delete_application_credential(record, caller=self.context)
-        return self.go(LIST, message=f"{bdi(name)} was deleted.")
+    def do(self) -> None:
+        delete_application_credential(self.record, caller=self.context)

@@ -16,6 +16,7 @@ from portal.dashboard.cloud.watched import WatchedPage
 from portal.dashboard.forms import Form, OfferedListField
 from portal.dashboard.names import bdi
 from portal.dashboard.plain import plain
+from portal.dashboard.questions import Question, QuestionPage
 from portal.dashboard.records import Crumbs, SheetPage
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
@@ -146,14 +147,10 @@ class HostDrainStart(SheetPage, HostPage):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A change of a drain: the question, its explanation, the label, the message afterwards, and the service."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change(Question):
+    """A change of a drain after confirmation."""
 
-    question: str
-    text: str
-    label: str
-    message: str
     service: Callable[[RequestContext, str], Drain]
     danger: bool = False
 
@@ -164,21 +161,21 @@ CHANGES = {
         "No other moves begin until it is continued. Moves in progress end.",
         "Pause",
         "The drain of {name} is paused.",
-        services.pause,
+        service=services.pause,
     ),
     "resume": Change(
         "Continue the drain of {name}?",
         "The next instances are moved or stopped.",
         "Continue",
         "The drain of {name} continues.",
-        services.resume,
+        service=services.resume,
     ),
     "cancel": Change(
         "Cancel the drain of {name}?",
         "Moves in progress continue; instances that are still waiting are not moved. The host remains in maintenance.",
         "Cancel drain",
         "The drain of {name} is cancelled.",
-        services.cancel,
+        service=services.cancel,
         danger=True,
     ),
     "return": Change(
@@ -186,32 +183,31 @@ CHANGES = {
         "Instances of this drain that can move go back to this host, and those that it stopped are started.",
         "Bring back",
         "The instances of {name} are coming back.",
-        services.bring_back,
+        service=services.bring_back,
     ),
 }
 
 
-class HostDrainChange(HostPage):
+class HostDrainChange(QuestionPage, HostPage):
     """Pauses, continues, cancels or reverses the newest drain of a host."""
 
     rule = DRAIN
+    stays = True
 
-    def get(self, request: HttpRequest, change: str, **_: Any) -> HttpResponse:
-        asked, name = _change(change), bdi(self.record.name)
-        return self.ask_first(asked.question.format(name=name), asked.text, asked.label, danger=asked.danger)
+    def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        super().setup(request, *args, **kwargs)
+        if kwargs["change"] not in CHANGES:
+            raise Http404
+        self.change = CHANGES[kwargs["change"]]
 
-    def post(self, request: HttpRequest, change: str, **_: Any) -> HttpResponse:
-        asked, latest = _change(change), selectors.latest_of(self.record)
+    def asked(self) -> Question:
+        return self.change
+
+    def do(self) -> None:
+        latest = selectors.latest_of(self.record)
         if latest is None:
             raise Http404
-        asked.service(self.context, str(latest.pk))
-        return self.go(self.back(), message=asked.message.format(name=bdi(self.record.name)))
+        self.change.service(self.context, str(latest.pk))
 
     def back(self) -> str:
         return reverse("dashboard:host_drain", args=[self.record.pk])
-
-
-def _change(name: str) -> Change:
-    if name not in CHANGES:
-        raise Http404
-    return CHANGES[name]

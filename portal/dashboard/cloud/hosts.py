@@ -21,6 +21,7 @@ from portal.dashboard.graphs import sparklines
 from portal.dashboard.graphs.parts import OF_HOSTS
 from portal.dashboard.names import bdi
 from portal.dashboard.pages import Page, PageRequest
+from portal.dashboard.questions import QuestionPage
 from portal.dashboard.records import Crumbs, SheetPage
 from provisioning.batches import services as batches
 from provisioning.batches.kinds import SERVERS
@@ -211,34 +212,19 @@ class HostMaintenance(SheetPage, HostPage):
         return f"It gets no new instances. {stay} running: its page lists what must move."
 
 
-class HostQuestion(HostPage):
+class HostQuestion(QuestionPage, HostPage):
     """Base of the actions on a host with a confirmation."""
 
     rule = CHANGE
-    question = ""
-    text = ""
-    label = ""
-    message = ""
     danger = False
-
-    def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        name = bdi(self.record.name)
-        return self.ask_first(self.question.format(name=name), self.text, self.label, danger=self.danger)
-
-    def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        self.do()
-        return self.go(self.back(), message=self.message.format(name=bdi(self.record.name)))
-
-    def do(self) -> None:
-        """Call the service that does it; ``post`` reports success."""
-        raise NotImplementedError
+    stays = True
 
 
 class HostMaintenanceEnd(HostQuestion):
     """Schedules new instances on the host again."""
 
     question = "End maintenance of {name}?"
-    text = "New instances are scheduled on it again."
+    consequence = "New instances are scheduled on it again."
     label = "End maintenance"
     message = "{name} gets new instances again."
 
@@ -250,7 +236,7 @@ class HostForceDown(HostQuestion):
     """Declares that the guests of the host no longer run or write, so that nothing waits for it."""
 
     question = "Is {name} switched off or cut off?"
-    text = (
+    consequence = (
         "Force a host down only if its instances can no longer run or write. Deleting them, and detaching their"
         " volumes, then no longer waits for the host. An instance that still runs could damage its volumes."
     )
@@ -266,7 +252,7 @@ class HostForceDownEnd(HostQuestion):
     """Lets a host that was forced down come up again."""
 
     question = "Undo force down of {name}?"
-    text = "It is up again as soon as its agent answers."
+    consequence = "It is up again as soon as its agent answers."
     label = "Undo force down"
     message = "{name} is no longer forced down."
 

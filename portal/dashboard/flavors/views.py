@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import HttpResponse, QueryDict
 
 from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.kinds import compute as copied
@@ -12,6 +12,7 @@ from portal.dashboard.forms import Form
 from portal.dashboard.lists.views import ListPage
 from portal.dashboard.names import bdi
 from portal.dashboard.pages import FormPage, Page
+from portal.dashboard.questions import QuestionPage
 from provisioning.compute import selectors
 from provisioning.compute.services.flavors import FlavorRequest, create_flavor, delete_flavor
 
@@ -53,19 +54,14 @@ class FlavorCreate(FormPage, FlavorPage):
         return self.go("dashboard:flavors", message=f"{bdi(flavor.name)} was created.")
 
 
-class FlavorDelete(FlavorPage):
+class FlavorDelete(QuestionPage, FlavorPage):
     """Asks for confirmation, and deletes a flavor."""
 
     rule = "os_compute_api:os-flavor-manage:delete"
+    consequence = "It can no longer be chosen. Running instances keep their own copy of it."
 
-    def get(self, request: HttpRequest, flavor_id: str) -> HttpResponse:
-        flavor = selectors.flavor_for(self.context, flavor_id)
-        return self.ask_first(
-            f"Delete {bdi(flavor.name)}?",
-            "It can no longer be chosen. Running instances keep their own copy of it.",
-        )
+    def find(self) -> None:
+        self.record = selectors.flavor_for(self.context, self.kwargs["flavor_id"])
 
-    def post(self, request: HttpRequest, flavor_id: str) -> HttpResponse:
-        flavor = selectors.flavor_for(self.context, flavor_id)
-        delete_flavor(self.context, flavor.flavorid)
-        return self.go("dashboard:flavors", message=f"{bdi(flavor.name)} was deleted.")
+    def do(self) -> None:
+        delete_flavor(self.context, self.record.flavorid)

@@ -11,9 +11,10 @@ from portal.dashboard.forms import Form
 from portal.dashboard.identity import base, members, wording
 from portal.dashboard.identity.base import DomainPage
 from portal.dashboard.identity.forms import RecordForm
-from portal.dashboard.identity.frames import DeletePage, ListPage, QuestionPage, RecordFormPage
+from portal.dashboard.identity.frames import DeletePage, ListPage, RecordFormPage
 from portal.dashboard.identity.listing import DOMAINS
 from portal.dashboard.names import bdi
+from portal.dashboard.questions import QuestionPage
 from provisioning.identity.models import Domain
 from provisioning.identity.selectors import dashboard_lists
 from provisioning.identity.services.domains import create_domain, delete_domain, set_domain_enabled, update_domain
@@ -103,39 +104,41 @@ class DomainEdit(RecordFormPage, DomainPage):
         return self.go(self.back(), message="Saved.")
 
 
-class DomainSwitchOff(QuestionPage[Domain], DomainPage):
+class DomainSwitchOff(QuestionPage, DomainPage):
     """Asks for confirmation, and disables a domain with all its contents."""
 
     rule = "identity:update_domain"
     question = "Disable {name}?"
-    text = (
+    consequence = (
         "Its users are signed out immediately and cannot sign in. Its projects cannot be used. Instances keep running."
     )
     label = "Disable"
+    message = "{name} was disabled."
+    stays = True
 
-    def post(self, request: HttpRequest, domain_id: str) -> HttpResponse:
+    def do(self) -> None:
         set_domain_enabled(self.record, enabled=False)
-        return self.go(self.back(), message=f"{bdi(self.record.name)} was disabled.")
 
 
-class DomainSwitchOn(QuestionPage[Domain], DomainPage):
+class DomainSwitchOn(QuestionPage, DomainPage):
     """Asks for confirmation, and enables a domain again."""
 
     rule = "identity:update_domain"
     question = "Enable {name}?"
-    text = "Its users can sign in again, and its projects can be used."
+    consequence = "Its users can sign in again, and its projects can be used."
     label = "Enable"
+    message = "{name} was enabled."
+    stays = True
 
-    def post(self, request: HttpRequest, domain_id: str) -> HttpResponse:
+    def do(self) -> None:
         set_domain_enabled(self.record, enabled=True)
-        return self.go(self.back(), message=f"{bdi(self.record.name)} was enabled.")
 
 
 class DomainDelete(DeletePage[Domain], DomainPage):
     """Asks for confirmation, and deletes a domain."""
 
     rule = "identity:delete_domain"
-    text = (
+    consequence = (
         "Its users, groups, roles and projects are deleted with it. Only a disabled domain can be deleted, and only"
         " when its projects own nothing. This cannot be undone."
     )

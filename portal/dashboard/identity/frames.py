@@ -8,8 +8,8 @@ from django.urls import reverse
 
 from portal.dashboard.identity.base import IdentityPage, OnePage, Record
 from portal.dashboard.lists import views as lists
-from portal.dashboard.names import bdi
 from portal.dashboard.pages import FormPage
+from portal.dashboard.questions import QuestionPage
 from provisioning.identity.models import Domain, Group, Project, Role, User
 
 
@@ -47,23 +47,13 @@ class RecordFormPage(FormPage, IdentityPage):
         }
 
 
-class QuestionPage(OnePage[Record]):
-    """Base of actions with a confirmation; ``question`` contains the record's name as ``{name}``."""
-
-    question: ClassVar[str] = "Delete {name}?"
-    text: ClassVar[str]
-    label: ClassVar[str] = "Delete"
-
-    def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        return self.ask_first(self.question.format(name=bdi(self.record.name)), self.text, self.label)
-
-
-class DeletePage(QuestionPage[Record]):
+class DeletePage(QuestionPage, OnePage[Record]):
     """Base of the pages that delete a record after confirmation; ``remove`` is the service."""
 
     remove: ClassVar[Callable[..., object]]
 
-    def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        name = self.record.name
+    def do(self) -> None:
         self.remove(self.record)
-        return self.go(f"dashboard:{self.kind}s", message=f"{name} was deleted.")
+
+    def success_url(self) -> str:
+        return f"dashboard:{self.kind}s"

@@ -18,6 +18,7 @@ from portal.dashboard.identity.members import LIST
 from portal.dashboard.identity.places import GRANT, REVOKE, least_grant
 from portal.dashboard.names import bdi
 from portal.dashboard.pages import FormPage
+from portal.dashboard.questions import QuestionPage
 from provisioning.common.errors import NotFoundError
 from provisioning.identity.models import Group, User
 from provisioning.identity.selectors import dashboard_lists, members
@@ -109,7 +110,7 @@ class GroupDelete(DeletePage[Group], GroupPage):
     """Asks for confirmation, and deletes a group."""
 
     rule = "identity:delete_group"
-    text = "Its members lose the roles of the group immediately. The users are not deleted."
+    consequence = "Its members lose the roles of the group immediately. The users are not deleted."
     remove = staticmethod(delete_group)
 
 
@@ -137,27 +138,24 @@ class GroupUserAdd(FormPage, GroupPage):
         return {"group": self.record, "text": base.search_of(self.request.GET)}
 
 
-class GroupUserRemove(GroupPage):
-    """Removes a user from a group."""
+class GroupUserRemove(QuestionPage, GroupPage):
+    """Asks for confirmation, and removes a user from a group."""
 
     rule = "identity:remove_user_from_group"
+    question = "Remove {user} from {name}?"
+    consequence = "The user loses the roles of the group immediately, including on open pages."
+    label = "Remove"
+    message = "{user} was removed from {name}."
+    stays = True
 
-    def get(self, request: HttpRequest, group_id: uuid.UUID, user_id: uuid.UUID) -> HttpResponse:
-        user = self._user(user_id)
-        return self.ask_first(
-            f"Remove {bdi(user.name)} from {bdi(self.record.name)}?",
-            "The user loses the roles of the group immediately, including on open pages.",
-            "Remove",
-        )
-
-    def post(self, request: HttpRequest, group_id: uuid.UUID, user_id: uuid.UUID) -> HttpResponse:
-        user = self._user(user_id)
-        remove_from_group(self.record, user)
-        return self.go(self.back(), message=f"{bdi(user.name)} was removed from {bdi(self.record.name)}.")
-
-    def _user(self, user_id: uuid.UUID) -> User:
-        """Return the user. Raises NotFoundError if the user does not exist, or is not in the token's domain."""
-        found = existing(User, user_id)
-        if self.within and found.domain_id != self.within:
+    def find(self) -> None:
+        """Find the user. Raises NotFoundError if the user does not exist, or is not in the token's domain."""
+        self.user = existing(User, self.kwargs["user_id"])
+        if self.within and self.user.domain_id != self.within:
             raise NotFoundError("There is no such user.")
-        return found
+
+    def words(self) -> Mapping[str, object]:
+        return {**super().words(), "user": bdi(self.user.name)}
+
+    def do(self) -> None:
+        remove_from_group(self.record, self.user)

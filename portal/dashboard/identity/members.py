@@ -35,6 +35,7 @@ from portal.dashboard.identity.places import (
 )
 from portal.dashboard.names import bdi
 from portal.dashboard.pages import FormPage
+from portal.dashboard.questions import QuestionPage
 from provisioning.common.errors import NotFoundError
 from provisioning.identity.grant_target import Place
 from provisioning.identity.models import Domain, Group, Role, User
@@ -181,31 +182,33 @@ class MemberRoles(FormPage, MemberPage):
         return super().show(form, status=status)
 
 
-class MemberRemove(MemberPage):
+class MemberRemove(QuestionPage, MemberPage):
     """Asks for confirmation, and revokes all roles of a member on the target, including roles that the projects of a
     domain inherit.
     """
 
     rule = REVOKE
+    question = "Remove {name} from {place}?"
+    label = "Remove"
+    message = "The roles of {name} on {place} were revoked."
+    stays = True
 
-    def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        name, place = self.actor.name, self.place
-        above = "" if isinstance(place, str) else " or inherited roles"
-        return self.ask_first(
-            f"Remove {bdi(name)} from {bdi(name_of(place))}?",
-            "Roles assigned here are revoked immediately, including on open pages."
-            f" Roles from a group{above} are kept.",
-            "Remove",
+    def text(self) -> str:
+        above = "" if isinstance(self.place, str) else " or inherited roles"
+        return (
+            f"Roles assigned here are revoked immediately, including on open pages. Roles from a group{above} are kept."
         )
 
-    def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
+    def words(self) -> Mapping[str, object]:
+        return {"name": bdi(self.actor.name), "place": bdi(name_of(self.place))}
+
+    def do(self) -> None:
         place, actor = self.place, self.actor
         handed_down = isinstance(place, Domain)
         held = members.own_roles(place, actor)
         held += members.own_roles(place, actor, inherited=True) if handed_down else []
         check_grants(self, REVOKE, place, actor, held)
         onboarding.set_roles(actor, place, [], handed_down=[] if handed_down else None)
-        return self.go(self.back(), message=f"The roles of {bdi(actor.name)} on {bdi(name_of(place))} were revoked.")
 
 
 class ProjectMemberAdd(MemberAdd, OfProject):

@@ -11,9 +11,10 @@ from portal.dashboard.forms import Form
 from portal.dashboard.identity import base, wording
 from portal.dashboard.identity.base import ProjectPage
 from portal.dashboard.identity.forms import ProjectForm
-from portal.dashboard.identity.frames import ListPage, QuestionPage, RecordFormPage
+from portal.dashboard.identity.frames import DeletePage, ListPage, RecordFormPage
 from portal.dashboard.identity.listing import PROJECTS
 from portal.dashboard.identity.members import LIST, members_shown
+from portal.dashboard.questions import QuestionPage
 from portal.dashboard.quotas import bars
 from provisioning.identity.models import Project
 from provisioning.identity.selectors import dashboard_lists
@@ -122,19 +123,20 @@ class ProjectEdit(RecordFormPage, ProjectPage):
         return self.go(self.back(), message="Saved.")
 
 
-class ProjectSwitchOff(QuestionPage[Project], ProjectPage):
+class ProjectSwitchOff(QuestionPage, ProjectPage):
     """Asks for confirmation, and disables a project."""
 
     rule = "identity:update_project"
     question = "Disable {name}?"
-    text = (
+    consequence = (
         "It cannot be used any longer. Its open pages and tokens are revoked immediately. Its instances keep running."
     )
     label = "Disable"
+    message = "{name} was disabled."
+    stays = True
 
-    def post(self, request: HttpRequest, project_id: Any) -> HttpResponse:
+    def do(self) -> None:
         set_project_enabled(self.record, enabled=False)
-        return self.go(self.back(), message=f"{self.record.name} was disabled.")
 
 
 class ProjectSwitchOn(ProjectPage):
@@ -159,21 +161,18 @@ class ProjectNetwork(ProjectPage):
         return self.go(self.back(), message=f"{self.record.name} now has a network and a router.")
 
 
-class ProjectDelete(QuestionPage[Project], ProjectPage):
+class ProjectDelete(DeletePage[Project], ProjectPage):
     """Asks for confirmation, and deletes a project without resources."""
 
     rule = "identity:delete_project"
-    text = (
+    consequence = (
         "Its members lose their roles on it. A project that still owns resources is not deleted:"
         " the error lists them. This cannot be undone."
     )
+    remove = staticmethod(delete_project)
 
-    def post(self, request: HttpRequest, project_id: Any) -> HttpResponse:
-        name = self.record.name
-        delete_project(self.record)
-        if self.record.id == self.context.project_id:
-            return self.go("dashboard:overview")
-        return self.go("dashboard:projects", message=f"{name} was deleted.")
+    def success_url(self) -> str:
+        return "dashboard:overview" if self.record.id == self.context.project_id else super().success_url()
 
 
 class OwnProject(ProjectDetail):

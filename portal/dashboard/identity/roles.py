@@ -123,5 +123,5 @@ class RoleDelete(DeletePage[Role], RolePage):
     rule = "identity:delete_role"
     domain_rule = "identity:delete_domain_role"
     question = "Delete the role {name}?"
-    text = "It is revoked from all users and groups immediately. This cannot be undone."
+    consequence = "It is revoked from all users and groups immediately. This cannot be undone."
     remove = staticmethod(delete_role)

@@ -1,6 +1,5 @@
 """Actions on a user: enable, disable, sign out, unlock, set a password, delete."""
 
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ from portal.dashboard.identity.base import UserPage
 from portal.dashboard.identity.forms import PasswordForm
 from portal.dashboard.names import bdi
 from portal.dashboard.pages import FormPage
+from portal.dashboard.questions import Question, QuestionPage
 from provisioning.identity.lockout import lift_lockout
 from provisioning.identity.models import User
 from provisioning.identity.selectors.application_credentials import existing_application_credential
@@ -23,76 +23,67 @@ from provisioning.identity.services.passwords import set_password
 from provisioning.identity.services.users import delete_user, revoke_all, set_user_enabled
 
 
-@dataclass(frozen=True, slots=True)
-class UserAction:
-    """An action on a user after confirmation; ``message`` and ``question`` contain the user's name as ``{name}``."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserAction(Question):
+    """An action on a user after confirmation."""
 
     name: str
-    rule: str
-    question: str
-    text: str
-    label: str
-    message: str
     do: Callable[[User], Any]
-    danger: bool = True
+    rule: str = "identity:update_user"
 
 
 USER_ACTIONS = {
     each.name: each
     for each in (
         UserAction(
-            "disable",
-            "identity:update_user",
             "Disable {name}?",
             "The user is signed out everywhere immediately and cannot sign in until enabled again. Roles are kept.",
             "Disable",
             "{name} was disabled.",
-            lambda user: set_user_enabled(user, enabled=False),
+            name="disable",
+            do=lambda user: set_user_enabled(user, enabled=False),
         ),
         UserAction(
-            "enable",
-            "identity:update_user",
             "Enable {name}?",
             "The user can sign in again, with the same password and roles as before.",
             "Enable",
             "{name} was enabled.",
-            lambda user: set_user_enabled(user, enabled=True),
             danger=False,
+            name="enable",
+            do=lambda user: set_user_enabled(user, enabled=True),
         ),
         UserAction(
-            "sign-out",
-            "identity:update_user",
             "Sign {name} out everywhere?",
             "All sessions and tokens of the user are revoked. The user can sign in again.",
             "Sign out everywhere",
             "{name} is signed out everywhere.",
-            revoke_all,
+            name="sign-out",
+            do=revoke_all,
         ),
         UserAction(
-            "unlock",
-            "identity:update_user",
             "Remove the lockout of {name}?",
             "The count of failed sign-ins is reset, so the user can sign in without waiting.",
             "Remove lockout",
             "The lockout of {name} was removed.",
-            lift_lockout,
             danger=False,
+            name="unlock",
+            do=lift_lockout,
         ),
         UserAction(
-            "delete",
-            "identity:delete_user",
             "Delete {name}?",
             "The user is signed out everywhere and loses all roles, key pairs and credentials. Resources of the"
             " user's projects are kept. This cannot be undone.",
             "Delete",
             "{name} was deleted.",
-            delete_user,
+            name="delete",
+            do=delete_user,
+            rule="identity:delete_user",
         ),
     )
 }
 
 
-class UserActionPage(UserPage):
+class UserActionPage(QuestionPage, UserPage):
     """Asks for confirmation, and runs an action on a user."""
 
     def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
@@ -103,20 +94,18 @@ class UserActionPage(UserPage):
             raise Http404
         self.action, self.rule = action, action.rule
 
-    def get(self, request: HttpRequest, user_id: uuid.UUID, action: str) -> HttpResponse:
-        user = self.record
-        text = self.action.text
-        if user.id == self.context.user_id and self.action.danger:
-            text = f"This is you. {text}"
-        return self.ask_first(
-            self.action.question.format(name=bdi(user.name)), text, self.action.label, danger=self.action.danger
-        )
+    def asked(self) -> Question:
+        return self.action
 
-    def post(self, request: HttpRequest, user_id: uuid.UUID, action: str) -> HttpResponse:
-        user = self.record
-        self.action.do(user)
-        to = "dashboard:users" if self.action.name == "delete" else self.back()
-        return self.go(to, message=self.action.message.format(name=bdi(user.name)))
+    def text(self) -> str:
+        alone = self.record.id == self.context.user_id and self.action.danger
+        return f"This is you. {self.action.text}" if alone else self.action.text
+
+    def do(self) -> None:
+        self.action.do(self.record)
+
+    def success_url(self) -> str:
+        return "dashboard:users" if self.action.name == "delete" else self.back()
 
 
 @method_decorator([never_cache, sensitive_post_parameters("password")], name="dispatch")
@@ -142,20 +131,20 @@ class UserPassword(FormPage, UserPage):
         return {"person": self.record}
 
 
-class CredentialDelete(UserPage):
+class CredentialDelete(QuestionPage, UserPage):
     """Asks for confirmation, and deletes an application credential of a user."""
 
     rule = "identity:delete_application_credential"
+    question = "Delete {name} of {user}?"
+    consequence = "Programs that sign in with it are refused at their next request. This cannot be undone."
+    stays = True
 
-    def get(self, request: HttpRequest, user_id: uuid.UUID, application_credential_id: uuid.UUID) -> HttpResponse:
-        user = self.record
-        credential = existing_application_credential(user, str(application_credential_id))
-        return self.ask_first(
-            f"Delete {bdi(credential.name)} of {bdi(user.name)}?",
-            "Programs that sign in with it are refused at their next request. This cannot be undone.",
-        )
+    def find(self) -> None:
+        key = str(self.kwargs["application_credential_id"])
+        self.credential = existing_application_credential(self.record, key)
 
-    def post(self, request: HttpRequest, user_id: uuid.UUID, application_credential_id: uuid.UUID) -> HttpResponse:
-        credential = existing_application_credential(self.record, str(application_credential_id))
-        delete_application_credential(credential, caller=self.context)
-        return self.go(self.back(), message=f"{bdi(credential.name)} was deleted.")
+    def words(self) -> Mapping[str, object]:
+        return {"name": bdi(self.credential.name), "user": bdi(self.record.name)}
+
+    def do(self) -> None:
+        delete_application_credential(self.credential, caller=self.context)

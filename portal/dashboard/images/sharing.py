@@ -1,18 +1,18 @@
 """Image sharing: the owner offers an image to other projects, which accept or reject it."""
 
-import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import HttpResponse, QueryDict
+from django.urls import reverse
 
 from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.kinds import image as copied
 from portal.dashboard.forms import Form
 from portal.dashboard.images.forms import ShareForm
 from portal.dashboard.images.views import ImagePage
-from portal.dashboard.names import bdi
 from portal.dashboard.pages import FormPage
+from portal.dashboard.questions import QuestionPage
 from provisioning.common.ids import NOBODY
 from provisioning.identity.selectors.lookups import projects_by_id
 from provisioning.images import selectors, services
@@ -47,44 +47,55 @@ class ImageShare(FormPage, ImagePage):
         return {"image": image, "rows": rows, "can_remove": self.allows("delete_member")}
 
 
-class ImageUnshare(ImagePage):
+class MemberQuestion(QuestionPage, ImagePage):
+    """Base of the questions about a member of an image."""
+
+    def find(self) -> None:
+        self.record = selectors.image_for(self.context, self.kwargs["image_id"])
+
+    def name(self) -> str:
+        return self.record.name or str(self.record.id)
+
+
+class ImageUnshare(MemberQuestion):
     """Asks for confirmation, and stops sharing an image with a project."""
 
     rule = "delete_member"
+    question = "Stop sharing {name} with this project?"
+    consequence = "Instances of the project keep their disks. It can launch no new ones from the image."
+    label = "Stop sharing"
+    message = "The image is no longer shared with that project."
 
-    def get(self, request: HttpRequest, image_id: uuid.UUID, project_id: uuid.UUID) -> HttpResponse:
-        image = selectors.image_for(self.context, image_id)
-        title = f"Stop sharing {bdi(image.name or image.id)} with this project?"
-        return self.ask_first(
-            title,
-            "Instances of the project keep their disks. It can launch no new ones from the image.",
-            "Stop sharing",
-        )
+    def do(self) -> None:
+        services.remove_member(self.context, self.record.id, self.kwargs["project_id"])
 
-    def post(self, request: HttpRequest, image_id: uuid.UUID, project_id: uuid.UUID) -> HttpResponse:
-        services.remove_member(self.context, image_id, project_id)
-        return self.go("dashboard:image_share", image_id, message="The image is no longer shared with that project.")
+    def success_url(self) -> str:
+        return reverse("dashboard:image_share", args=[self.record.id])
 
 
-class ImageAnswer(ImagePage):
-    """Asks for confirmation, and accepts or rejects an image that another project shares with this project."""
+class ImageAccept(MemberQuestion):
+    """Asks for confirmation, and accepts an image that another project shares with this project."""
 
     rule = "modify_member"
-    status = ImageMember.Status.ACCEPTED
+    question = "Accept {name}?"
+    consequence = (
+        "It is added to this project's list of images. It belongs to another project, which can stop sharing it."
+    )
+    label = "Accept"
+    message = "The image is accepted."
+    danger = False
+    status: ClassVar[ImageMember.Status] = ImageMember.Status.ACCEPTED
 
-    def get(self, request: HttpRequest, image_id: uuid.UUID) -> HttpResponse:
-        image = selectors.image_for(self.context, image_id)
-        name, accepts = image.name or str(image.id), self.status == ImageMember.Status.ACCEPTED
-        return self.ask_first(
-            f"Accept {bdi(name)}?" if accepts else f"Decline {bdi(name)}?",
-            "It is added to this project's list of images. It belongs to another project, which can stop sharing it."
-            if accepts
-            else "It is not listed here. Running instances keep their disks.",
-            "Accept" if accepts else "Decline",
-            danger=not accepts,
-        )
+    def do(self) -> None:
+        services.set_member_status(self.context, self.record.id, self.context.project_id or NOBODY, self.status)
 
-    def post(self, request: HttpRequest, image_id: uuid.UUID) -> HttpResponse:
-        mine = self.context.project_id or NOBODY
-        services.set_member_status(self.context, image_id, mine, self.status)
-        return self.go("dashboard:images", message=f"The image is {self.status}.")
+
+class ImageReject(ImageAccept):
+    """Asks for confirmation, and rejects an image that another project shares with this project."""
+
+    question = "Decline {name}?"
+    consequence = "It is not listed here. Running instances keep their disks."
+    label = "Decline"
+    message = "The image is rejected."
+    danger = True
+    status = ImageMember.Status.REJECTED

@@ -22,6 +22,7 @@ from portal.dashboard.lists.views import ListPage
 from portal.dashboard.names import bdi
 from portal.dashboard.pages import FormPage, Page
 from portal.dashboard.plain import plain
+from portal.dashboard.questions import QuestionPage
 from portal.web import upload_shares
 from portal.web.streams import BodyInterruptedError, body_of
 from provisioning.common.errors import (
@@ -207,19 +208,17 @@ class ImageData(ImagePage):
             return
 
 
-class ImageDelete(ImagePage):
+class ImageDelete(QuestionPage, ImagePage):
     """Asks for confirmation, and deletes an image."""
 
     rule = "delete_image"
+    consequence = "New instances can no longer be launched from it. Running instances keep their disks."
 
-    def get(self, request: HttpRequest, image_id: uuid.UUID) -> HttpResponse:
-        image = selectors.image_for(self.context, image_id)
-        return self.ask_first(
-            f"Delete {bdi(image.name or image.id)}?",
-            "New instances can no longer be launched from it. Running instances keep their disks.",
-        )
+    def find(self) -> None:
+        self.record = selectors.image_for(self.context, self.kwargs["image_id"])
 
-    def post(self, request: HttpRequest, image_id: uuid.UUID) -> HttpResponse:
-        image = selectors.image_for(self.context, image_id)
-        services.delete(self.context, image.id)
-        return self.go("dashboard:images", message=f"{bdi(image.name or image.id)} was deleted.")
+    def name(self) -> str:
+        return self.record.name or str(self.record.id)
+
+    def do(self) -> None:
+        services.delete(self.context, self.record.id)

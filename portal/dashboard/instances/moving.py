@@ -1,5 +1,6 @@
 """The move of an instance to another host, as pages show it, and the dialogs that abort or complete it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,7 +11,7 @@ from django.urls import reverse
 from portal.common.durations import about
 from portal.dashboard import wording
 from portal.dashboard.instances.page import InstanceDialog
-from portal.dashboard.names import bdi
+from portal.dashboard.questions import QuestionPage
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.compute.actions.live_migrate import abort_live_migration, force_live_migration
@@ -71,44 +72,39 @@ def move_for(context: RequestContext, instance: Instance) -> MoveRow | None:
     return move_row(context, instance, move) if move is not None else None
 
 
-class _Control(InstanceDialog):
+class _Control(QuestionPage, InstanceDialog):
     """Base of the dialogs for one live migration, whose number is in the address."""
 
     in_menu = False
+    stays = True
     verb: ClassVar[str]
-    question: ClassVar[str]
-    message: ClassVar[str]
 
     @classmethod
     def url_name(cls) -> str:
         return f"instance_migration_{cls.verb}"
 
+    def find(self) -> None:
+        """Find the migration. Raises NotFoundError if it has ended."""
+        live_migration_for(self.context, self.instance.id, self.number)
+
     def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        try:
-            live_migration_for(self.context, self.instance.id, self.number)
-        except NotFoundError:
-            return self._ended()
-        title = self.question.format(name=bdi(self.instance.name))
-        return self.ask_first(title, self.consequence, self.label, danger=self.danger)
+        return self._unless_ended(super().get, request)
 
     def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        return self._unless_ended(super().post, request)
+
+    def _unless_ended(self, handler: Callable[[HttpRequest], HttpResponse], request: HttpRequest) -> HttpResponse:
         try:
-            live_migration_for(self.context, self.instance.id, self.number)
-            self.do()
+            return handler(request)
         except NotFoundError:
-            return self._ended()
-        return self.go(self.back(), message=self.message.format(name=bdi(self.instance.name)))
+            return self.go(self.back(), message=ENDED, level=messages.WARNING)
 
     @property
     def number(self) -> str:
         return str(self.kwargs["migration_id"])
 
-    def do(self) -> None:
-        """Call the service. Raises NotFoundError for a migration that has ended."""
-        raise NotImplementedError
-
-    def _ended(self) -> HttpResponse:
-        return self.go(self.back(), message=ENDED, level=messages.WARNING)
+    def name(self) -> str:
+        return self.instance.name
 
 
 class AbortMigration(_Control):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import HttpResponse, QueryDict
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
@@ -14,6 +14,7 @@ from portal.dashboard.key_pairs.listing import KEY_PAIRS
 from portal.dashboard.lists.views import ListPage
 from portal.dashboard.names import bdi
 from portal.dashboard.pages import FormPage, Page
+from portal.dashboard.questions import QuestionPage
 from provisioning.compute import selectors
 from provisioning.compute.services.key_pairs import create_key_pair, delete_key_pair
 
@@ -66,18 +67,14 @@ class KeyPairCreate(FormPage, KeyPairPage):
         return self.page("dashboard/key_pairs/created.html", {"pair": pair, "private_key": private_key}, status=201)
 
 
-class KeyPairDelete(KeyPairPage):
+class KeyPairDelete(QuestionPage, KeyPairPage):
     """Asks for confirmation, and deletes a key pair."""
 
     rule = "os_compute_api:os-keypairs:delete"
+    consequence = "It is no longer offered at launch. Existing instances keep the key."
 
-    def get(self, request: HttpRequest, name: str) -> HttpResponse:
-        pair = selectors.key_pair_for(self.context, name)
-        return self.ask_first(
-            f"Delete {bdi(pair.name)}?",
-            "It is no longer offered at launch. Existing instances keep the key.",
-        )
+    def find(self) -> None:
+        self.record = selectors.key_pair_for(self.context, self.kwargs["name"])
 
-    def post(self, request: HttpRequest, name: str) -> HttpResponse:
-        delete_key_pair(self.context, selectors.key_pair_for(self.context, name).name)
-        return self.go("dashboard:key_pairs", message=f"{bdi(name)} was deleted.")
+    def do(self) -> None:
+        delete_key_pair(self.context, self.record.name)

@@ -8,7 +8,8 @@ from portal.dashboard.forms import Form
 from portal.dashboard.launch_templates.forms import SnippetForm
 from portal.dashboard.names import bdi
 from portal.dashboard.pages import Page
-from portal.dashboard.records import QuestionPage, RecordPage, SheetPage
+from portal.dashboard.questions import QuestionPage
+from portal.dashboard.records import RecordPage, SheetPage
 from provisioning.launches import selectors
 from provisioning.launches.builtin import BUILT_IN
 from provisioning.launches.models import Snippet
@@ -78,7 +79,7 @@ class SnippetEdit(SheetPage, SnippetPage):
         return self.go(LIST, message=f"{bdi(changed.name)} was updated.")
 
 
-class SnippetDelete(QuestionPage[Snippet], SnippetPage):
+class SnippetDelete(QuestionPage, SnippetPage):
     """Deletes a snippet, even if launch templates choose it."""
 
     consequence = "Launch templates that choose it cannot be launched until they get a new version."

@@ -19,7 +19,8 @@ from portal.dashboard.launch_templates.listing import READ, TEMPLATES
 from portal.dashboard.lists.views import ListPage
 from portal.dashboard.names import bdi
 from portal.dashboard.pages import FormPage
-from portal.dashboard.records import QuestionPage, RecordPage, SheetPage
+from portal.dashboard.questions import QuestionPage
+from portal.dashboard.records import RecordPage, SheetPage
 from provisioning.common.errors import NovellaError
 from provisioning.compute import selectors as compute
 from provisioning.compute.launch.multipart import own_part
@@ -195,7 +196,7 @@ class TemplateEdit(SheetPage, TemplatePage):
         return self.go(DETAIL, changed.id, message=f"{bdi(changed.name)} was updated.")
 
 
-class TemplateDelete(QuestionPage[LaunchTemplate], TemplatePage):
+class TemplateDelete(QuestionPage, TemplatePage):
     """Deletes a launch template with its versions and its link."""
 
     consequence = "Its link stops working. Instances that were launched with it stay. This cannot be undone."
@@ -204,10 +205,11 @@ class TemplateDelete(QuestionPage[LaunchTemplate], TemplatePage):
         templates.delete_template(self.context, self.record.id)
 
 
-class OneVersion(QuestionPage[LaunchTemplate], TemplatePage):
+class OneVersion(QuestionPage, TemplatePage):
     """Base of the actions on one version."""
 
     number: int
+    stays = True
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
         self.number = kwargs["number"]
@@ -217,9 +219,6 @@ class OneVersion(QuestionPage[LaunchTemplate], TemplatePage):
 
     def name(self) -> str:
         return f"Version {self.number}"
-
-    def success_url(self) -> str:
-        return self.back()
 
 
 class VersionDelete(OneVersion):

@@ -7,12 +7,13 @@ from typing import Any, cast
 
 from django.contrib import messages
 from django.forms import BoundField
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import HttpResponse, QueryDict
 from django.urls import reverse
 
 from portal.dashboard.forms import Form
 from portal.dashboard.names import bdi
 from portal.dashboard.pages import FormPage, Page
+from portal.dashboard.questions import QuestionPage
 from portal.dashboard.quotas import bars
 from portal.dashboard.quotas.bars import Bar
 from portal.dashboard.quotas.forms import QuotaForm
@@ -117,25 +118,21 @@ class ProjectQuotas(QuotaPage, OneProjectPage):
         }
 
 
-class ProjectQuotasReset(OneProjectPage):
-    """Reset of a project's limits to the defaults."""
+class ProjectQuotasReset(QuestionPage, OneProjectPage):
+    """Asks for confirmation, and resets a project's limits to the defaults."""
 
     rule = "os_compute_api:os-quota-sets:delete"
+    question = "Give {name} the default quotas?"
+    consequence = "All its own limits are removed. Resources in use are kept, even if they exceed the defaults."
+    label = "Use the defaults"
+    message = "{name} now has the default quotas."
+    danger = False
 
-    def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        return self.ask(
-            {
-                "title": f"Give {bdi(self.project.name)} the default quotas?",
-                "text": "All its own limits are removed. Resources in use are kept, even if they exceed the defaults.",
-                "action": reverse("dashboard:project_quotas_reset", args=[self.project.id]),
-                "label": "Use the defaults",
-                "danger": False,
-                "back": reverse("dashboard:project_quotas", args=[self.project.id]),
-            }
-        )
+    def name(self) -> str:
+        return self.project.name
 
-    def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        """Delete the project's own limits."""
+    def do(self) -> None:
+        """Delete the project's own limits of the services that the policy allows."""
         project = self.project
         network_too = self.allows("delete_quota", {"project_id": project.id})
         volumes_too = self.allows("volume_extension:quotas:delete", {"project_id": project.id})
@@ -143,8 +140,13 @@ class ProjectQuotasReset(OneProjectPage):
         mine = [name for name in [*DEFAULTS, *of_types()] if _kind(name) not in closed]
         reset_limits(project.id, mine)
         for sentence in below_usage(project.id):
-            messages.warning(request, sentence)
-        return self.go("dashboard:project_page", project.id, message=f"{bdi(project.name)} now has the default quotas.")
+            messages.warning(self.request, sentence)
+
+    def back(self) -> str:
+        return reverse("dashboard:project_quotas", args=[self.project.id])
+
+    def success_url(self) -> str:
+        return reverse("dashboard:project_page", args=[self.project.id])
 
 
 class QuotaDefaults(QuotaPage):

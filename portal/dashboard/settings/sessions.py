@@ -1,10 +1,10 @@
 """Sessions of the user in browsers and programs, and their revocation."""
 
-import uuid
+from collections.abc import Mapping
 
 from django.http import HttpRequest, HttpResponse
 
-from portal.dashboard.names import bdi
+from portal.dashboard.questions import QuestionPage
 from portal.dashboard.settings import programs
 from portal.dashboard.settings.base import SettingsPage
 from provisioning.common.errors import NotFoundError
@@ -57,42 +57,46 @@ class Sessions(SessionPage):
         )
 
 
-class SessionEnd(SessionPage):
+class SessionEnd(QuestionPage, SessionPage):
     """Asks for confirmation, and ends one session."""
 
-    def get(self, request: HttpRequest, sign_in_id: uuid.UUID) -> HttpResponse:
-        found = self._session(sign_in_id)
-        client = programs.client_of(found)
-        return self.ask_first(
-            f"End the session of {bdi(client.name)}?",
-            f"Its next request is refused. {_again(found)}".strip(),
-            "End session",
-        )
+    question = "End the session of {name}?"
+    label = "End session"
+    message = "The session of {name} has ended."
+    stays = True
 
-    def post(self, request: HttpRequest, sign_in_id: uuid.UUID) -> HttpResponse:
-        found = self._session(sign_in_id)
-        end_sign_in(found)
-        return self.go(LIST, message=f"The session of {programs.client_of(found).name} has ended.")
-
-    def _session(self, sign_in_id: uuid.UUID) -> SignIn:
-        found = next((each for each in sign_ins_of(self.user) if each.id == sign_in_id), None)
+    def find(self) -> None:
+        found = next((each for each in sign_ins_of(self.user) if each.id == self.kwargs["sign_in_id"]), None)
         if found is None:
             raise NotFoundError("The session does not exist.")
-        return found
+        self.record = found
+
+    def text(self) -> str:
+        return f"Its next request is refused. {_again(self.record)}".strip()
+
+    def name(self) -> str:
+        return programs.client_of(self.record).name
+
+    def do(self) -> None:
+        end_sign_in(self.record)
 
 
-class SessionsEnd(SessionPage):
+class SessionsEnd(QuestionPage, SessionPage):
     """Asks for confirmation, and ends all other sessions."""
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        return self.ask_first(
-            "End all other sessions?",
-            "Every other browser and every program that is signed in as you is refused at its next "
-            "request. This browser stays signed in.",
-            "End all others",
-        )
+    question = "End all other sessions?"
+    consequence = (
+        "Every other browser and every program that is signed in as you is refused at its next "
+        "request. This browser stays signed in."
+    )
+    label = "End all others"
+    stays = True
 
-    def post(self, request: HttpRequest) -> HttpResponse:
-        ended = end_other_sign_ins(self.user, keep=self.context.sign_in_id)
-        words = "1 session has" if ended == 1 else f"{ended} sessions have"
-        return self.go(LIST, message=f"{words} ended.")
+    def words(self) -> Mapping[str, object]:
+        return {}
+
+    def do(self) -> None:
+        self.ended = end_other_sign_ins(self.user, keep=self.context.sign_in_id)
+
+    def result(self, words: Mapping[str, object]) -> str:
+        return f"{'1 session has' if self.ended == 1 else f'{self.ended} sessions have'} ended."

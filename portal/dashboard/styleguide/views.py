@@ -12,6 +12,7 @@ from portal.dashboard.flavors.listing import FLAVORS
 from portal.dashboard.forms import Form
 from portal.dashboard.lists.views import ListPage
 from portal.dashboard.pages import Page
+from portal.dashboard.questions import QuestionPage
 from portal.dashboard.records import SheetPage
 from portal.dashboard.styleguide import examples
 
@@ -63,17 +64,27 @@ class Styleguide(ListPage, Example):
         }
 
 
-class StyleguideQuestion(Example):
-    """A question in the dialog; ``danger``: one before something is lost."""
+class StyleguideQuestion(QuestionPage, Example):
+    """A question in the dialog."""
 
+    question = "Do this with data?"
+    consequence = "The consequence in one or two sentences."
+    label = "Do it"
+    message = "It was confirmed."
     danger = False
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        text = "The consequence in one or two sentences."
-        return self.ask_first("Do this with data?", text, "Delete" if self.danger else "Do it", danger=self.danger)
+    def words(self) -> Mapping[str, object]:
+        return {}
 
-    def post(self, request: HttpRequest) -> HttpResponse:
-        return self.go(HOME, message="It was confirmed.")
+    def do(self) -> None:
+        """Change nothing: it is an example."""
+
+
+class StyleguideDanger(StyleguideQuestion):
+    """A question in the dialog before something is lost."""
+
+    label = "Delete"
+    danger = True
 
 
 class StyleguideForm(SheetPage, Example):

@@ -1,6 +1,5 @@
 """Attachment and detachment of volumes, from the page of the volume or the instance."""
 
-import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from portal.dashboard.copy_as.kinds import compute as copied
 from portal.dashboard.copy_as.kinds import storage
 from portal.dashboard.forms import Form
 from portal.dashboard.names import bdi
+from portal.dashboard.questions import QuestionPage
 from portal.dashboard.records import SheetPage, name_of
 from portal.dashboard.volumes.forms import NEW, AttachForm, AttachToServerForm
 from portal.dashboard.volumes.views import PAGE, VolumePage
@@ -132,23 +132,32 @@ class ServerAttach(SheetPage):
         return reverse("dashboard:instance_disks", args=[self.instance.id])
 
 
-class VolumeDetach(VolumePage):
+class VolumeDetach(QuestionPage, VolumePage):
     """Asks for confirmation, and detaches a volume from an instance."""
 
     rule = "os_compute_api:os-volumes-attachments:delete"
+    question = "Detach {name} from {server}?"
+    label = "Detach"
+    message = "{name} is being detached."
+    stays = True
 
-    def get(self, request: HttpRequest, instance: uuid.UUID, **_: Any) -> HttpResponse:
-        server = compute.instance_for(self.context, instance)
-        device = find_device(server, str(self.record.id))
+    def find(self) -> None:
+        self.server = compute.instance_for(self.context, self.kwargs["instance"])
+
+    def words(self) -> Mapping[str, object]:
+        return {**super().words(), "server": bdi(self.server.name)}
+
+    def text(self) -> str:
+        """Return the consequence. Raises ConflictError for a root disk."""
+        device = find_device(self.server, str(self.record.id))
         if device.is_root:
-            raise ConflictError(f"{bdi(server.name)} boots from {bdi(name_of(self.record))}, so it cannot be detached.")
+            name = bdi(name_of(self.record))
+            raise ConflictError(f"{bdi(self.server.name)} boots from {name}, so it cannot be detached.")
         advice = "Unmount its file systems in the instance first: otherwise unwritten data is lost."
-        text = f"{self._mounted(server, device)}{advice}"
-        return self.ask_first(f"Detach {bdi(name_of(self.record))} from {bdi(server.name)}?", text, "Detach")
+        return f"{self._mounted(self.server, device)}{advice}"
 
-    def post(self, request: HttpRequest, instance: uuid.UUID, **_: Any) -> HttpResponse:
-        detach_volume(self.context, instance, str(self.record.id))
-        return self.go(self.back(), message=f"{bdi(name_of(self.record))} is being detached.")
+    def do(self) -> None:
+        detach_volume(self.context, self.server.id, str(self.record.id))
 
     def _mounted(self, server: Instance, device: BlockDevice) -> str:
         """Return a sentence about its mount points if the guest agent reports any."""

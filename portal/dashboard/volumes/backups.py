@@ -10,7 +10,8 @@ from portal.dashboard.copy_as.kinds import storage as copied
 from portal.dashboard.forms import Form
 from portal.dashboard.lists.views import ListPage
 from portal.dashboard.names import bdi
-from portal.dashboard.records import QuestionPage, RecordPage, SheetPage, name_of
+from portal.dashboard.questions import QuestionPage
+from portal.dashboard.records import RecordPage, SheetPage, name_of
 from portal.dashboard.volumes.forms import BackupForm, RestoreForm
 from portal.dashboard.volumes.listing import BACKUPS
 from portal.dashboard.volumes.views import PAGE, VolumePage
@@ -102,7 +103,7 @@ class BackupRestore(SheetPage, BackupPage):
         return f"Restore {bdi(name_of(self.record))}"
 
 
-class BackupDelete(QuestionPage[Backup], BackupPage):
+class BackupDelete(QuestionPage, BackupPage):
     """Asks for confirmation, and deletes a backup."""
 
     rule = "backup:delete"

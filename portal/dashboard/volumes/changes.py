@@ -10,12 +10,12 @@ from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.kinds import storage as copied
 from portal.dashboard.forms import Form
 from portal.dashboard.names import bdi
-from portal.dashboard.records import QuestionPage, SheetPage, name_of
+from portal.dashboard.questions import QuestionPage
+from portal.dashboard.records import SheetPage, name_of
 from portal.dashboard.volumes.forms import EditVolumeForm, ExtendForm, RetypeForm, UploadForm
 from portal.dashboard.volumes.views import VolumePage
 from portal.dashboard.volumes.wording import type_name
 from provisioning.volumes import selectors, services
-from provisioning.volumes.models import Volume
 
 
 class VolumeEdit(SheetPage, VolumePage):
@@ -118,7 +118,7 @@ class VolumeUpload(SheetPage, VolumePage):
         return f"Create an image of {bdi(name_of(self.record))}"
 
 
-class VolumeDelete(QuestionPage[Volume], VolumePage):
+class VolumeDelete(QuestionPage, VolumePage):
     """Asks for confirmation, and deletes a volume with its snapshots."""
 
     rule = "volume:delete"

@@ -10,7 +10,8 @@ from portal.dashboard.copy_as.kinds import storage as copied
 from portal.dashboard.forms import Form
 from portal.dashboard.lists.views import ListPage
 from portal.dashboard.names import bdi
-from portal.dashboard.records import QuestionPage, RecordPage, SheetPage, name_of
+from portal.dashboard.questions import QuestionPage
+from portal.dashboard.records import RecordPage, SheetPage, name_of
 from portal.dashboard.volumes.forms import VolumeNamesForm
 from portal.dashboard.volumes.listing import SNAPSHOTS
 from portal.dashboard.volumes.views import VolumePage
@@ -88,7 +89,7 @@ class SnapshotEdit(SheetPage, SnapshotPage):
         return f"Edit {bdi(name_of(self.record))}"
 
 
-class SnapshotDelete(QuestionPage[Snapshot], SnapshotPage):
+class SnapshotDelete(QuestionPage, SnapshotPage):
     """Asks for confirmation, and deletes a snapshot."""
 
     rule = "volume:delete_snapshot"
@@ -99,7 +100,7 @@ class SnapshotDelete(QuestionPage[Snapshot], SnapshotPage):
         services.delete_snapshot(self.context, self.record.id)
 
 
-class SnapshotRevert(QuestionPage[Snapshot], SnapshotPage):
+class SnapshotRevert(QuestionPage, SnapshotPage):
     """Asks for confirmation, and reverts a volume to its newest snapshot."""
 
     rule = "volume:revert_to_snapshot"

@@ -10,11 +10,11 @@ from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.kinds import storage as copied
 from portal.dashboard.forms import Form
 from portal.dashboard.names import bdi
-from portal.dashboard.records import QuestionPage, SheetPage, name_of
+from portal.dashboard.questions import QuestionPage
+from portal.dashboard.records import SheetPage, name_of
 from portal.dashboard.volumes.forms import AcceptForm, TransferForm
 from portal.dashboard.volumes.views import HOME, PAGE, VolumePage
 from provisioning.common.errors import ConflictError
-from provisioning.volumes.models import Volume
 from provisioning.volumes.services.updates import transfers
 
 
@@ -51,7 +51,7 @@ class TransferCreate(SheetPage, VolumePage):
         return "A user of another project accepts the transfer with a key, which is shown once, on the next page."
 
 
-class TransferWithdraw(QuestionPage[Volume], VolumePage):
+class TransferWithdraw(QuestionPage, VolumePage):
     """Asks for confirmation, and cancels a transfer."""
 
     rule = "volume:delete_transfer"
@@ -59,15 +59,13 @@ class TransferWithdraw(QuestionPage[Volume], VolumePage):
     consequence = "The key becomes invalid."
     label = "Cancel transfer"
     message = "The transfer of {name} was canceled."
+    stays = True
 
     def do(self) -> None:
         offer = getattr(self.record, "transfer", None)
         if offer is None:
             raise ConflictError(f"{bdi(name_of(self.record))} has no open transfer.")
         transfers.delete_transfer(self.context, str(offer.id))
-
-    def success_url(self) -> str:
-        return self.back()
 
 
 class TransferAccept(SheetPage):

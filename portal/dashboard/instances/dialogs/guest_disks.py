@@ -1,5 +1,7 @@
 """Mounts a volume in the guest, and extends its file system, through the guest agent."""
 
+from dataclasses import replace
+
 from django import forms
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
@@ -9,6 +11,7 @@ from portal.dashboard.forms import MONO, Form
 from portal.dashboard.instances.disk_guide import directory_for
 from portal.dashboard.instances.page import InstanceDialog, InstanceSheet
 from portal.dashboard.names import bdi
+from portal.dashboard.questions import Question, QuestionPage
 from portal.dashboard.records import name_of
 from provisioning.common.errors import ConflictError
 from provisioning.compute.actions.guest_disks import ExtendFileSystem, MountVolume, VolumeToMount
@@ -84,24 +87,30 @@ class MountInGuest(_InGuest, InstanceSheet):
         return " ".join(filter(None, (super().about(), self.content or unknown, always)))
 
 
-class ExtendInGuest(_InGuest):
+class ExtendInGuest(QuestionPage, _InGuest):
     """Asks for confirmation, and lets the guest agent extend the file system of a volume."""
 
     path, label, icon = "volumes/<uuid:volume_id>/extend-file-system", "Extend the file system", "arrows-angle-expand"
     action = "extend_file_system"
+    question = "Extend the file system of {name}?"
+    message = "The file system of {name} is being extended."
+    danger = False
+    stays = True
 
-    def get(self, request: HttpRequest, **_: object) -> HttpResponse:
+    def find(self) -> None:
+        self.record = self.volume
+
+    def asked(self) -> Question:
+        return replace(super().asked(), label="Extend")
+
+    def text(self) -> str:
         """Examine the disk in the guest. Raises ConflictError if it is not mounted, UnavailableError."""
-        volume = self.volume
-        found = inspect_disk(self.context, self.instance.id, str(volume.id))
+        found = inspect_disk(self.context, self.instance.id, str(self.record.id))
         if not found.mount_point:
             raise ConflictError(f"{bdi(found.device)} is not mounted, so its file system cannot be extended.")
         kind, place = bdi(found.kind), bdi(found.mount_point)
-        text = f"The file system ({kind}) at {place} grows to the {volume.size_gb} GiB of the volume. It stays mounted."
-        question = f"Extend the file system of {bdi(name_of(volume))}?"
-        return self.ask_first(question, text, "Extend", danger=False)
+        size = self.record.size_gb
+        return f"The file system ({kind}) at {place} grows to the {size} GiB of the volume. It stays mounted."
 
-    def post(self, request: HttpRequest, **_: object) -> HttpResponse:
-        volume = self.volume
-        ExtendFileSystem.begin(self.context, self.instance.id, str(volume.id))
-        return self.go(self.back(), message=f"The file system of {bdi(name_of(volume))} is being extended.")
+    def do(self) -> None:
+        ExtendFileSystem.begin(self.context, self.instance.id, str(self.record.id))

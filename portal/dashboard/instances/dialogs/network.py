@@ -1,10 +1,9 @@
 """Network interfaces of an instance: attach and detach."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from django import forms
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import HttpResponse, QueryDict
 from django.urls import reverse
 
 from portal.dashboard import refusals
@@ -13,6 +12,7 @@ from portal.dashboard.copy_as.kinds import compute as copied
 from portal.dashboard.forms import Form, OfferedField
 from portal.dashboard.instances.page import InstanceDialog, InstanceSheet
 from portal.dashboard.names import bdi
+from portal.dashboard.questions import QuestionPage
 from provisioning.common.errors import NotFoundError, NovellaError
 from provisioning.compute.actions.interfaces import attach_interface, detach_interface
 from provisioning.compute.launch.request import NetworkRequest
@@ -83,25 +83,31 @@ class AttachInterface(InstanceSheet):
         return reverse("dashboard:instance_network", args=[self.kwargs["instance_id"]])
 
 
-class DetachInterface(InstanceDialog):
+class DetachInterface(QuestionPage, InstanceDialog):
     """Asks for confirmation, and detaches an interface."""
 
     path, label, icon, action = "interface/<uuid:port_id>/detach", "Detach", "x-lg", "detach_interface"
     in_menu = False
     rule = "os_compute_api:os-attach-interfaces:delete"
+    question = "Detach {address} from {name}?"
     consequence = "The guest loses the network device immediately. The port and its addresses are released."
+    message = "The interface is being detached from {name}."
+    stays = True
 
-    def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        """Ask, with the addresses of the interface."""
-        port = next((row for row in network.interfaces_of(self.instance.id) if row.id == self.kwargs["port_id"]), None)
+    def text(self) -> str:
+        return self.about()
+
+    def words(self) -> Mapping[str, object]:
+        """Return the name of the instance, and the addresses of the interface. Raises NotFoundError."""
+        key = self.kwargs["port_id"]
+        port = next((row for row in network.interfaces_of(self.instance.id) if row.id == key), None)
         if port is None:
             raise NotFoundError("The instance has no such interface.")
         address = ", ".join(row.address for row in port.fixed_ips.all()) or port.mac_address
-        return self.ask_first(f"Detach {address} from {bdi(self.instance.name)}?", self.about(), "Detach")
+        return {"name": bdi(self.instance.name), "address": address}
 
-    def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
+    def do(self) -> None:
         detach_interface(self.context, self.instance.id, str(self.kwargs["port_id"]))
-        return self.go(self.back(), message=f"The interface is being detached from {bdi(self.instance.name)}.")
 
     def back(self) -> str:
         return reverse("dashboard:instance_network", args=[self.kwargs["instance_id"]])

@@ -15,14 +15,8 @@ from portal.dashboard.names import bdi
 from portal.dashboard.network.floating_ips.forms import AllocateForm, ForwardingForm, TargetForm, initial_of
 from portal.dashboard.network.floating_ips.listing import FLOATING_IPS
 from portal.dashboard.network.floating_ips.rows import label_of, page_parts
-from portal.dashboard.records import (
-    Crumbs,
-    DetailPage,
-    QuestionPage,
-    RecordPage,
-    SheetPage,
-    instance_names,
-)
+from portal.dashboard.questions import QuestionPage
+from portal.dashboard.records import Crumbs, DetailPage, RecordPage, SheetPage, instance_names
 from provisioning.common.ids import NOBODY
 from provisioning.network import services
 from provisioning.network.models import FixedIP, FloatingIP, PortForwarding
@@ -121,7 +115,7 @@ class FloatingAllocate(SheetPage):
         return "An external address. The project keeps it until you release it."
 
 
-class FloatingRelease(QuestionPage[FloatingIP], FloatingPage):
+class FloatingRelease(QuestionPage, FloatingPage):
     """Asks for confirmation, and releases a floating IP."""
 
     rule = "delete_floatingip"
@@ -165,7 +159,7 @@ class FloatingAssociate(SheetPage, FloatingPage):
         return f"Associate {self.record.address} with an instance"
 
 
-class FloatingDisassociate(QuestionPage[FloatingIP], FloatingPage):
+class FloatingDisassociate(QuestionPage, FloatingPage):
     """Asks for confirmation, and disassociates a floating IP; ``?to=instance`` returns to the instance."""
 
     rule = "update_floatingip"
@@ -174,6 +168,7 @@ class FloatingDisassociate(QuestionPage[FloatingIP], FloatingPage):
     label = "Disassociate"
     message = "{name} was disassociated."
     page_name = ""
+    stays = True
 
     def name(self) -> str:
         return self.record.address
@@ -186,9 +181,6 @@ class FloatingDisassociate(QuestionPage[FloatingIP], FloatingPage):
         if self.request.GET.get("to") == "instance" and port is not None and port.device_id:
             return reverse("dashboard:instance_network", args=[port.device_id])
         return self.back_to
-
-    def success_url(self) -> str:
-        return self.back()
 
 
 class ForwardingPage(FloatingPage):
@@ -269,13 +261,14 @@ class ForwardingEdit(ForwardingPage, SheetPage):
         return "Changing the ports or the instance closes open connections."
 
 
-class ForwardingDelete(QuestionPage[FloatingIP], ForwardingPage):
+class ForwardingDelete(QuestionPage, ForwardingPage):
     """Asks for confirmation, and deletes a port forwarding."""
 
     rule = "delete_floatingip_port_forwarding"
     question = "Delete forwarding?"
     label = "Delete forwarding"
     message = "The port forwarding was deleted: {name}."
+    stays = True
 
     def name(self) -> str:
         return label_of(self.forwarding)
@@ -285,6 +278,3 @@ class ForwardingDelete(QuestionPage[FloatingIP], ForwardingPage):
 
     def do(self) -> None:
         services.delete_port_forwarding(self.forwarding)
-
-    def success_url(self) -> str:
-        return self.back()

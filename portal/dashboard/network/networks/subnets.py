@@ -15,7 +15,8 @@ from portal.dashboard.network import wording
 from portal.dashboard.network.networks.forms import NewSubnetForm, SubnetForm, initial_of
 from portal.dashboard.network.networks.rows import device_words
 from portal.dashboard.network.networks.views import NAMED, PAGE, NetworkPage, subnet_values
-from portal.dashboard.records import Crumbs, QuestionPage, RecordPage, SheetPage, name_of
+from portal.dashboard.questions import QuestionPage
+from portal.dashboard.records import Crumbs, RecordPage, SheetPage, name_of
 from provisioning.network import selectors, services
 from provisioning.network.models import Subnet
 from provisioning.network.selectors import uses
@@ -82,10 +83,11 @@ class SubnetEdit(SheetPage, SubnetPage):
         return f"Edit {self.record.cidr}"
 
 
-class SubnetDelete(QuestionPage[Subnet], SubnetPage):
+class SubnetDelete(QuestionPage, SubnetPage):
     """Asks for confirmation, and deletes a subnet that is not in use."""
 
     rule = "delete_subnet"
+    stays = True
 
     def name(self) -> str:
         return self.record.cidr
@@ -102,6 +104,3 @@ class SubnetDelete(QuestionPage[Subnet], SubnetPage):
 
     def do(self) -> None:
         services.delete_subnet(self.record)
-
-    def success_url(self) -> str:
-        return self.back()

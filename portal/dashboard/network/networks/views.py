@@ -4,7 +4,8 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import HttpResponse, QueryDict
+from django.urls import reverse
 
 from portal.dashboard.copy_as.calls import Call, Result
 from portal.dashboard.copy_as.kinds import network as copied
@@ -15,16 +16,8 @@ from portal.dashboard.network import wording
 from portal.dashboard.network.networks.forms import GUARDED, NetworkForm, NewNetworkForm
 from portal.dashboard.network.networks.listing import NETWORKS
 from portal.dashboard.network.networks.rows import device_words, page_parts
-from portal.dashboard.pages import Page
-from portal.dashboard.records import (
-    Crumbs,
-    DetailPage,
-    QuestionPage,
-    RecordPage,
-    SheetPage,
-    may,
-    name_of,
-)
+from portal.dashboard.questions import QuestionPage
+from portal.dashboard.records import Crumbs, DetailPage, RecordPage, SheetPage, may, name_of
 from provisioning.common.context import RequestContext
 from provisioning.common.ids import NOBODY
 from provisioning.identity import policy
@@ -149,20 +142,26 @@ def own_network(context: RequestContext) -> dict[str, object]:
     return {"project_id": own, "network:project_id": own, "network:tenant_id": own}
 
 
-class NetworkOwn(Page):
+class NetworkOwn(QuestionPage):
     """Asks for confirmation, and creates a network with a router to the external network."""
 
     section = "networks"
     rule = "get_auto_allocated_topology"
     back_to = HOME
+    question = "Create a network with external access?"
+    consequence = "Creates a network with a free range, and a router that connects it to the default external network."
+    label = "Create both"
+    message = "The network and its router were created."
+    danger = False
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        text = "Creates a network with a free range, and a router that connects it to the default external network."
-        return self.ask_first("Create a network with external access?", text, "Create both", danger=False)
+    def words(self) -> Mapping[str, object]:
+        return {}
 
-    def post(self, request: HttpRequest) -> HttpResponse:
-        made = services.allocate_topology(self.context.project_id or NOBODY)
-        return self.go(PAGE, made.network_id, message="The network and its router were created.")
+    def do(self) -> None:
+        self.made = services.allocate_topology(self.context.project_id or NOBODY)
+
+    def success_url(self) -> str:
+        return reverse(PAGE, args=[self.made.network_id])
 
 
 class NetworkEdit(SheetPage, NetworkPage):
@@ -190,7 +189,7 @@ class NetworkEdit(SheetPage, NetworkPage):
         return f"Edit {bdi(name_of(self.record))}"
 
 
-class NetworkDelete(QuestionPage[Network], NetworkPage):
+class NetworkDelete(QuestionPage, NetworkPage):
     """Asks for confirmation, and deletes a network that is not in use; the confirmation lists its users."""
 
     rule = "delete_network"

@@ -13,10 +13,11 @@ from portal.dashboard.names import bdi
 from portal.dashboard.network.networks.views import PAGE, NetworkPage
 from portal.dashboard.network.ports.base import PortPage, label_of
 from portal.dashboard.network.ports.forms import GUARDED, PortForm, initial_of
-from portal.dashboard.records import Crumbs, QuestionPage, SheetPage, may, name_of, owners_of
+from portal.dashboard.questions import QuestionPage
+from portal.dashboard.records import Crumbs, SheetPage, may, name_of, owners_of
 from provisioning.common.ids import NOBODY
 from provisioning.network import selectors, services
-from provisioning.network.models import Network, Port
+from provisioning.network.models import Network
 
 
 class PortCreate(SheetPage, NetworkPage):
@@ -103,7 +104,7 @@ class PortEdit(SheetPage, PortPage):
         return reverse(PAGE, args=[self.record.network_id])
 
 
-class PortDelete(QuestionPage[Port], PortPage):
+class PortDelete(QuestionPage, PortPage):
     """Asks for confirmation, and deletes a port that is not in use."""
 
     section = "networks"
@@ -112,6 +113,7 @@ class PortDelete(QuestionPage[Port], PortPage):
     consequence = (
         "Its addresses are released. A port of an instance cannot be deleted: detach it from the instance first."
     )
+    stays = True
 
     def name(self) -> str:
         return label_of(self.record)
@@ -121,6 +123,3 @@ class PortDelete(QuestionPage[Port], PortPage):
 
     def back(self) -> str:
         return reverse(PAGE, args=[self.record.network_id])
-
-    def success_url(self) -> str:
-        return self.back()

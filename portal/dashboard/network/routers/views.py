@@ -16,16 +16,8 @@ from portal.dashboard.network.routers.forms import GatewayForm, InterfaceForm, N
 from portal.dashboard.network.routers.listing import ROUTERS
 from portal.dashboard.network.routers.rows import page_parts
 from portal.dashboard.pages import Page
-from portal.dashboard.records import (
-    Crumbs,
-    DetailPage,
-    QuestionPage,
-    RecordPage,
-    SheetPage,
-    may,
-    name_of,
-    owners_of,
-)
+from portal.dashboard.questions import QuestionPage
+from portal.dashboard.records import Crumbs, DetailPage, RecordPage, SheetPage, may, name_of, owners_of
 from provisioning.common.ids import NOBODY
 from provisioning.identity import policy
 from provisioning.network import selectors, services
@@ -171,7 +163,7 @@ class RouterGateway(SheetPage, RouterPage):
         return "The router gets an external address, and floating IPs of that network can use the router."
 
 
-class RouterGatewayClear(QuestionPage[Router], RouterPage):
+class RouterGatewayClear(QuestionPage, RouterPage):
     """Asks for confirmation, and removes the external gateway of a router."""
 
     rule = "update_router"
@@ -181,15 +173,13 @@ class RouterGatewayClear(QuestionPage[Router], RouterPage):
     )
     label = "Clear gateway"
     message = "The gateway of {name} was removed."
+    stays = True
 
     def do(self) -> None:
         services.update_router(self.record, {"gateway": None})
 
-    def success_url(self) -> str:
-        return self.back()
 
-
-class RouterDelete(QuestionPage[Router], RouterPage):
+class RouterDelete(QuestionPage, RouterPage):
     """Asks for confirmation, and deletes a router."""
 
     rule = "delete_router"
@@ -242,7 +232,7 @@ class InterfaceAdd(SheetPage, RouterPage):
         return f"Connect {bdi(name_of(self.record))} to a network"
 
 
-class InterfaceRemove(QuestionPage[Router], RouterPage):
+class InterfaceRemove(QuestionPage, RouterPage):
     """Asks for confirmation, and disconnects a router from a network."""
 
     rule = "remove_router_interface"
@@ -250,6 +240,7 @@ class InterfaceRemove(QuestionPage[Router], RouterPage):
     consequence = "Its instances can no longer reach other networks through this router."
     label = "Disconnect"
     message = "{name} was disconnected."
+    stays = True
 
     def target(self, **kwargs: Any) -> dict[str, object]:
         """Find the router and its interface."""
@@ -266,9 +257,6 @@ class InterfaceRemove(QuestionPage[Router], RouterPage):
 
     def do(self) -> None:
         services.remove_interface_by_port(self.record, str(self.leg.id))
-
-    def success_url(self) -> str:
-        return self.back()
 
 
 class RouteAdd(SheetPage, RouterPage):
@@ -294,7 +282,7 @@ class RouteAdd(SheetPage, RouterPage):
         return f"Add a route to {bdi(name_of(self.record))}"
 
 
-class RouteRemove(QuestionPage[Router], RouterPage):
+class RouteRemove(QuestionPage, RouterPage):
     """Asks for confirmation, and removes the route in ``?destination=`` and ``nexthop=``."""
 
     rule = "remove_extraroutes"
@@ -302,15 +290,13 @@ class RouteRemove(QuestionPage[Router], RouterPage):
     consequence = "Packets for this range are then sent to the gateway, if the router has one."
     label = "Remove"
     message = "The route to {name} was removed."
+    stays = True
 
     def name(self) -> str:
         return f"{self._route['destination']} by {self._route['nexthop']}"
 
     def do(self) -> None:
         services.remove_routes(self.record, [self._route])
-
-    def success_url(self) -> str:
-        return self.back()
 
     @property
     def _route(self) -> dict[str, str]:

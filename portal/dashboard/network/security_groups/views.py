@@ -16,15 +16,8 @@ from portal.dashboard.network import wording
 from portal.dashboard.network.security_groups.forms import TEMPLATES, GroupForm, RuleForm
 from portal.dashboard.network.security_groups.listing import SECURITY_GROUPS
 from portal.dashboard.network.security_groups.rows import page_parts
-from portal.dashboard.records import (
-    Crumbs,
-    DetailPage,
-    QuestionPage,
-    RecordPage,
-    SheetPage,
-    name_of,
-    owners_of,
-)
+from portal.dashboard.questions import QuestionPage
+from portal.dashboard.records import Crumbs, DetailPage, RecordPage, SheetPage, name_of, owners_of
 from provisioning.common.ids import NOBODY
 from provisioning.network import selectors, services
 from provisioning.network.models import SecurityGroup, SecurityGroupRule
@@ -120,7 +113,7 @@ class GroupEdit(SheetPage, GroupPage):
         return [(name_of(self.record), self.back())]
 
 
-class GroupDelete(QuestionPage[SecurityGroup], GroupPage):
+class GroupDelete(QuestionPage, GroupPage):
     """Asks for confirmation, and deletes a group."""
 
     rule = "delete_security_group"
@@ -190,14 +183,15 @@ def rule_values(wanted: services.WantedRule) -> dict[str, Any]:
     return copied.rule_values({name: str(value) if name in ids and value else value for name, value in found.items()})
 
 
-class RuleDelete(QuestionPage[SecurityGroupRule]):
+class RuleDelete(QuestionPage, RecordPage[SecurityGroupRule]):
     """Asks for confirmation, and deletes a rule."""
 
     section = "security_groups"
     rule = "delete_security_group_rule"
     back_to = HOME
     question = "Delete this rule?"
-    listed = "The rule was deleted: {name}."
+    message = "The rule was deleted: {name}."
+    stays = True
 
     def look_up(self, identity: uuid.UUID) -> SecurityGroupRule:
         return selectors.security_group_rule_for(self.context, identity)
@@ -218,6 +212,3 @@ class RuleDelete(QuestionPage[SecurityGroupRule]):
 
     def back(self) -> str:
         return reverse(PAGE, args=[self.record.group_id])
-
-    def success_url(self) -> str:
-        return self.back()

@@ -1,0 +1,92 @@
+"""Pages that ask for confirmation before an action: one declaration for each question."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+
+from portal.dashboard.names import bdi
+from portal.dashboard.pages import Page
+from portal.dashboard.records import name_of
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The texts of a confirmation; words in braces, such as ``{name}``, are those of ``QuestionPage.words``."""
+
+    question: str
+    text: str
+    label: str
+    message: str
+    """Shown after the action."""
+    danger: bool = True
+    """Whether the button is red and *Cancel* has the focus."""
+
+
+class QuestionPage(Page):
+    """Base of the pages that run an action after confirmation. They are left of the panel's base in the list of bases.
+
+    ``GET`` asks, ``POST`` to the same address runs ``do``. ``{name}`` in the texts stands for the record's name.
+    """
+
+    question: ClassVar[str] = "Delete {name}?"
+    consequence: ClassVar[str] = ""
+    label: ClassVar[str] = "Delete"
+    message: ClassVar[str] = "{name} was deleted."
+    danger: ClassVar[bool] = True
+    stays: ClassVar[bool] = False
+    """Whether to return to the page that ``back`` returns, because the record still exists; otherwise to the list."""
+    record: Any
+    """The record that the question is about, found by the base of the panel's pages or by ``find``."""
+
+    def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        self.find()
+        asked, back = self.asked(), self.back()
+        return self.ask(
+            {
+                "title": asked.question.format_map(self.words()),
+                "text": self.text(),
+                "action": request.get_full_path(),
+                "label": asked.label,
+                "danger": asked.danger,
+                "back": reverse(back) if ":" in back else back,
+            }
+        )
+
+    def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        """Run the action and redirect."""
+        self.find()
+        words = self.words()
+        self.do()
+        return self.go(self.success_url(), message=self.result(words))
+
+    def find(self) -> None:
+        """Set what the texts and the action need, if the policy check has not found it. Raises NotFoundError."""
+
+    def asked(self) -> Question:
+        return Question(self.question, self.consequence, self.label, self.message, self.danger)
+
+    def text(self) -> str:
+        """Return the consequence that the confirmation describes."""
+        return self.asked().text
+
+    def words(self) -> Mapping[str, object]:
+        """Return the words of the texts."""
+        return {"name": bdi(self.name())}
+
+    def name(self) -> str:
+        return name_of(self.record)
+
+    def do(self) -> None:
+        """Call the service."""
+        raise NotImplementedError
+
+    def result(self, words: Mapping[str, object]) -> str:
+        """Return the message after the action, with the words from before it."""
+        return self.asked().message.format_map(words)
+
+    def success_url(self) -> str:
+        """Return the page to redirect to."""
+        return self.back() if self.stays else self.back_to
