@@ -129,7 +129,7 @@ class FloatingRelease(QuestionPage, FloatingPage):
         return f"{now}It can then be allocated to another project, and you may not get it back."
 
     def name(self) -> str:
-        return self.record.address
+        return str(self.record.address)
 
     def do(self) -> None:
         services.delete_floating_ip(self.record, with_forwardings=True)
@@ -171,7 +171,7 @@ class FloatingDisassociate(QuestionPage, FloatingPage):
     stays = True
 
     def name(self) -> str:
-        return self.record.address
+        return str(self.record.address)
 
     def do(self) -> None:
         services.disassociate(self.record)

@@ -90,7 +90,7 @@ class SubnetDelete(QuestionPage, SubnetPage):
     stays = True
 
     def name(self) -> str:
-        return self.record.cidr
+        return str(self.record.cidr)
 
     def text(self) -> str:
         ports = uses.ports_of_subnet(self.context, self.record.id, NAMED + 1)
