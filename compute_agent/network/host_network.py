@@ -102,6 +102,16 @@ class HostNetwork(abc.ABC):
         """Measure the tracked connections of guests, None if none are tracked. Call it in a thread that may block."""
         return None
 
+    def flows(self, uuid: str) -> bytes:
+        """Return the tracked connections of a guest that is being migrated, for ``adopt`` on the other host."""
+        return b""
+
+    def adopt(self, uuid: str, flows: bytes) -> None:
+        """Track the connections that a guest had on the other host of its migration, so that the filters accept
+        their packets. ``flows`` come from that host, which is not trusted.
+        """
+        return
+
     def interface_at(self, network_id: str, address: str) -> GuestInterface | None:
         """Return the interface with this fixed or link-local address on the network; callable from any thread."""
         return None

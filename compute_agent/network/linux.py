@@ -134,6 +134,13 @@ class LinuxNetwork(HostNetwork):
             if here:
                 self._routing.announce(floating)
                 bridges.announce(ports)
+        self._filter_all()
+
+    def flows(self, uuid: str) -> bytes:
+        return self._filters.flows({port.id for port in self._records.ports_of(uuid)})
+
+    def adopt(self, uuid: str, flows: bytes) -> None:
+        self._filters.adopt({port.id for port in self._records.ports_of(uuid)}, flows)
 
     def apply_firewall(self, spec: InstanceSpec) -> None:
         with self._lock:

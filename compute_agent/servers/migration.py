@@ -92,7 +92,8 @@ class Receive(ServerHandler[ReceiveLiveRequest]):
             partial(host.driver.needs_image, spec),
         )  # fmt: skip
         switch = partial(host.network.switch, spec.uuid, here=True)
-        reception = Reception(host.migrations, arrival, request.source, switch)
+        adopt = partial(host.network.adopt, spec.uuid)
+        reception = Reception(host.migrations, arrival, request.source, switch, adopt)
         found: dict[str, str] = {}
 
         def create_disk() -> None:
@@ -160,7 +161,8 @@ class Send(ServerHandler[SendLiveRequest]):
         options = MigrationOptions(bandwidth_mb=request.bandwidth_mb, post_copy=request.post_copy)
         departure = self.driver.departure(uuid, options)
         switch = partial(self.network.switch, uuid, here=False)
-        sending = Sending(place, departure, request.address, request.tcp_port, request.tls_hostname, switch)
+        flows = partial(self.network.flows, uuid)
+        sending = Sending(place, departure, request.address, request.tcp_port, request.tls_hostname, switch, flows)
         limits = Limits(request.time_limit, request.at_limit)
         sending.send(stopped, limits, partial(self.driver.control_migration, uuid))
 

@@ -37,6 +37,8 @@ CONNECT_WITHIN = 60.0
 """Seconds in which the sending host must connect."""
 FINISH_WITHIN = 90.0
 """Seconds in which the receiving host must answer whether the guest runs there."""
+FLOWS_WITHIN = 1.0
+"""Seconds for which a paused guest waits until its tracked connections are read."""
 CONTROL, PROGRESS, PAUSED, FAILED, CANCEL = "control", "progress", "paused", "failed", "cancel"
 
 
@@ -59,6 +61,8 @@ class Frame(msgspec.Struct):
     body: bytes = b""
     done: int = 0
     total: int = 0
+    flows: bytes = b""
+    """Of the request to finish: the tracked connections of the guest."""
 
 
 class Certificates(Protocol):
@@ -136,13 +140,21 @@ class Place:
 class Reception:
     """Waits for one guest. ``listen`` is called first, then ``receive``; ``close`` in any case."""
 
-    def __init__(self, place: Place, arrival: Arrival, source: str, switch: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        place: Place,
+        arrival: Arrival,
+        source: str,
+        switch: Callable[[], None],
+        adopt: Callable[[bytes], None] = lambda _: None,
+    ) -> None:
         """``source``: the id of the host that sends the guest. ``switch`` sends the guest's traffic to this host. It is
         called in a thread when the guest is paused on the source, while its last memory is transferred, and again when
-        it runs here. Its errors do not end the migration.
+        it runs here. ``adopt`` receives the connections that the source has tracked, while the guest is started. Errors
+        of both do not end the migration.
         """
         self._place, self._arrival, self._source = place, arrival, source
-        self._switch = switch
+        self._switch, self._adopt = switch, adopt
         self._switching: asyncio.Task[None] | None = None
         self._socket: socket.socket | None = None
         self._amount = (0, 0)
@@ -175,7 +187,10 @@ class Reception:
         expected = (OSError, EOFError, HostError, ssl.SSLError, asyncio.CancelledError)
         # a connection is cancelled when the migration is stopped; asyncio of Python 3.11 logs that as a fault
 
+        writers: set[asyncio.StreamWriter] = set()
+
         async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writers.add(writer)
             with contextlib.closing(writer), contextlib.suppress(*expected):
                 await self._serve(reader, writer, ended)
 
@@ -183,18 +198,27 @@ class Reception:
         within: dict[str, Any] = {"ssl_handshake_timeout": HANDSHAKE_SECONDS} if context is not None else {}
         server = await asyncio.start_server(connected, sock=self._socket, limit=CHUNK, ssl=context, **within)
         async with server:
-            waited, seen = 0.0, self._amount
-            while not ended.done():
-                await asyncio.wait([ended], timeout=LOOK_EVERY)
-                if self._amount != seen:
-                    seen = self._amount
-                    progress.moved()
-                waited += LOOK_EVERY
-                if self._control is None and waited > CONNECT_WITHIN:
-                    raise MigrationFailedError("The other host has not connected.")
-                if not self._finishing and not ended.done() and stopped():
-                    raise StoppedError("The migration was stopped.")
-            ended.result()
+            try:
+                await self._wait_for(ended, stopped)
+            finally:
+                ended.cancel()
+                for writer in writers:  # TLS would wait for the other host's farewell, and the loop ends
+                    writer.transport.abort()
+                await asyncio.sleep(0)
+
+    async def _wait_for(self, ended: asyncio.Future[None], stopped: Stopped) -> None:
+        waited, seen = 0.0, self._amount
+        while not ended.done():
+            await asyncio.wait([ended], timeout=LOOK_EVERY)
+            if self._amount != seen:
+                seen = self._amount
+                progress.moved()
+            waited += LOOK_EVERY
+            if self._control is None and waited > CONNECT_WITHIN:
+                raise MigrationFailedError("The other host has not connected.")
+            if not self._finishing and not ended.done() and stopped():
+                raise StoppedError("The migration was stopped.")
+        ended.result()
 
     async def _serve(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, ended: asyncio.Future[None]
@@ -233,14 +257,17 @@ class Reception:
             if frame.kind != kind:
                 raise MigrationFailedError("The other host has ended the migration.")
             self._finishing = kind == "finish"
+            adopting = None
             if self._finishing:
                 self._begin_switch()
+                adopting = asyncio.ensure_future(_switched(partial(self._adopt, frame.flows)))
             answer = await asyncio.to_thread(work, frame.body)
             if self._finishing:  # the guest runs: a lost connection changes nothing
                 with contextlib.suppress(OSError):
                     await _write(writer, Frame(kind, answer))
-                if self._switching is not None:
-                    await self._switching
+                for task in (adopting, self._switching):
+                    if task is not None:
+                        await task
                 await _switched(self._switch)
             else:
                 await _write(writer, Frame(kind, answer))
@@ -257,6 +284,14 @@ async def _switched(switch: Callable[[], None]) -> None:
         await asyncio.to_thread(switch)
     except HostError as error:
         log.warning("The network of a guest that moves is not complete: %s %s", error.message, error.detail)
+
+
+async def _flows_of(flows: Callable[[], bytes]) -> bytes:
+    try:
+        return await asyncio.to_thread(flows)
+    except HostError as error:
+        log.warning("The connections of a guest that moves cannot be read: %s %s", error.message, error.detail)
+        return b""
 
 
 def _end(ended: asyncio.Future[None], error: Exception | None) -> None:
@@ -296,11 +331,14 @@ class Sending:
         port: int,
         tls_hostname: str,
         switch: Callable[[], None],
+        flows: Callable[[], bytes] = bytes,
     ) -> None:
         """``switch`` sends the guest's traffic to the other host. It is called in a thread when the guest runs
-        there.
+        there. ``flows`` returns the guest's tracked connections. It is called in a thread when the guest is paused.
         """
         self._place, self._departure, self._switch = place, departure, switch
+        self._flows = flows
+        self._reading: asyncio.Task[bytes] | None = None
         self._address, self._port, self._name = place.far(address), port, tls_hostname
         self._memory: set[asyncio.StreamWriter] = set()
         """The hypervisor's connections for memory."""
@@ -339,7 +377,7 @@ class Sending:
             performed = await self._perform(writer, prepared, watch)
         if reader.at_eof():
             raise EOFError
-        await _write(writer, Frame("finish", performed))
+        await _write(writer, Frame("finish", performed, flows=await self._flows_read()))
         try:
             answer = await asyncio.wait_for(_read(reader), FINISH_WITHIN)
         except (OSError, EOFError, ssl.SSLError, TimeoutError) as error:
@@ -363,9 +401,13 @@ class Sending:
     async def _perform(self, writer: asyncio.StreamWriter, prepared: bytes, watch: "_Watch") -> bytes:
         loop = asyncio.get_running_loop()
 
+        def switching() -> None:
+            _put(writer, Frame(PAUSED))
+            self._read_flows()
+
         def paused() -> None:
             with contextlib.suppress(RuntimeError):  # the loop has ended, and the migration with it
-                loop.call_soon_threadsafe(_put, writer, Frame(PAUSED))
+                loop.call_soon_threadsafe(switching)
 
         self._departure.when_paused(paused)
         work = asyncio.ensure_future(asyncio.to_thread(self._departure.perform, prepared))
@@ -382,6 +424,18 @@ class Sending:
         if watch.aborted and work.exception() is not None:
             raise StoppedError("The migration was aborted.")
         return work.result()
+
+    def _read_flows(self) -> asyncio.Task[bytes]:
+        """Begin to read the guest's tracked connections, unless this has begun."""
+        if self._reading is None:
+            self._reading = asyncio.ensure_future(_flows_of(self._flows))
+        return self._reading
+
+    async def _flows_read(self) -> bytes:
+        """Return the guest's tracked connections; empty if they cannot be read in time."""
+        reading = self._read_flows()
+        await asyncio.wait([reading], timeout=FLOWS_WITHIN)
+        return reading.result() if reading.done() else b""
 
     @contextlib.asynccontextmanager
     async def _connected(self, kind: str) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:

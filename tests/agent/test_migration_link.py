@@ -85,11 +85,13 @@ def send(
     *,
     comes: Callable[[], None] = lambda: None,
     leaves: Callable[[], None] = lambda: None,
+    flows: Callable[[], bytes] = bytes,
+    adopt: Callable[[bytes], None] = lambda _: None,
 ) -> None:
     """Send the guest as ``sender`` to the host with this name, at its ``reported`` address. ``comes`` and ``leaves``
-    switch its network.
+    switch its network; ``flows`` and ``adopt`` read and restore its connections.
     """
-    reception = Reception(places[TARGET], arrival, SOURCE, comes)
+    reception = Reception(places[TARGET], arrival, SOURCE, comes, adopt)
     address, port = reception.listen()
     ended = threading.Event()
 
@@ -102,7 +104,7 @@ def send(
     waiting = threading.Thread(target=receive)
     waiting.start()
     try:
-        Sending(places[sender], departure, reported or address, port, tls_hostname(name), leaves).send(
+        Sending(places[sender], departure, reported or address, port, tls_hostname(name), leaves, flows).send(
             lambda: False, Limits(), lambda action: source.control_migration(spec.uuid, action)
         )
     finally:
@@ -166,16 +168,46 @@ def test_the_network_switches_while_the_guest_is_paused(
     assert left == [PowerState.RUNNING], "the source gives its traffic up when it runs on the target"
 
 
+@pytest.mark.parametrize("departing", [FakeDeparture, Transferring])
+def test_the_tracked_connections_of_a_paused_guest_are_sent(
+    places: dict[str, Place], source: WatchedDriver, spec: InstanceSpec, departing: type[FakeDeparture]
+) -> None:
+    target = WatchedDriver()
+    target.init_host()
+    departure = departing(source, source._state.guests[spec.uuid])
+    if isinstance(departure, Transferring):
+        departure.switched.set()
+    states: list[PowerState] = []
+    adopted: list[bytes] = []
+
+    def flows() -> bytes:
+        states.append(source.power_state(spec.uuid))
+        return b"flows"
+
+    send(places, departure, target.arrival(spec, 2), source, spec, flows=flows, adopt=adopted.append)
+    assert adopted == [b"flows"]
+    assert states == [PowerState.PAUSED]
+
+
 def test_a_network_that_fails_does_not_end_the_migration(
     places: dict[str, Place], source: WatchedDriver, spec: InstanceSpec
 ) -> None:
     def fails() -> None:
         raise RetryableHostError("The host could not set its filters.")
 
+    def unreadable() -> bytes:
+        raise RetryableHostError("The host could not read connections of guests.")
+
+    def not_adopted(_: bytes) -> None:
+        fails()
+
     target = WatchedDriver()
     target.init_host()
     departure = source.departure(spec.uuid, MigrationOptions())
-    send(places, departure, target.arrival(spec, 2), source, spec, comes=fails, leaves=fails)
+    send(
+        places, departure, target.arrival(spec, 2), source, spec,
+        comes=fails, leaves=fails, flows=unreadable, adopt=not_adopted,
+    )  # fmt: skip
     assert target.power_state(spec.uuid) == PowerState.RUNNING
     assert source.power_state(spec.uuid) == PowerState.SHUTDOWN
 

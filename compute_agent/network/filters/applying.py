@@ -12,7 +12,7 @@ from msgspec.structs import replace as replace_struct
 
 from compute_agent.contract.messages import Tracking
 from compute_agent.network import nft, tracking
-from compute_agent.network.filters import groups, identity, owners
+from compute_agent.network.filters import carried, groups, identity, owners
 from compute_agent.network.filters.connections import forget_flows
 from compute_agent.network.filters.identity import TABLE
 from compute_agent.network.filters.narrowing import everything, refusals
@@ -111,6 +111,32 @@ class Filters:
             for address in (*source.v4, *source.v6)
             if "/" not in address and port.number in ids
         }
+
+    def flows(self, port_ids: Collection[str]) -> bytes:
+        """Return the tracked connections of these ports, for ``adopt`` on another host. Raises RetryableHostError."""
+        return carried.encoded(carried.flows_of(self._places(port_ids)))
+
+    def adopt(self, port_ids: Collection[str], flows: bytes) -> None:
+        """Track the connections that these ports had on another host (``flows``). Raises RetryableHostError."""
+        found = carried.decoded(flows)
+        if found:
+            carried.add_flows(self._places(port_ids), found)
+
+    def _places(self, port_ids: Collection[str]) -> list[carried.Place]:
+        """Return where connections of these ports are tracked, as far as the ports are filtered here."""
+        plan, ids = self._plan, self._ports.names()
+        networks = self._zones.names()
+        if plan is None:
+            return []
+        return [
+            carried.Place(
+                networks[zone],
+                zone,
+                frozenset(each for source in port.sources for each in (*source.v4, *source.v6) if "/" not in each),
+            )
+            for port in plan.ports
+            if ids.get(port.number) in port_ids and (zone := plan.zones.get(port.bridge, 0)) in networks
+        ]
 
     def intact(self) -> bool:
         """Return whether the kernel still has the loaded rules. If not, the next ``apply`` replaces all of them.

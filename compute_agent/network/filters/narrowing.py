@@ -2,7 +2,8 @@
 
 import ipaddress
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from compute_agent.contract.build import SecurityRule
 from compute_agent.contract.network import SecurityGroupDocument
@@ -18,7 +19,8 @@ def refusals(before: Plan | None, after: Plan) -> Mapping[int, Judge]:
     """Return, for each zone in which guests lost rights, a function that returns whether a flow is now refused.
 
     The function refuses a flow of such a guest if no rule allows it any longer, and every flow of a removed guest,
-    because the address may be allocated again. Without ``before`` (after a start) every flow is checked, and flows that
+    because the address may be allocated again. The flows between a guest that was migrated and a guest on this host
+    continue. Without ``before`` (after a start) every flow is checked, and flows that
     belong to no guest on this host are refused.
     """
     if before is None:
@@ -28,7 +30,7 @@ def refusals(before: Plan | None, after: Plan) -> Mapping[int, Judge]:
         by_bridge[new.bridge].append((old, new))
     gone = _removed(before, after)
     return {
-        zone: _judge(after, bridge, by_bridge[bridge], gone.get(bridge, frozenset()))
+        zone: _judge(after, bridge, by_bridge[bridge], gone.get(bridge))
         for bridge, zone in after.zones.items()
         if bridge in by_bridge or bridge in gone
     }
@@ -39,19 +41,27 @@ def everything(_flow: Flow) -> bool:
     return True
 
 
-def _removed(before: Plan, after: Plan) -> Mapping[str, Set[str]]:
+@dataclass
+class _Gone:
+    """Addresses of removed ports, and those among them whose guests were migrated."""
+
+    all: set[str] = field(default_factory=set)
+    migrated: set[str] = field(default_factory=set)
+
+
+def _removed(before: Plan, after: Plan) -> Mapping[str, _Gone]:
     """Return bridge → addresses of ports that were removed."""
     there = {(port.number, port.bridge) for port in after.ports}
-    found: defaultdict[str, set[str]] = defaultdict(set)
+    found: defaultdict[str, _Gone] = defaultdict(_Gone)
     for port in before.ports:
         if (port.number, port.bridge) not in there:
-            found[port.bridge].update(port.own.v4, port.own.v6)
+            found[port.bridge].all.update(port.own.v4, port.own.v6)
+            if port.away:
+                found[port.bridge].migrated.update(port.own.v4, port.own.v6)
     return found
 
 
-def _judge(
-    plan: Plan, bridge: str, pairs: Sequence[Pair], gone: Set[str] = frozenset(), *, first: bool = False
-) -> Judge:
+def _judge(plan: Plan, bridge: str, pairs: Sequence[Pair], gone: _Gone | None = None, *, first: bool = False) -> Judge:
     if first:
         pairs = [(port, port) for port in plan.ports if port.bridge == bridge]
     everybodys = {address for port in plan.ports if port.bridge == bridge for address in port.own.v4 + port.own.v6}
@@ -63,7 +73,8 @@ def _judge(
         if address not in everybodys
     ]
 
-    left = gone - everybodys
+    left = gone.all - everybodys if gone is not None else set()
+    migrated = gone.migrated if gone is not None else set()
 
     def concerned(address: str) -> Iterator[FilteredPort]:
         if address in narrowed:
@@ -74,7 +85,8 @@ def _judge(
 
     def refuses(flow: Flow) -> bool:
         if left and (flow.source in left or flow.target in left):
-            return True
+            sides = {flow.source, flow.target}
+            return not (sides & migrated and sides & everybodys)
         if first and not any(True for side in (flow.source, flow.target) for _ in concerned(side)):
             return True
         return any(not _allows(plan, port, flow, "egress") for port in concerned(flow.source)) or any(

@@ -6,7 +6,7 @@ import logging
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from compute_agent.contract.build import PortRef
@@ -48,6 +48,8 @@ class FilteredPort:
     """Keys of the interface's security groups."""
     secured: bool
     enabled: bool
+    away: bool = False
+    """Whether the guest is on the other host of its migration."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,8 @@ def draw(wanted: DesiredState, number_of: Mapping[str, int], zone_of: Mapping[st
     for each in wanted.ports:
         port = each.port
         try:
-            ports.append(_port(port, number_of[port.id], services[port.network.id]))
+            drawn = _port(port, number_of[port.id], services[port.network.id])
+            ports.append(replace(drawn, away=each.away))
         except (ValueError, KeyError) as error:
             log.warning("Port %s cannot be filtered and passes nothing: %s", port.id, error)
     groups = {group_key(key): document for key, document in wanted.security_groups.items()}

@@ -253,10 +253,21 @@ class Town(Rack):
         """Let the guest stop on the source, and run on the target, which the hosts notice without the control plane."""
         source.inside.ip(f"link del {guest.port.tap}")
         (spec,) = (spec for spec, each in source.guests if each is guest)
+        flows = source.process.network.flows(spec.uuid)
         target.process.network.switch(spec.uuid, here=True)
+        target.process.network.adopt(spec.uuid, flows)
         guest.connect(target.inside)
         guest.configure()
         source.process.network.switch(spec.uuid, here=False)
+
+    def settle(self, guest: Interface, source: Machine, target: Machine) -> None:
+        """Tell the hosts where the guest is, and unplug it on the source."""
+        moved = next(each for each in source.guests if each[1] is guest)
+        source.guests.remove(moved)
+        target.guests.append(moved)
+        self.targets.clear()
+        self.sync()
+        source.process.network.unplug(moved[0].uuid)
 
     # --- the control plane ------------------------------------------------------------------------------------------
 
