@@ -9,10 +9,10 @@ CHECKOUT = Path(__file__).resolve().parent
 
 
 def as_owner() -> None:
-    """Where root calls and the portal's folder belongs to an account, continue as that account.
+    """Continue as the account that owns the portal's folder, if root runs the command.
 
-    What a command writes there (keys, images, the database) is then what web and workers can read, and no command of
-    root's follows what the account has put there.
+    So web and workers can read the files that a command writes there (keys, images, the database), and root follows no
+    link that the account has created.
     """
     portal = Path(os.environ.get("NOVELLA_DATA") or CHECKOUT / "var").resolve() / "portal"
     if os.geteuid() != 0 or not portal.is_dir() or portal.stat().st_uid == 0:

@@ -27,7 +27,6 @@ def fqdn(spec: InstanceSpec) -> str:
 
 
 def meta_data(spec: InstanceSpec) -> dict[str, Any]:
-    """Return ``meta_data.json``."""
     data: dict[str, Any] = {
         "uuid": spec.uuid,
         "name": spec.name,
@@ -81,7 +80,6 @@ def nameservers(port: PortRef) -> list[str]:
 
 
 def network_data(spec: InstanceSpec) -> dict[str, Any]:
-    """Return ``network_data.json``."""
     links: list[dict[str, Any]] = []
     networks: list[dict[str, Any]] = []
     servers: list[str] = []

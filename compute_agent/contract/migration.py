@@ -26,7 +26,7 @@ ADDRESS, PORT = "address", "port"
 class ReceiveLiveRequest(Message, frozen=True):
     """Receive the running guest ``instance`` from the host with the id ``source``.
 
-    ``finished``: the guest runs on this host. ``failed``: nothing of it is left here, and it has never run here.
+    ``finished``: the guest runs on this host. ``failed``: nothing is left here, and the guest has never run here.
     """
 
     since: ClassVar[int] = LIVE_MIGRATION

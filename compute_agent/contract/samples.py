@@ -2,7 +2,7 @@
 
 The order of the values is that of ``GUEST_SERIES`` and ``HOST_SERIES``; None: unknown. ``cpu`` is in processors (1.5:
 one and a half are busy), memory in MiB, ``disk`` in GiB; the others are bytes, requests and packets per second, as the
-guest sees them: ``network_in`` is what it receives.
+guest sees them: ``network_in`` counts received bytes.
 """
 
 from compute_agent.contract.base import Message

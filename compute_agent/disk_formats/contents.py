@@ -63,7 +63,9 @@ class Blocks(Contents):
 
 
 class Qcow2(Blocks):
-    """https://gitlab.com/qemu-project/qemu/-/blob/master/docs/interop/qcow2.rst."""
+    """qcow2: two levels of tables refer to clusters
+    (https://gitlab.com/qemu-project/qemu/-/blob/master/docs/interop/qcow2.rst).
+    """
 
     def __init__(self, file: IO[bytes], size: int) -> None:
         """Read the header."""

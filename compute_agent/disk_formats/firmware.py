@@ -20,11 +20,12 @@ BIOS_BOOT = uuid.UUID("21686148-6449-6e6f-744e-656564454649")
 _MBR_ESP, _PROTECTIVE, _NONE = 0xEF, 0xEE, 0
 _CODE, _TABLE, _SIGNATURE = slice(0, 440), 446, slice(510, 512)
 _PARTITION = struct.Struct("<B3xB3xII")
-"""active type first_sector sectors."""
+"""Entry of the MBR: active, type, first sector, number of sectors."""
 _GPT = struct.Struct("<8s64xQIII")
-"""magic table entries entry_size checksum; the skipped fields after the magic are not needed."""
+"""Header of the GPT: magic, first sector of the table, entries, size of an entry, checksum. Other fields are skipped.
+"""
 _ENTRY = struct.Struct("<16s16sQQQ")
-"""type id first last attributes."""
+"""Entry of the GPT: type, id, first sector, last sector, attributes."""
 _LEGACY_BOOT = 1 << 2
 _LONGEST_TABLE = 1 << 20
 _CD_SECTOR = 2048

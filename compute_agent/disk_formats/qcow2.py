@@ -12,8 +12,9 @@ from compute_agent.disk_formats.expansion import MAX_TABLE, check_compressed, ch
 from compute_agent.disk_formats.reading import PIECE, read_at, require
 
 HEADER = struct.Struct(">4sIQIIQIIQQII")
-"""magic version backing_offset backing_size cluster_bits size crypt_method l1_size l1_offset refcount_offset
-refcount_clusters snapshots."""
+"""Fields: magic, version, backing_offset, backing_size, cluster_bits, size, crypt_method, l1_size, l1_offset,
+refcount_offset, refcount_clusters, snapshots.
+"""
 MAGIC = b"QFI\xfb"
 LONGEST_NAME = 1023
 """Limit of the length of a backing file's name, in bytes."""

@@ -11,10 +11,11 @@ from compute_agent.disk_formats.expansion import MAX_TABLE, check_plain, entries
 from compute_agent.disk_formats.reading import HAS_PARENT, NO_UUID, SECTOR, read_at, require
 
 FOOTER = struct.Struct(">8sIIQI4sI4sQQHBBII16sB")
-"""cookie features version next timestamp creator creator_version creator_os first_size size cylinders heads sectors
-type checksum uuid saved_state."""
+"""Fields: cookie, features, version, next, timestamp, creator, creator_version, creator_os, first_size, size,
+cylinders, heads, sectors, type, checksum, uuid, saved_state.
+"""
 HEADER = struct.Struct(">8sQQIIII16s")
-"""cookie next table version entries block_size checksum parent."""
+"""Fields: cookie, next, table, version, entries, block_size, checksum, parent."""
 FIXED, DYNAMIC, DIFFERENCING = 2, 3, 4
 UNUSED = 0xFFFF_FFFF
 NO_FOOTER = "does not match disk_format vhd: it has no footer"

@@ -12,8 +12,8 @@ from compute_agent.disk_formats.expansion import MAX_TABLE, check_compressed, ch
 from compute_agent.disk_formats.reading import HAS_PARENT, SECTOR, read_at, require
 
 HEADER = struct.Struct("<4sIIQQQQIQQ")
-"""magic version flags capacity grain_size description_at description_size entries_per_table spare_directory directory.
-All fields from the capacity on are in sectors, except entries_per_table.
+"""Fields: magic, version, flags, capacity, grain_size, description_at, description_size, entries_per_table,
+spare_directory, directory. All fields from the capacity on are in sectors, except entries_per_table.
 """
 COMPRESSION = struct.Struct("<H")
 COMPRESSION_AT = 77

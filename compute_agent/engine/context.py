@@ -139,7 +139,7 @@ class CommandContext:
         return record is not None and record.leftover
 
     def describe(self, description: bytes) -> None:
-        """Store the subject's spec. Call this before anything of the subject is created."""
+        """Store the subject's spec. Call this before any part of the subject is created."""
         self._store.describe(self.subject, description)
 
     def explain(self, error: Exception, generic: str) -> Failure:

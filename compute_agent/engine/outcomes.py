@@ -29,7 +29,7 @@ class Outcome:
     """None if the command succeeded."""
     power_state: int | None = None
     gone: bool = False
-    """Whether nothing of the subject is left on this host."""
+    """Whether the host has no data of the subject any longer."""
     leftover: bool = False
     """Whether something could not be removed. ``SubjectKind.sweep`` tries again."""
     description: bytes | None = None

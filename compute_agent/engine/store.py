@@ -203,7 +203,7 @@ class StateStore:
         self._update(subject, "description = ?, leftover = 0", description)
 
     def delete_spec(self, subject: Subject) -> None:
-        """Delete the subject's spec, because nothing of the subject is left on this host."""
+        """Delete the subject's spec, because this host has no data of the subject any longer."""
         self._update(subject, "description = NULL, leftover = 0")
 
     def leftovers(self) -> list[SubjectRecord]:

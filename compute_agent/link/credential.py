@@ -86,7 +86,6 @@ class JoinToken:
 
     @classmethod
     def of(cls, settings: AgentSettings) -> JoinToken:
-        """Return the settings' token."""
         return cls(settings.host, settings.join_token, settings.join_token_file)
 
     def read(self) -> str | None:

@@ -86,7 +86,7 @@ class HostNetwork(abc.ABC):
 
     @abc.abstractmethod
     def check(self) -> list[str]:
-        """Repair what has failed, for example a DHCP server, and return a line for each repair."""
+        """Repair failures, for example of a DHCP server, and return a line for each repair."""
 
     def leases(self) -> list[Leased]:
         """Return lease events since the last call; the first call returns all current leases."""

@@ -107,7 +107,7 @@ class Build(Creation[BuildRequest], ServerHandler[BuildRequest]):
 
 
 def undone_by(removal: Removal, steps: list[Step], creates: str) -> list[Step]:
-    """Return the steps with what undoes them; ``creates`` is the first step that creates files of the guest."""
+    """Return the steps, each with its undo; ``creates`` is the first step that creates files of the guest."""
     undo = {PLUG_NETWORK: removal.network, creates: removal.guest, START_GUEST: removal.expect_running}
     return [replace(step, undo=undo.get(step.name)) for step in steps]
 

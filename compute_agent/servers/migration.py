@@ -43,7 +43,7 @@ INTERRUPTED = MigrationFailedError("The migration was interrupted.")
 
 
 class Receive(ServerHandler[ReceiveLiveRequest]):
-    """Prepares everything of the guest, and receives it. After a failure, removes everything."""
+    """Prepares disks and network of the guest, and receives it. After a failure, removes all of them."""
 
     heavy = makes = True
 
@@ -122,7 +122,9 @@ class Receive(ServerHandler[ReceiveLiveRequest]):
         return Outcome(failure, gone=removal.gone, leftover=not removal.complete)
 
     async def refuse(self, context: CommandContext, request: ReceiveLiveRequest, failure: Failure) -> Outcome:
-        """Answer a command that is not executed: nothing of an earlier process is left, unless the guest runs here."""
+        """Answer a command that is not executed: the remains of an earlier process are removed, unless the guest runs
+        here.
+        """
         if not context.begun:
             return Outcome(failure)
         uuid = context.subject.id

@@ -65,7 +65,7 @@ class SendGuest(ServerHandler[SendGuestRequest]):
         return Outcome(power_state=await self.power_state(context), detail=detail)
 
     def _check(self, uuid: str) -> None:
-        """Check while the guest still runs what would prevent the export. Raises HostError."""
+        """Check the conditions of the export while the guest still runs. Raises HostError."""
         self.driver.check_may_leave(uuid)
         if self.host.transfer is not None:
             self.host.transfer.check()

@@ -34,12 +34,12 @@ class Removal:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing of the attempt is left."""
+        """Whether no data of the attempt is left."""
         return not (self.guest_left or self.network_left)
 
     @property
     def gone(self) -> bool:
-        """Whether nothing of the server is left."""
+        """Whether no data of the server is left."""
         return self.complete and not self.newer_kept
 
     async def all(self) -> None:

@@ -167,12 +167,11 @@ class Reception:
         return address, port
 
     def close(self) -> None:
-        """Stop listening."""
         if self._socket is not None:
             self._socket.close()
 
     def receive(self, stopped: Stopped) -> None:
-        """Receive the guest. Afterwards it runs here, or an error is raised and nothing of it runs here."""
+        """Receive the guest. Afterwards it runs here, or an error is raised and nothing is left here."""
         try:
             asyncio.run(self._receive(stopped))
         except BaseException:
@@ -314,7 +313,7 @@ def _common_name(writer: asyncio.StreamWriter) -> str:
 
 @dataclass(frozen=True)
 class Limits:
-    """Time limit of a migration in seconds (0: none), and what happens then: ``abort`` or ``complete``."""
+    """Time limit of a migration in seconds (0: none), and the reaction to it: ``abort`` or ``complete``."""
 
     seconds: int = 0
     action: str = "abort"

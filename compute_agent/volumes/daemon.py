@@ -211,8 +211,8 @@ class Daemons(CopyDaemons):
     def _keep_gate(self, description: Description) -> None:
         """Start or update the daemon's gate, or end it if the description has none.
 
-        A daemon listens at one place: a unix socket, or a port with TLS. If a guest on another host needs a volume
-        whose daemon listens at a socket, its gate, a second daemon, exports the first one's exports to that host.
+        The gate is a second daemon that exports the volume by TLS to a guest's host. It is needed if the volume's own
+        daemon listens only at a unix socket, because a daemon listens either at a socket or at a port.
         """
         volume_id, socket = description.volume.id, self._socket(description.volume.id)
         folder, beyond = self._folder_of_gate(volume_id), exports.remote(description)

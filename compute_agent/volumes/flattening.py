@@ -40,7 +40,7 @@ def depth(layers: Layers, volume_id: str, state: State) -> int:
 
 
 def all_below(layers: Layers, volume_id: str, state: State) -> Run | None:
-    """Return the run of all layers that the volume reads from other volumes; None if there are none."""
+    """Return all layers that the volume reads from other volumes, as one run; None if there are none."""
     chain = layers.chain(f"{volume_id}/{state.top}")
     own = [name for name in chain if _owner(name) == volume_id]
     others = [name for name in chain[len(own) :] if not name.startswith(IMAGE)]

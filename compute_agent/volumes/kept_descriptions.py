@@ -52,7 +52,6 @@ class KeptDescriptions:
             return None
 
     def all(self) -> list[Description]:
-        """Return all stored descriptions."""
         found = (self.of(path.stem) for path in sorted(self._folder.glob("*.json")))
         return [each for each in found if each is not None]
 

@@ -26,5 +26,5 @@ def left(driver: VolumeDriver) -> Iterator[tuple[str, str]]:
 
 
 def _of(driver: VolumeDriver) -> str:
-    """Return a hash of the host's name. It is needed because several hosts can share a pool."""
+    """Return the suffix of this host's temporary snapshots, a hash of its name: hosts can share a pool."""
     return hashlib.sha256(driver.settings.host.encode()).hexdigest()[:8]

@@ -21,8 +21,8 @@ UNUSABLE = "The pool's folder cannot be used."
 
 
 class PoolFolder:
-    """``pool.json`` and the files beside it. ``remembered`` is the file that stores the pool's id outside of the
-    folder, or None.
+    """``pool.json`` and the files in the same folder. ``remembered`` is the file that stores the pool's id outside of
+    the folder, or None.
     """
 
     def __init__(self, layers: Layers, remembered: Path | None) -> None:

@@ -19,7 +19,6 @@ def header(scope: Scope, name: str) -> str:
 
 
 def cookies(scope: Scope) -> dict[str, str]:
-    """The cookies by name."""
     jar: SimpleCookie = SimpleCookie()
     try:
         jar.load(header(scope, "cookie"))

@@ -65,8 +65,8 @@ def page_before(request: HttpRequest) -> str:
 class Page(View):
     """Base of the pages that require sign-in.
 
-    ``section`` is the navigation entry; ``rule`` is the page's policy rule; ``live_page`` is what the page's socket
-    follows, empty for a static page; ``own_page`` is the URL name of a page about the user instead of a project;
+    ``section`` is the navigation entry; ``rule`` is the page's policy rule; ``live_page`` is the name of the page for
+    its socket, empty for a static page; ``own_page`` is the URL name of a page about the user instead of a project;
     ``back_to`` is the page on which errors are shown; ``everywhere``: the page also exists with a token for a domain or
     the system.
     """
@@ -272,8 +272,8 @@ class FormPage(Page):
         return {}
 
     def calls(self, form: Form) -> Sequence[Call]:
-        """Return the API calls with which a client does what the valid form does. A page that overrides this has the
-        button *Copy as*.
+        """Return the API calls with the effect of the valid form. A page that overrides this has the button *Copy
+        as*.
         """
         raise NotImplementedError
 

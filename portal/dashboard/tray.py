@@ -1,4 +1,4 @@
-"""The tray at the bottom of each page: the user's actions on many resources, and what failed."""
+"""The tray at the bottom of each page: the user's actions on many resources, and their failures."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -215,7 +215,7 @@ def _tracking(*, hosts: bool) -> Iterator[Metric]:
 
 
 def _usage() -> Iterator[Metric]:
-    """Yield what each host uses, from its newest samples."""
+    """Yield the usage of each host, from its newest samples."""
     newest = sorted(newest_of_hosts().items())
     for series, name, factor, what in USAGE:
         family = GaugeMetricFamily(f"novella_host_{name}", what, labels=["host"])

@@ -116,7 +116,7 @@ def _records(text: str, problems: Problems) -> Iterator[tuple[int, list[str]]]:
 
 
 def _columns(line: int, header: list[str], problems: Problems) -> list[str]:
-    """Return what each column contains: the name of a field of Row, or ``quota_`` with the name of a quota."""
+    """Return the content of each column: the name of a field of Row, or ``quota_`` with the name of a quota."""
     columns = []
     for cell in header:
         name = cell.strip().lower()

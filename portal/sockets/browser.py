@@ -137,7 +137,7 @@ class BrowserConsumer(Follower):
         await self.send_json({"resync": True, "id": number})
 
     async def _html(self, events: list[LoggedEvent], *, caught_up: bool) -> str:
-        """Render what the events change on the page, and in the user's tray.
+        """Render the parts of the page, and of the user's tray, that the events change.
 
         The rows of a list come first: a browser parses rows of tables only at the beginning of a frame.
         """

@@ -16,7 +16,9 @@ class TooManySocketsError(NovellaError):
 
 
 def take(context: RequestContext) -> list[int]:
-    """Count a socket of the caller; return the argument of ``shares.give_back``. Raises TooManySocketsError."""
+    """Count a socket for the caller. Returns the slots to release with ``shares.give_back``. Raises
+    TooManySocketsError.
+    """
     session: uuid.UUID | str | None = context.sign_in_id or context.application_credential_id or context.audit_id
     wanted = {
         f"sockets of user {context.user_id}": settings.SOCKETS_PER_USER,

@@ -91,7 +91,6 @@ class SharedPort(tcp.Port):
         return
 
     def startListening(self) -> None:  # noqa: N802 - Twisted's name
-        """Start to accept connections."""
         self.connections: set[Connection] = set()
         self._of_place: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""The kinds of resources with actions for many, and these actions."""
+"""The kinds of resources that batches can act on, and their actions."""
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -125,7 +125,7 @@ def _begin(action: ServerAction[Any]) -> Callable[[Task], None]:
 
 
 def _of_button(of_one: type[ServerAction[Any]]) -> BatchAction:
-    """Return the action for many that corresponds to a button of one instance."""
+    """Return the batch action that corresponds to a button of an instance."""
     action = actions[of_one.key]
     button = action.button
     assert isinstance(button, Button)  # noqa: S101 - a mistake in the list below

@@ -97,7 +97,7 @@ class Index(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 def read(content: bytes, address: str = "") -> Index:
     """Parse and check an index. Raises CatalogueError with all its faults.
 
-    ``address``: where the index was downloaded; files beside it get complete addresses.
+    ``address``: where the index was downloaded; files in the same folder get complete addresses.
     """
     if len(content) > LARGEST:
         raise CatalogueError(f"The index is larger than {LARGEST >> 20} MiB.")

@@ -35,7 +35,7 @@ class Effect(StrEnum):
     """The effect of a demand."""
 
     HONOURED = "honoured"
-    """The guest gets what the demand specifies."""
+    """The demand is met in the guest."""
     PLACED = "placed"
     """The scheduler chooses only hosts that satisfy the demand; if there is none, no valid host is found."""
     REFUSED = "refused"
@@ -58,7 +58,7 @@ class Demand:
     example: str = ""
     """The name on pages, if ``name`` is a pattern."""
     free: tuple[str, ...] = ()
-    """Patterns of values that require nothing of a host."""
+    """Patterns of values without a requirement on the host."""
     hardware: Property | None = None
     """The definition of a hardware property, which parses its values."""
     values: tuple[re.Pattern[str], ...] = field(init=False)

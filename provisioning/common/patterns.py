@@ -38,7 +38,8 @@ def as_in_postgresql(pattern: str) -> "re2._Regexp[str]":
 def compiled(pattern: str) -> "re2._Regexp[str]":
     """Compile a pattern; a dot matches every character.
 
-    Raises re2.error for what RE2 does not support: back references, lookaround, and patterns that exceed its memory.
+    Raises re2.error for features that RE2 does not support: back references, lookaround, and patterns that exceed its
+    memory.
     """
     options = re2.Options()
     options.max_mem = MOST_MEMORY

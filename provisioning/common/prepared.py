@@ -164,7 +164,7 @@ class PreparedDelete(PreparedUpdate):
 
 
 class PreparedDeleteReturning(Prepared[Row]):
-    """A DELETE that returns the columns of the ``values_list`` of ``make``; else as ``PreparedDelete``::
+    """A DELETE that returns the columns of the ``values_list`` of ``make``; otherwise like ``PreparedDelete``::
 
     FORGET = PreparedDeleteReturning(lambda id: User.objects.filter(id=id).values_list("name"), id=…)
     """

@@ -1,7 +1,7 @@
 """Retries transactions that PostgreSQL aborted because of a deadlock or a serialization failure.
 
 Locks are taken in a fixed order where possible. Otherwise the database resolves a deadlock by aborting one of the
-transactions, which is simply run again, because nothing of it was written.
+transactions, which is run again, because it has written nothing.
 """
 
 import functools

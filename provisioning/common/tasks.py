@@ -56,8 +56,8 @@ class RecordTask(Task[R], Generic[R]):
 
     model: ClassVar[type[Model]]
     timeouts: ClassVar[Mapping[str, Timeout]] = {}
-    """Status during the task → its timeout. Empty for a task that another one with the same status gives up, and for a
-    job that the queue gives up.
+    """Status during the task → its timeout. Empty for a task whose timeout another task with the same status declares,
+    and for a job that the queue gives up.
     """
     clock: ClassVar[str] = "deadline"
     """The column that shows when the task is overdue: ``deadline``, or ``updated_at`` plus the timeout. All tasks of a

@@ -110,7 +110,7 @@ def _faults_about(context: RequestContext, subjects: Collection[str]) -> list[Fi
 
 
 def _largest(context: RequestContext) -> list[Any]:
-    """Return the projects that use most, by their processors."""
+    """Return the projects that use the most vCPUs."""
     rows = usage_by_project(context, RULE).order_by("-vcpus", "-memory_mb", "-volume_gb", "name")
     return [each for each in rows[:MOST_PROJECTS] if each.instances or each.volume_gb]
 

@@ -11,7 +11,8 @@ Severity = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
 Repair = Callable[[], str | None]
-"""Checks the finding again under the locks of the services, repairs it, and returns what was done; None: nothing to do.
+"""Checks the finding again under the locks of the services, repairs it, and returns a description of the repair; None:
+nothing to do.
 """
 
 

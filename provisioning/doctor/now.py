@@ -1,5 +1,5 @@
-"""The present faults of the cloud, for the operators' pages: the immediate checks, conditions outside of the
-records, and what is left of the doctor's last report.
+"""The present faults of the cloud, for the operators' pages: the immediate checks, conditions outside of the records,
+and the unrepaired findings of the doctor's last report.
 """
 
 from collections.abc import Callable, Iterator

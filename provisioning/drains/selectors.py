@@ -56,7 +56,7 @@ def host_named(context: RequestContext, name: str) -> Host:
 
 
 def plan_for(context: RequestContext, host: Host, ways: Collection[str]) -> Plan:
-    """Return what a drain of the host would do now in these ways. Raises ForbiddenError."""
+    """Return the plan of a drain of the host that would begin now, in these ways. Raises ForbiddenError."""
     policy.enforce(context, SHOW)
     return plan_host(host, ways, host_up=is_alive(host, timezone.now()))
 

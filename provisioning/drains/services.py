@@ -225,8 +225,8 @@ def run_all() -> None:
 
 
 def run(drain_id: uuid.UUID | str) -> None:
-    """End the moves that have ended, begin as many as ``NOVELLA_DRAIN_MOVES`` allows, and finish the drain if nothing
-    is left.
+    """Record the moves that have ended, begin as many as ``NOVELLA_DRAIN_MOVES`` allows, and finish the drain if
+    nothing is left.
     """
     moving = DrainItem.objects.select_related("drain__host").filter(drain_id=drain_id, state=_Item.MOVING)
     for each in moving.order_by("position"):
@@ -276,7 +276,7 @@ def _begin(item: DrainItem) -> None:
 
 
 def _needless(item: DrainItem) -> str:
-    """Return why a server no longer needs its action, because users and operators act too; empty: it needs it."""
+    """Return why a server no longer needs its action, for example because a user has stopped it; empty: it does."""
     server = Instance.objects.select_related("host").filter(id=item.instance_id, deleted_at=None).first()
     if server is None:
         return DELETED
@@ -336,7 +336,9 @@ def _act(item: DrainItem) -> None:
 
 
 def _settle(item: DrainItem) -> None:
-    """End a move whose action has ended. One that waits for a confirmation is confirmed first."""
+    """Record the end of a move whose action has ended. A migration that waits for its confirmation is confirmed
+    first.
+    """
     server = Instance.objects.select_related("host").filter(id=item.instance_id).first()
     if server is None or server.vm_state == VmState.DELETED:
         _end(item, _Item.DONE, DELETED)
@@ -357,7 +359,7 @@ def _confirm(item: DrainItem) -> None:
 
 
 def _reached(item: DrainItem, server: Instance) -> bool:
-    """Whether the server is where and what its move was to achieve."""
+    """Whether the server is on the host and in the state that its move was to reach."""
     drain = item.drain
     if item.way == STOP:
         return server.vm_state == VmState.STOPPED

@@ -25,7 +25,7 @@ POLL = 1.0
 """Seconds between two reads without a wake-up."""
 BATCH = 500
 LOOK_EVERY = 10.0
-"""Seconds between two checks that the log is not older than what was already read."""
+"""Seconds between two checks that the log is not older than the events that were already read."""
 GAP_PATIENCE = 60.0
 """Seconds in which a missing id may still be committed; events of longer transactions are only seen after a reload."""
 MOST_GAPS = 2000

@@ -1,7 +1,7 @@
 """Rotation of hosts' credentials over the agents' connections: the old one is valid until the new one is in use.
 
 1. An operator requests a new credential (``credential_wanted_at``).
-2. The agent generates a secret, stores it beside the old credential and sends it.
+2. The agent generates a secret, stores it in addition to the old credential and sends it.
 3. The portal accepts both.
 4. The agent uses the new credential and reports this, or sends a hello with it; the portal then rejects the old one.
 """
@@ -49,7 +49,9 @@ def wanted(host_id: uuid.UUID) -> datetime | None:
 
 
 def offered(host_id: uuid.UUID, credential: str) -> None:
-    """Store the new credential beside the old one. Raises InvalidInputError if it is too short or was not requested."""
+    """Store the new credential in addition to the old one. Raises InvalidInputError if it is too short or was not
+    requested.
+    """
     check_credential(credential)
     asked = Host.objects.filter(id=host_id).exclude(credential_wanted_at=None)
     if not asked.update(next_credential_digest=digest_of(credential)):

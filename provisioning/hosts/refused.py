@@ -53,7 +53,7 @@ def lately() -> QuerySet[RefusedAgent]:
 
 
 def refused_agents(context: RequestContext, rule: str) -> list[RefusedAgent]:
-    """Return the same as a list.  Raises ForbiddenError unless the rule allows it."""
+    """Return ``lately`` as a list. Raises ForbiddenError unless the rule allows it."""
     policy.enforce(context, rule)
     return list(lately())
 

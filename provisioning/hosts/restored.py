@@ -36,9 +36,9 @@ STEPS = Wired[Step]("The steps after a restore")
 
 
 def after_restore() -> Restore:
-    """Run every step in one transaction, and record what they did.
+    """Run every step in one transaction, and record their results.
 
-    Safe to run twice or without need: generations are raised again.  Raises ConflictError while web or worker processes
+    Safe to run twice or without need: generations are raised again. Raises ConflictError while web or worker processes
     run.
     """
     if _is_anybody_working():

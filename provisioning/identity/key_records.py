@@ -73,8 +73,8 @@ def create_first() -> None:
 def agree() -> None:
     """Compare the keys of this machine with the cloud's, record the keys of a new cloud, and follow a rotation.
 
-    Raises KeyMismatchError if this machine cannot decrypt what other machines encrypt, or if another machine cannot
-    decrypt what this machine encrypts.
+    Raises KeyMismatchError if this machine cannot decrypt data of other machines, or another machine cannot decrypt
+    data of this machine.
     """
     create_first()
     for each in held():

@@ -126,7 +126,7 @@ def account_of(user: User | None, typed: str) -> Account:
     Unknown names share counters, which no response reveals.
     """
     if user is None:
-        return Account(f"nobody {int(key_of(typed), 16) % NAMES_OF_NOBODY}")
+        return Account(f"unknown {int(key_of(typed), 16) % NAMES_OF_NOBODY}")
     exempt = user.options.get("ignore_lockout_failure_attempts") is True
     return Account(f"user {user.id.hex}", exempt, user.id)
 

@@ -21,7 +21,7 @@ def step(kind: str, folder: KeyFolder, options: Mapping[str, object], tell: Call
     """Carry out the step that ``options`` select; return the number of the key that encrypts from now on, or None after
     ``--add``.
 
-    Raises CommandError if another machine could not decrypt what the new key encrypts.
+    Raises CommandError if another machine lacks the new key.
     """
     _agree()
     others = key_records.other_machines(kind)

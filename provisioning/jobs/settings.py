@@ -5,8 +5,8 @@ from provisioning.common.environment import integer
 WORKERS = integer("NOVELLA_WORKERS", 2, 1, 64)
 """Queue workers of one worker group."""
 LONG_JOBS = integer("NOVELLA_LONG_JOBS", 3, 1, 64)
-"""Downloads and similar jobs that one worker process runs concurrently, beside its other work; one of them is never an
-import.
+"""Downloads and similar jobs that one worker process runs concurrently, in addition to its other work; one of them is
+never an import.
 """
 EVENT_RETENTION = integer("NOVELLA_EVENT_RETENTION", 3600, 60, 604_800)
 """Seconds that the live log is kept for pages that reconnect."""

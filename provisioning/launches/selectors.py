@@ -83,8 +83,8 @@ def snippet_for(context: RequestContext, snippet_id: uuid.UUID | str) -> Snippet
 
 
 def choices_of(context: RequestContext, instance: Instance) -> dict[str, Any]:
-    """Return the fields of a plan for what a server was launched with besides its own columns: volumes, security
-    groups, openings, floating IP, snippets and password, as far as they still exist.
+    """Return the fields of a server's plan that are not columns of the server: volumes, security groups, openings,
+    floating IP, snippets and password. Values that no longer exist are omitted.
     """
     groups = [str(each) for each in instance.security_groups]
     found = {**disks_of(instance), "snippets": tuple(_snippets_of(context, instance)), "security_groups": tuple(groups)}

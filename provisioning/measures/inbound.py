@@ -62,7 +62,9 @@ class Inbox:
         return slot
 
     def rejects(self, reasons: Sequence[str], now: float) -> str:
-        """Return the reason to record; empty for none, and for one that follows another within RECORD_EVERY seconds."""
+        """Return the reasons of rejections if they are to be recorded, at most once in RECORD_EVERY seconds; otherwise
+        an empty text.
+        """
         early, self._early = self._early, 0
         sentences = [f"{early} of its frames were too early"] if early > 1 else []
         sentences += reasons

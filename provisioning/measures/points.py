@@ -43,7 +43,7 @@ def first_means(data: bytes, width: int, resolution: int) -> Sequence[float | No
 
 
 def condense(data: bytes, width: int) -> tuple[list[bytes], bytes]:
-    """Return the points of MIDDLE, and the point of COARSE, that a block of FINE amounts to."""
+    """Condense a block of FINE. Returns its points of MIDDLE, and its point of COARSE."""
     means = [column.means for column in columns(data, width, FINE.seconds)]
     whole = COARSE.seconds // FINE.seconds
     minutes = [_point(means, at, SLOTS_A_MINUTE) for at in range(0, len(means[0]), SLOTS_A_MINUTE)]

@@ -477,7 +477,7 @@ class RbacPolicyNotFoundError(NotFoundError):
 
 
 class RbacPolicyInUseError(ConflictError):
-    """Another project uses what the policy shares with it."""
+    """Another project uses the record that the policy shares with it."""
 
 
 class DuplicateRbacPolicyError(ConflictError):

@@ -57,7 +57,7 @@ def deliver() -> None:
 
 
 def is_due() -> bool:
-    """Whether a notification is due."""
+    """Whether a notification can be sent now: one is due, and the webhook is not paused."""
     now = timezone.now()
     paused = Webhook.objects.filter(name=STANDING, paused_until__gt=now).exists()
     return not paused and _heads(now, 1) != []

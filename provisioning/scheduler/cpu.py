@@ -34,7 +34,7 @@ def _cpu(features: str, vendor: str) -> GuestCpu:
 
 
 def lacking(needed: GuestCpu, offered: GuestCpu) -> list[str]:
-    """Return what ``offered`` lacks for a running guest: names of features, sorted, and another vendor first.
+    """Return the features of a running guest that ``offered`` lacks: their names, sorted, and another vendor first.
 
     Empty if one of both is unknown: the hypervisor then compares them.
     """

@@ -38,7 +38,7 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The hosts in the order in which they should be tried, and what each filter did."""
+    """The hosts in the order in which they should be tried, and the result of each filter."""
 
     ranked: tuple[Ranked, ...]
     """The best suitable hosts, at most ``Options.best``; ``suitable`` is the number of all suitable hosts."""

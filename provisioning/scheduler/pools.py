@@ -267,7 +267,7 @@ class RankedPool:
 
 @dataclass(frozen=True, slots=True)
 class PoolDecision:
-    """The pools in the order in which they should be tried, and what each filter did."""
+    """The pools in the order in which they should be tried, and the result of each filter."""
 
     ranked: tuple[RankedPool, ...]
     filters: tuple[FilterResult, ...]

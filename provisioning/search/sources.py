@@ -43,7 +43,7 @@ class Source:
     """Whether it requires a token for a project."""
     by_id: bool = True
     detail: Callable[[Any], object] = lambda _: ""
-    """Returns the text beside the name."""
+    """Returns the text next to the name."""
     parent: Callable[[Any], uuid.UUID | None] = lambda _: None
     """Returns the resource whose page shows it, if it has no page of its own."""
     name_of: Callable[[Any], str] = lambda row: str(row.name)

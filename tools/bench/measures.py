@@ -1,4 +1,4 @@
-"""Measures what the measures of servers cost, inside Django: ``bin/bench measures`` runs `main` on an empty
+"""Measures the costs of the measures of servers, inside Django: ``bin/bench measures`` runs `main` on an empty
 database, SQLite or that of NOVELLA_DATABASE_URL.
 
 It passes the frames of an hour to the services of the web processes and of the worker, with a clock of its own, and

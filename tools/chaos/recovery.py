@@ -60,7 +60,7 @@ class Recovery:
         return self._until_none(self._unrepaired, REPAIRED_WITHIN)
 
     def _until_none(self, look: Callable[[Seen], list[Finding]], within: float) -> list[Finding]:
-        deadline, found, last = time.monotonic() + within, [wrong("", "Nobody looked.")], ""
+        deadline, found, last = time.monotonic() + within, [wrong("", "No check has run.")], ""
         while found and time.monotonic() < deadline and not self.cloud.interrupted:
             try:
                 found = look(self.hypervisors.seen())

@@ -44,7 +44,7 @@ def count(owners: Mapping[Owner, str], sample: int = SAMPLE) -> tuple[Counter[st
 
 
 def _begun() -> Iterator[Owner]:
-    """Yield zone and source of each tracked connection."""
+    """Yield the connection tracking zone and the source address of each tracked connection."""
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_NETFILTER) as asked:
         asked.settimeout(TIMEOUT)
         asked.bind((0, 0))

@@ -1,8 +1,8 @@
 """Limits of packets per second for traffic that costs the host more than forwarding.
 
 The host itself answers DHCP, DNS and metadata; ARP, neighbour discovery and other multicast reach every guest of a
-network, with one copy for each other host; fragments take memory until their packets are complete.  The limits apply to
-each interface, and are far above what guests need.
+network, with one copy for each other host; fragments take memory until their packets are complete. The limits apply to
+each interface, and are far above the needs of guests.
 """
 
 from collections.abc import Sequence

@@ -226,7 +226,7 @@ def ways_back(detours: Iterable[Detour]) -> list[Way]:
 
 
 def neighbours_back(detours: Iterable[Detour]) -> frozenset[tuple[str, str, str]]:
-    """Return the neighbour entry of each detour's next hop."""
+    """Return the neighbour entry of the next hop of each detour."""
     return frozenset((detour.leg, detour.next_hop, detour.mac) for detour in detours)
 
 

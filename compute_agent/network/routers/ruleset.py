@@ -155,11 +155,11 @@ def _shares(share: int) -> Iterator[str]:
         return
     for version, kind in ((4, "ipv4_addr"), (6, "ipv6_addr")):
         yield f"  set begun{version} {{ type ifname . {kind}; size 65535; flags dynamic; }}"
-        yield f"  set led{version} {{ type {kind}; size 65535; flags dynamic; }}"
+        yield f"  set received{version} {{ type {kind}; size 65535; flags dynamic; }}"
     yield "  chain shares {"
     for version, family in ((4, "ip"), (6, "ip6")):
         yield f"    iifname @inner add @begun{version} {{ iifname . {family} saddr ct count over {share} }} drop"
-        yield f"    iifname @outer add @led{version} {{ {family} daddr ct count over {share} }} drop"
+        yield f"    iifname @outer add @received{version} {{ {family} daddr ct count over {share} }} drop"
     yield "  }"
 
 

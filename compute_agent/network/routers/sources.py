@@ -34,7 +34,7 @@ class _Side:
     """Names of the router's interfaces on the network."""
     own: frozenset[Range]
     """The ranges in which these interfaces have addresses."""
-    further: frozenset[Range]
+    additional: frozenset[Range]
     beyond: frozenset[Range]
     """Ranges that other routers connect to the network. If the router is the gateway of the network, ranges of its own
     networks are excluded.
@@ -45,13 +45,13 @@ def source_sets(plan: RouterPlan) -> Iterator[str]:
     """Render the sets of the chain ``sources``."""
     sides = _sides(plan)
     contested = _contested(sides)
-    further = {each for side in sides for each in side.further}
+    additional = {each for side in sides for each in side.additional}
     yield from nft_set("visited", "ifname", [f'"{leg.name}"' for leg in plan.legs if not leg.is_gateway])
     for version, _, kind, suffix in FAMILIES:
         for name, ranges in (
-            ("further", further),
+            ("additional", additional),
             ("contested", contested),
-            *((f"from{number}_", side.own | side.further - contested) for number, side in enumerate(sides)),
+            *((f"from{number}_", side.own | side.additional - contested) for number, side in enumerate(sides)),
             *((f"beyond{number}_", side.beyond) for number, side in enumerate(sides)),
         ):
             yield from nft_set(name + suffix, kind, of_version(version, map(str, ranges)), ranges=True)
@@ -70,7 +70,7 @@ def source_chain(plan: RouterPlan) -> Iterator[str]:
             yield f"    iifname {{ {names} }} {family} saddr @from{number}_{suffix} return"
         yield f"    {family} saddr @inside{suffix} drop"
         # These sources may arrive from outside, because another router has an address in their ranges.
-        yield f"    iifname @inner {family} saddr @further{suffix} drop"
+        yield f"    iifname @inner {family} saddr @additional{suffix} drop"
     yield "  }"
 
 
@@ -84,7 +84,7 @@ def _sides(plan: RouterPlan) -> list[_Side]:
         every = frozenset(ipaddress.ip_network(text) for leg in legs for text in leg.ranges)
         beyond = frozenset(ipaddress.ip_network(text) for leg in legs for text in leg.beyond)
         sides.append(_Side(tuple(leg.name for leg in legs), own, every - own, beyond))
-    inside = {each for side in sides for each in side.own | side.further}
+    inside = {each for side in sides for each in side.own | side.additional}
     visited = {leg.bridge for leg in plan.legs} - {leg.bridge for leg in plan.legs if leg.is_gateway}
     return [
         side if bridge in visited else replace(side, beyond=_without(side.beyond, inside))
@@ -104,11 +104,11 @@ def _contested(sides: list[_Side]) -> frozenset[Range]:
     return frozenset(
         each
         for side in sides
-        for each in side.further
+        for each in side.additional
         if any(
             each.version == other.version and each.overlaps(other)
             for another in sides
             if another is not side
-            for other in another.own | another.further
+            for other in another.own | another.additional
         )
     )

@@ -34,7 +34,6 @@ class Boot:
 
     @property
     def command_line(self) -> str:
-        """The kernel's command line."""
         return self.image.properties.get("os_command_line") or COMMAND_LINE
 
 

@@ -82,7 +82,6 @@ class PowerStates:
             return self._since.get(uuid)
 
     def forget(self, uuid: str) -> None:
-        """Remove a deleted guest."""
         with self._changed:
             self._states.pop(uuid, None)
             self._since.pop(uuid, None)

@@ -31,7 +31,6 @@ class JSONParser(BaseParser):
     def parse(
         self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> Any:
-        """Return the parsed body."""
         view = (parser_context or {}).get("view")
         known = view is None or hasattr(view, "context")
         limit: int = settings.DATA_UPLOAD_MAX_MEMORY_SIZE if known else MOST_FROM_STRANGERS

@@ -21,7 +21,7 @@ from portal.api.frame.schemas import query_of
 from portal.api.frame.views import Dialect
 
 SHOWN = Checked({})
-"""A value of responses, as it is."""
+"""A value of responses, not converted."""
 TEXT_OR_NULL = Checked({}, writer=lambda text: text or None)
 """A text of responses; null if it is empty."""
 ID = Checked({}, writer=str)
@@ -33,8 +33,8 @@ PAGES = (Parameter("limit", COUNT), Parameter("marker", TEXT))
 
 @dataclass(frozen=True, kw_only=True)
 class Resource(frame.Resource):
-    """The declaration of a resource. Its calls get the view; ``list(view, asked)`` also the parameters of the query,
-    and at microversions with the parameter ``marker`` the page: ``list(view, asked, limit=…, marker=…)``.
+    """The declaration of a resource. The first argument of its services is the view. ``list(view, asked)`` also gets
+    the query parameters, and ``limit`` and ``marker`` at microversions that have pages.
     """
 
     key: str = "id"

@@ -16,7 +16,7 @@ from provisioning.hosts.selectors import hosts_for
 LAST = (2, 42)
 """The last microversion that has hosts."""
 WORDS = {word: word.lower() == "enable" for word in ("enable", "disable", "Enable", "Disable", "ENABLE", "DISABLE")}
-"""Valid values of ``status`` and ``maintenance_mode`` → whether they enable."""
+"""Valid value of ``status`` and ``maintenance_mode`` → whether it enables."""
 UPDATE: Schema = {
     "type": "object",
     "properties": {"status": {"enum": [*WORDS]}, "maintenance_mode": {"enum": [*WORDS]}},
@@ -82,7 +82,7 @@ def _update(context: RequestContext, name: str, asked: dict[str, str]) -> Host:
 
 
 def _refuse(verb: str, rule: str) -> Call:
-    """Return the call of an operation on the power of a host."""
+    """Return the declaration of a power operation, which is always rejected."""
 
     def refuse(context: RequestContext, name: str) -> NoReturn:
         _host(context, name)

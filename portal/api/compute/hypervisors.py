@@ -160,7 +160,7 @@ class Servers(Attribute):
 
 
 class RequestedServers(Servers):
-    """The same, only if the query requests them."""
+    """The servers of a hypervisor, shown only if the query requests them."""
 
     def is_shown(self, view: Any) -> bool:
         return boolean(view.asked.get("with_servers"))

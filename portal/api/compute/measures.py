@@ -52,7 +52,7 @@ def _rounded(values: Sequence[float | None]) -> list[float | None]:
 
 
 def _asked(view: ComputeView) -> dict[str, Any]:
-    """Return the span and the most points in the query."""
+    """Return the requested span and the maximum number of points."""
     asked = view.checked_query()
     points = last(asked, "points")
     return {"span": SPANS[last(asked, "span") or DEFAULT.name], "points": int(points) if points else None}

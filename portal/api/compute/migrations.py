@@ -22,7 +22,9 @@ from provisioning.compute.selectors.migrations import MigrationFilters
 KINDS, PAGED, BEFORE, OWNERS = (2, 23), (2, 59), (2, 66), (2, 80)
 FORCE_COMPLETE, ABORT, ABORT_EARLY = (2, 22), (2, 24), (2, 65)
 _NAMES = ("host", "source_compute", "status", "migration_type", "instance_uuid", "user_id", "project_id")
-"""The last two are there from 2.80 on, and before 2.59, when nothing was refused."""
+"""``user_id`` and ``project_id`` exist from 2.80 on. Before 2.59 all names are accepted, because unknown parameters
+are.
+"""
 
 
 def listing(version: Version) -> Schema:
@@ -46,8 +48,8 @@ class MigrationsView(ComputeView):
     queries: ClassVar = {"GET": listing}
 
     def get(self, request: Request) -> Response:
-        """List the migrations of all projects, or of the ``project_id`` asked for, the newest first; from 2.59 on a
-        page.
+        """List the migrations of all projects, or of the project ``project_id``, newest first; with pages from
+        2.59 on.
         """
         query = self.checked_query()
         paged = self.microversion >= PAGED

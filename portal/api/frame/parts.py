@@ -19,7 +19,7 @@ Service = Callable[..., Any]
 Views = dict[str, type[ServiceView]]
 """Path → view."""
 Shape = Callable[[Any, Any], Any]
-"""Returns the representation of what a service returned; the first argument is the view."""
+"""Returns the representation of a service's return value; the first argument is the view."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Call:
     service: Service
     rule: str
     description: str = ""
-    """Empty: the description of the rule."""
+    """If empty, the description of the policy rule is used."""
     _: KW_ONLY
     also: Sequence[str] = ()
     """Additional policy rules."""

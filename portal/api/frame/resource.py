@@ -21,7 +21,7 @@ class Operation:
     call: Callable[..., Any]
     rule: str = ""
     description: str = ""
-    """Empty: the description of the rule."""
+    """If empty, the description of the policy rule is used."""
     _: KW_ONLY
     also: Sequence[str] = ()
     """Additional policy rules, checked without an object."""
@@ -103,5 +103,4 @@ class Resource:
 
     @cached_property
     def by_name(self) -> Mapping[str, Any]:
-        """Attribute by name."""
         return {attribute.name: attribute for attribute in self.attributes}

@@ -48,7 +48,7 @@ class Resource(frame.Resource):
     definitions: Schema = field(default_factory=dict)
     """Definitions that the schemas of its attributes refer to."""
     links: Callable[["ListView", Sequence[Any]], dict[str, Any]] = lambda view, rows: {}
-    """Returns the members of a list's body beside the objects."""
+    """Returns the members of a list's body other than the objects."""
 
     def envelope(self, view: Any, shape: Mapping[str, Any]) -> dict[str, Any]:
         return dict(shape)

@@ -44,7 +44,6 @@ class VolumeView(ServiceView):
 
     @property
     def own_project(self) -> uuid.UUID:
-        """The caller's project."""
         return self.context.project_id or NOBODY
 
     @property

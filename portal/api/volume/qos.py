@@ -30,14 +30,14 @@ _NAMES: Schema = {"type": "array", "items": TEXT | {"minLength": 1}, "minItems":
 
 
 def _body(properties: Mapping[str, Schema], **limits: Any) -> Schema:
-    """Return the schema of a body that has its specs beside the attributes."""
+    """Return the schema of a body that has its specs next to the attributes."""
     found = body("qos_specs", properties)
     found["properties"]["qos_specs"] |= {"patternProperties": _KEYS, **limits}
     return found
 
 
 class Resource(dialect.Resource):
-    """A resource with its links beside the object in responses."""
+    """A resource with its links next to the object in responses."""
 
     def envelope(self, view: Any, shape: Mapping[str, Any]) -> dict[str, Any]:
         return {self.name: shape, "links": view.links(f"{self.path}/{shape['id']}")}

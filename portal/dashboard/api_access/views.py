@@ -12,7 +12,7 @@ EXAMPLES = (
     ("Show my user and project", "token issue"),
     ("List images, flavors and networks", "image list"),
     ("Launch", "server create --image IMAGE --flavor FLAVOR --network NETWORK --wait NAME"),
-    ("What runs", "server list"),
+    ("List servers", "server list"),
     ("Show limits and usage", "limits show --absolute"),
     ("Create an application credential", "application credential create NAME"),
 )

@@ -46,7 +46,6 @@ class BulkAction(Page):
         return super().dispatch(request, *args, **kwargs)
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        """Ask for confirmation."""
         ids = selected(request, self.kind)
         records = list(self.kind.find(self.context, ids)) if ids else []
         if not records:
@@ -133,7 +132,7 @@ class BatchList(Page):
 
 
 class BatchPage(Page):
-    """The result for each resource of one action."""
+    """The page of one batch, with the result for each of its resources."""
 
     live_page = "batch"
 

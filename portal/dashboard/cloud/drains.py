@@ -1,4 +1,4 @@
-"""The drain of a host: its plan, its progress, and what an operator does with it."""
+"""The drain of a host: its plan, its progress, and its changes."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -106,7 +106,7 @@ class HostDetail(WatchedPage, HostPage):
         }
 
     def _pools(self) -> list[tuple[PoolHost, SafeString]]:
-        """Return the pools that the host serves, with the lines of their used space."""
+        """Return the pools that the host serves, with the graphs of their used space."""
         found = list(self.record.servings.select_related("pool").order_by("pool__name", "pool_id"))
         lines = sparklines.of_pools(each.pool for each in found) if self.allows(OF_HOSTS) else {}
         return [(each, lines.get(each.pool_id, SafeString(""))) for each in found]
@@ -130,7 +130,7 @@ def _disk_of(flavor: Mapping[str, Any]) -> int:
 
 
 class HostEvacuation(HostPage):
-    """Shows what would become of the host's instances if it died, and evacuates them when it is down."""
+    """Shows the effect of the host's death on its instances, and evacuates them when the host is down."""
 
     rule = Evacuate.rule
 

@@ -70,7 +70,7 @@ class PoolBar(Bar):
 
 @dataclass(frozen=True, slots=True)
 class PoolRow:
-    """A pool, prepared for templates. ``line``: its used space in the last day, drawn."""
+    """A pool, prepared for templates. ``line``: the graph of its used space in the last day."""
 
     pool: StoragePool
     status: Status

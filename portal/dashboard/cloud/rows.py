@@ -47,7 +47,7 @@ class HostRow:
     loads: tuple[str, ...]
     may_change: bool = False
     line: SafeString = SafeString("")  # noqa: RUF009 - immutable
-    """Its processors in the last hour, drawn."""
+    """The graph of its processor usage in the last hour."""
 
     @property
     def load(self) -> str:

@@ -1,7 +1,7 @@
 """Pages that fetch their changing part again every few seconds.
 
-The state of the cloud also changes when nothing happens (a host falls silent, a worker dies, a queue gets old), so that
-no event could announce it.
+The state of the cloud also changes without an event: a host stops reporting, a worker dies, a message in the queue gets
+old.
 """
 
 from collections.abc import Mapping

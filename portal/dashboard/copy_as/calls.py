@@ -116,7 +116,7 @@ class Kind:
     extra: Mapping[FormName, Mapping[str, Any]] = field(default_factory=dict)
     """Constant values, by form and name."""
     ansible_result: str = ""
-    """The key of the new resource in what the module registers."""
+    """The key of the new resource in the module's registered result."""
 
     def named(self, form: FormName) -> str | None:
         """Return the command, method, resource or module of this kind."""

@@ -14,7 +14,7 @@ from provisioning.common.context import RequestContext
 from provisioning.identity.catalog import PATHS
 
 ASKED = "copy_as"
-"""Name of the button that asks for the lines instead of the action."""
+"""Name of the button that requests the lines instead of running the action."""
 FORMS: Mapping[str, tuple[str, FormName, Write]] = {
     "openstack": ("openstack", "option", command.write),
     "curl": ("curl", "body", curl.write),

@@ -1,4 +1,6 @@
-"""Short lines for lists, the processor of servers and hosts and the used space of pools: one query for a page."""
+"""Small graphs in lists, of the processor usage of servers and hosts and the used space of pools; one query for a
+page.
+"""
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,18 +25,18 @@ _SPARK = (
 
 
 def of_servers(instances: Iterable[Instance]) -> dict[uuid.UUID, SafeString]:
-    """Return the line of each server that has measures of the last hour."""
+    """Return server → the graph of its last hour, for servers with measures."""
     vcpus = {instance.id: int(instance.flavor["vcpus"]) for instance in instances}
     return _drawn(vcpus, len(GUEST_SERIES))
 
 
 def of_hosts(hosts: Iterable[Host]) -> dict[uuid.UUID, SafeString]:
-    """Return the line of each host that has measures of the last hour."""
+    """Return host → the graph of its last hour, for hosts with measures."""
     return _drawn({host.id: host.vcpus_total for host in hosts}, len(HOST_SERIES))
 
 
 def of_pools(pools: Iterable[StoragePool]) -> dict[uuid.UUID, SafeString]:
-    """Return the line of each pool that has measures of the last day: its used space."""
+    """Return pool → the graph of its used space in the last day, for pools with measures."""
     return _drawn({pool.id: pool.total_gb for pool in pools}, len(POOL_SERIES), "Used in the last day", DAY)
 
 

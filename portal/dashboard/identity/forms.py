@@ -274,7 +274,7 @@ class MemberForm(GrantForm):
         found = [(f"group:{group.id.hex}", group_label(group)) for group in groups]
         found += [(f"user:{user.id.hex}", user_label(user)) for user in users]
         self.offer("who", found)
-        self.fields["who"].help_text = "" if found else "Nobody matches."
+        self.fields["who"].help_text = "" if found else "No user or group matches."
 
     def clean_who(self) -> User | Group:
         kind, _, key = self.cleaned_data["who"].partition(":")

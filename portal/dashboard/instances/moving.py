@@ -53,7 +53,7 @@ class MoveRow:
 
 
 def move_row(context: RequestContext, instance: Instance, move: Move) -> MoveRow:
-    """Return a move with what the policy allows the caller."""
+    """Return a move with the actions that the policy allows the caller."""
     own = {"project_id": str(instance.project_id), "user_id": str(instance.user_id)}
     ids = [instance.id, move.migration.id]
     may_abort = move.can_abort and policy.allows(context, ABORT, own)

@@ -36,7 +36,7 @@ class InstanceRow:
     steps: list[compute.Step] = field(default_factory=list)
     fault: InstanceFault | None = None
     line: SafeString = field(default_factory=SafeString)
-    """Its processor in the last hour."""
+    """The graph of its processor usage in the last hour."""
 
     @property
     def step(self) -> compute.Step | None:

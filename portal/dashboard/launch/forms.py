@@ -231,7 +231,6 @@ class LaunchForm(Form):
 
     @property
     def key(self) -> str:
-        """The idempotency key."""
         return str(self.cleaned_data["idempotency_key"])[:64] or new_key()
 
     def refuse(self, error: NovellaError) -> None:

@@ -45,7 +45,7 @@ class Asked:
 
     @classmethod
     def of(cls, the_list: RecordList[Any], context: RequestContext, data: QueryDict, kept: str = "") -> Asked:
-        """Read a query string; ``kept``, the value of the cookie, provides what it does not contain."""
+        """Read a query string; ``kept``, the value of the cookie, provides missing values."""
         columns, filters = the_list.parts_for(context)
         asked = cls(
             text=clean(data.get("q", "")),
@@ -63,7 +63,7 @@ class Asked:
         return bool(self.text or self.values)
 
     def pairs(self) -> list[tuple[str, str]]:
-        """Return search, filters and order as names and values, and what is pinned."""
+        """Return search, filters, order and pinned values as names and values."""
         return [*self._rows(), *self.pinned]
 
     def query(self, **changes: Any) -> str:

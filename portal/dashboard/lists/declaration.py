@@ -39,7 +39,7 @@ class Column:
     """Whether the first click on its heading sorts in descending order."""
     css: str = ""
     titled: bool = True
-    """Whether phones show its label beside the value."""
+    """Whether phones show its label next to the value."""
     picture: bool = False
     """Whether CSV files omit it."""
     rule: str = ""
@@ -162,7 +162,7 @@ class RecordList(Generic[Record]):
     order: Callable[[RequestContext], Sequence[SortKey]] | None = None
     """The order until one is chosen, if it is not that of the column ``default``."""
     detail: Callable[[RequestContext, QuerySet[Record]], QuerySet[Record]] | None = None
-    """Adds what only the rows of the page need: related records, counts."""
+    """Adds data that only the rows of the page need: related records, counts."""
     actions: Callable[[Any], object] | None = None
     """Returns the buttons of a row, or of its menu."""
     bulk: Callable[[RequestContext], Sequence[BulkAction]] = _no_actions

@@ -76,7 +76,9 @@ def find(context: RequestContext, the_list: RecordList[Any], asked: Asked) -> Id
 
 
 def records_of(context: RequestContext, the_list: RecordList[Record], asked: Asked, ids: Sequence[Id]) -> list[Record]:
-    """Return the records with these ids in this order, with what their rows need; deleted ones are missing."""
+    """Return the records with these ids in this order, with the related data of their rows; deleted ones are
+    missing.
+    """
     if not ids:
         return []
     rows = the_list.records(context, asked.values).filter(pk__in=ids)

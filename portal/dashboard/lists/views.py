@@ -66,7 +66,7 @@ class ListPage(Page):
         }
 
     def prepare(self) -> None:
-        """Do what must precede the queries, for example create records that each project has."""
+        """Run steps that must precede the queries, for example create records that each project has."""
 
     def can_create(self) -> bool:
         """Whether the page offers to create a record."""

@@ -166,7 +166,6 @@ class QuotaDefaults(QuotaPage):
         return QuotaForm(data, [*DEFAULTS, *types], own=own, defaults=delivered(), default_label="Built-in")
 
     def save(self, form: Form) -> HttpResponse:
-        """Set the default limits."""
         set_limits(None, cast("QuotaForm", form).limits())
         return self.go("dashboard:projects", message="The default quotas were saved.")
 

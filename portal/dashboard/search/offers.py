@@ -109,7 +109,7 @@ def _resource(context: RequestContext, found: tuple[Hit, str]) -> Offer:
 
 
 def _name_of(words: list[str]) -> str:
-    """Return what follows the action: ``web-3`` of ``stop web-3``."""
+    """Return the words after the action: ``web-3`` of ``stop web-3``."""
     return " ".join(words[1:])
 
 

@@ -43,8 +43,6 @@ class AggregateForm(ModelForm):
 
 @admin.register(Aggregate)
 class AggregateAdmin(Written):
-    """The aggregates."""
-
     rules = {
         "view": "os_compute_api:os-aggregates:index",
         "add": "os_compute_api:os-aggregates:create",

@@ -95,8 +95,6 @@ class HostForm(ModelForm):
 
 @admin.register(Host)
 class HostAdmin(Written):
-    """The hosts."""
-
     rules = {
         "view": "os_compute_api:os-hypervisors:list-detail",
         "change": "os_compute_api:os-services:update",
@@ -219,7 +217,7 @@ class HostAdmin(Written):
             return format_html('<span class="status warn" title="{}">{}</span>', host.disabled_reason, "Disabled")
         if host.warnings:
             return format_html('<span class="status warn" title="{}">{}</span>', host.warnings[0], "Warns")
-        return format_html('<span class="status ok">{}</span>', "At work")
+        return format_html('<span class="status ok">{}</span>', "Up")
 
     @admin.display(description="traits")
     def offers(self, host: Host) -> str:
@@ -322,7 +320,7 @@ class HostAdmin(Written):
                 messages.error(request, error.message)
         context = {
             **self.admin_site.each_context(request),
-            "title": "Join a new host",
+            "title": "Join a host",
             "opts": self.model._meta,
             "form": form,
             "token": token,

@@ -19,8 +19,6 @@ def _not_deleted(rows: QuerySet[Image]) -> QuerySet[Image]:
 
 @admin.register(Image)
 class ImageAdmin(Readable):
-    """The images."""
-
     rules = {
         "view": "novella:get_images:all_projects",
         "delete_images": "delete_image",

@@ -116,8 +116,6 @@ def _not_deleted(rows: QuerySet[Instance]) -> QuerySet[Instance]:
 
 @admin.register(Instance)
 class InstanceAdmin(Readable):
-    """The instances."""
-
     rules = {
         "view": "os_compute_api:servers:detail:get_all_tenants",
         "delete_instances": "os_compute_api:servers:delete",

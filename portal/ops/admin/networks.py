@@ -71,8 +71,6 @@ class AddressInline(ReadableInline):
 
 @admin.register(Network)
 class NetworkAdmin(OfNetworking):
-    """The networks."""
-
     list_display = (
         "__str__", "state", "project", "ranges", "kind", "segmentation_id", "shared", "external", "many_ports",
     )  # fmt: skip
@@ -101,8 +99,6 @@ class NetworkAdmin(OfNetworking):
 
 @admin.register(Subnet)
 class SubnetAdmin(OfNetworking):
-    """The subnets."""
-
     list_display = (
         "__str__", "cidr", "on_network", "project", "gateway_ip", "enable_dhcp", "ipv6_ra_mode", "subnet_pool",
     )  # fmt: skip
@@ -115,8 +111,6 @@ class SubnetAdmin(OfNetworking):
 
 @admin.register(SubnetPool)
 class SubnetPoolAdmin(OfNetworking):
-    """The subnet pools."""
-
     list_display = ("__str__", "project", "prefixes", "default_prefixlen", "address_scope", "shared", "is_default")
     ordering = NAMED_FIRST
     list_filter = ("ip_version", "shared", "is_default")

@@ -35,8 +35,6 @@ class StateFilter(admin.SimpleListFilter):
 
 @admin.register(Delivery)
 class DeliveryAdmin(Readable):
-    """The pending notifications."""
-
     rules = {
         "view": "novella:deliveries",
         "send_again": "novella:deliveries:send_again",

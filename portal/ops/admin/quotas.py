@@ -79,7 +79,6 @@ class QuotaLimitAdmin(Written):
         return delivered().get(limit.resource, -1)
 
     def save_model(self, request: HttpRequest, obj: QuotaLimit, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
-        """Write through the service."""
         whose: dict[str, Any] = {"project_id": obj.project_id, "user_id": obj.user_id, "resource": obj.resource}
         set_limit(**whose, limit=obj.limit)
         obj.pk = QuotaLimit.objects.get(**whose).pk

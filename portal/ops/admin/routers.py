@@ -26,8 +26,6 @@ class ForwardingInline(ReadableInline):
 
 @admin.register(Router)
 class RouterAdmin(OfNetworking):
-    """The routers."""
-
     list_display = ("__str__", "state", "project", "joins", "leads_to", "enable_snat", "host", "created_at")
     ordering = NAMED_FIRST
     list_filter = ("status", "admin_state_up", "enable_snat", ("host", ValuesFilter))
@@ -70,8 +68,6 @@ class RouterAdmin(OfNetworking):
 
 @admin.register(FloatingIP)
 class FloatingIPAdmin(OfNetworking):
-    """The floating IPs."""
-
     list_display = ("address", "on_network", "state", "project", "leads_to", "by", "created_at")
     ordering = ("address",)
     list_filter = ("status",)

@@ -28,8 +28,6 @@ class RuleInline(ReadableInline):
 
 @admin.register(SecurityGroup)
 class SecurityGroupAdmin(OfNetworking):
-    """The security groups."""
-
     list_display = ("__str__", "project", "description", "stateful", "many_rules", "many_ports", "created_at")
     search_help_text = "Name, id, or project"
     ordering = ("name", "project_id")

@@ -31,7 +31,6 @@ class FlavorAdmin(Written):
     }
 
     def save_model(self, request: HttpRequest, obj: Flavor, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
-        """Write through the services."""
         context, data = context_of(request), form.cleaned_data
         if change:
             update_flavor(

@@ -19,7 +19,9 @@ log = logging.getLogger(__name__)
 
 
 def is_due() -> bool:
-    """Return whether the index should be read now: that of an address at its interval, others always."""
+    """Return whether the index should be read now. Only an index at an address has an interval; all others are always
+    due.
+    """
     if settings.CATALOGUE == NONE:
         return False
     row = CatalogueIndex.objects.filter(source=settings.CATALOGUE).only("fault", "read_at").first()

@@ -58,8 +58,8 @@ class Evacuate(ServerAction[Evacuation]):
     """Build a server again on another host, because its own host is down.
 
     Volumes keep their data and are connected to the new host; disks on the old host are created again from the image.
-    The old host removes its guest when it is up again. The server is claimed on a host before that is ordered, so that
-    an evacuation without a suitable host changes nothing.
+    The old host removes its guest when it is up again. The resources of the new host are claimed before any command is
+    sent, so that an evacuation without a suitable host changes nothing.
     """
 
     key = record = "evacuate"
@@ -81,7 +81,7 @@ class Evacuate(ServerAction[Evacuation]):
     )
 
     def transitions(self) -> Iterable[Transition]:
-        """Return the transitions of a build of a server that has run before; its state is the one afterwards."""
+        """Return the transitions of an evacuation; the vm_state during its tasks is the one that it ends in."""
         for vm in EVACUATED_FROM:
             yield Transition("evacuate", (vm, None), (VmState.ACTIVE, TaskState.EVACUATING))
             yield Transition("evacuate_stopped", (vm, None), (VmState.STOPPED, TaskState.EVACUATING))
@@ -163,7 +163,7 @@ def _source(instance: Instance, wanted: Evacuation) -> Host:
 
 
 def _check(instance: Instance, source: Host, wanted: Evacuation) -> None:
-    """Raise the errors of ``perform`` for whatever would let the build fail, before anything changes."""
+    """Raise the errors of ``perform`` if the build would fail, before anything changes."""
     if not source.forced_down and block_devices.volumes_of(instance.id):
         raise ConflictError(FENCE_FIRST.format(id=instance.id, host=source.name))
     for error in missing_parts([instance]).values():

@@ -274,7 +274,7 @@ class LiveMigrate(HostAction[LiveMigration, ReceiveLiveRequest]):
             )
 
     def fail(self, instance: Instance, message: str, code: str, outcome: Outcome | None = None) -> Instance | None:
-        """End the task; the server is where it was, and the target removes what it has prepared."""
+        """End the task; the server stays on the source, and the target removes its part."""
         aborted, now = code == "stopped", timezone.now()
         reason = ABORTED if aborted else message
         ended = Outcome(

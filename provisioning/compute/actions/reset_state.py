@@ -69,8 +69,6 @@ class ResetState(ServerAction[Literal["active", "error"]]):
     ) -> Instance:
         """Set the state in one transaction.
 
-        Raises NotFoundError, ConflictError for ``active`` without a host and during a live migration, InstanceBusyError
-        for a server that is being deleted.
         Raises NotFoundError, ConflictError for ``active`` without a host and during a move, InstanceBusyError for a
         server that is being deleted.
         """

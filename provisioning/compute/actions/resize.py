@@ -266,8 +266,8 @@ class ConfirmResize(SizeAction[None, ConfirmResizeRequest]):
     )
 
     def start(self, context: RequestContext, instance: Instance, request: None, started: datetime) -> Instance:
-        """Begin. After a move the server needs no command: the host that it left is ordered to remove it, when it is
-        up, and the confirmation ends immediately.
+        """Begin. After a move the confirmation ends immediately, without a command to the server's host; the previous
+        host gets the command to remove the server when it is up.
         """
         if instance.old_flavor is None or not is_elsewhere(instance):
             return super().start(context, instance, request, started)

@@ -91,7 +91,7 @@ class RevertResize(SizeAction[None, RevertResizeRequest]):
         return moved
 
     def overdue(self, instance: Instance) -> None:
-        """End the revert without a report, or wait on for the host that the server left."""
+        """End the revert without a report, or keep waiting for the host that the server left."""
         if cold.is_returning(instance):
             cold.overdue(instance, silent_since(instance.updated_at))
         else:

@@ -222,8 +222,8 @@ def drop_unfinished(before: Instance, *, keep_whole: bool = False) -> None:
 
 
 def judged(outcome: Outcome, lacks: str) -> Outcome:
-    """Return the outcome to record: success if ``lacks`` is empty; otherwise a failure with the host's reason, or with
-    ``lacks`` if the host gave none.
+    """Return the outcome to record: success if ``lacks``, the reason of an incomplete image, is empty; otherwise a
+    failure with the host's reason, or with ``lacks`` if the host gave none.
     """
     return replace(outcome, well=not lacks, message=lacks and (outcome.message or lacks))
 

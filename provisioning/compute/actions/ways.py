@@ -24,7 +24,7 @@ def _nothing_more(_: Sequence[Instance]) -> Needs:
 class Way:
     """How an action frees a server's host.
 
-    ``obstacles`` and ``needs`` read what they need of all servers of a plan together. ``request`` returns the action's
+    ``obstacles`` and ``needs`` read the data of all servers of a plan together. ``request`` returns the action's
     request for a target's name; empty: the scheduler chooses.
     """
 
@@ -44,7 +44,7 @@ class Way:
     moves: bool = True
     """Whether the server gets another host; False: it stays there and is stopped."""
     needs: Callable[[Sequence[Instance]], Needs] = _nothing_more
-    """Return the function that adds what a server of a plan requires of a target only in this way."""
+    """Return the function that adds the requirements that servers of a plan have on a target only in this way."""
     unfit: Callable[[], Mapping[str, str]] = dict
     """Return the names of hosts that cannot receive servers in this way, with the reasons."""
     new_disks: Callable[[Instance], bool] = lambda _: False

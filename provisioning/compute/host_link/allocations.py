@@ -198,8 +198,8 @@ def exchange(instance: Instance) -> None:
     """Exchange the first and the second allocation, in the transaction that sets the other host in the instance's
     record, after the transition.
 
-    Counters of hosts do not change. The first allocation gets the instance's attempt, the second one keeps that of the
-    guest it stands for.
+    Counters of hosts do not change. The first allocation gets the instance's new attempt; the second one keeps the
+    attempt of the guest on its host.
     """
     first, second = Allocation.objects.get(instance=instance), MoveAllocation.objects.get(instance=instance)
     one, other = ({name: getattr(row, name) for name in _EXCHANGED} for row in (first, second))
@@ -214,7 +214,7 @@ def release_second(instance_id: uuid.UUID) -> bool:
     """Release the allocation on the second host, inside the caller's transaction. Idempotent; returns whether there was
     one.
 
-    Call it when that host has nothing of the instance: it never got a command, or has confirmed the removal.
+    Call it when that host has no data of the instance: it never got a command, or has confirmed the removal.
     """
     row = MoveAllocation.objects.filter(instance_id=instance_id).first()
     if row is None or not MoveAllocation.objects.filter(pk=row.pk).delete()[0]:

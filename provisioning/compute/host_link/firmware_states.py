@@ -58,7 +58,7 @@ def discard(instance: Instance) -> None:
 def take(host_id: uuid.UUID, instance_id: uuid.UUID, digest: str, packed: bytes) -> None:
     """Store the state of a server that the host is shelving, in place of an earlier one of the same command.
 
-    Raises NotFoundError if no unfinished command of the host asks for it, InvalidInputError for another SHA-256.
+    Raises NotFoundError if no unfinished command of the host requests it, InvalidInputError for another SHA-256.
     """
     with transaction.atomic():
         state.lock([instance_id])

@@ -238,7 +238,7 @@ def _left_second(instance: Instance, command: HostCommand) -> None:
 
 
 def _left(instance: Instance) -> None:
-    """Release what a server had on a host that it has left; a build that waited for that continues."""
+    """Release the resources of a server on a host that it has left, and continue a build that waited for this."""
     kind = build_kind_of(instance)
     waiting = kind is not None and instance.task_state == kind.first
     if keeps_ports(instance):

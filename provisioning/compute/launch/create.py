@@ -92,7 +92,7 @@ NO_PASSWORD = {"password": "none"}
 
 
 def _copies_of(instance: Instance, asked: Sequence[BlockDevice]) -> list[BlockDevice]:
-    """Return unsaved disks of a server like those of the request."""
+    """Return unsaved copies of the request's disks for one server."""
     devices = [copy(device) for device in asked]
     for device in devices:
         device.id, device.instance = uuid.uuid4(), instance

@@ -13,9 +13,11 @@ from provisioning.compute.state_machine import state
 
 
 def begin_move(context: RequestContext, instance: Instance, wanted: MoveRequest, kind: str) -> Instance | str:
-    """Claim another host for a server with the task ``resize_prep``, and order its own host to send it there.
+    """Claim another host for a server with the task ``resize_prep``, and send its own host the command to transfer it
+    there.
 
-    Returns the server, or why no host can take it: then nothing was sent. Raises the errors of ``cold.check_may_move``.
+    Returns the server, or the reason why no host is suitable; nothing was sent then. Raises the errors of
+    ``cold.check_may_move``.
     """
     source = instance.host
     if source is None:

@@ -6,7 +6,7 @@
 3. The target copies the disks and starts the guest (``received``). The old host keeps its disks and its allocation
    until the resize is confirmed or reverted.
 
-A failure at any step ends with the guest on its old host: the record changes back, the target removes what it has, the
+A failure at any step ends with the guest on its old host: the record changes back, the target removes its part, the
 volumes are connected again, and then the old host starts the guest (``go_back``, ``returned``). Before that, the target
 has confirmed the removal, or is down and cannot write to any volume of the server.
 """
@@ -159,7 +159,7 @@ def unfit_hosts() -> Mapping[str, str]:
 
 
 def send(instance: Instance, source: Host, target_id: uuid.UUID) -> None:
-    """Order the server's host to stop the guest, and to export its disks to the target."""
+    """Command the server's host to stop the guest, and to export its disks to the target."""
     firmware = firmware_states.has_state(instance)
     if firmware:
         firmware_states.discard(instance)
@@ -310,8 +310,8 @@ def _leave_other_host(instance: Instance) -> None:
 
 
 def _is_other_host_clear(instance: Instance) -> bool:
-    """Whether the host that the server returns from has nothing of it, or is down and cannot write to its volumes: it
-    is forced down, or the server has none.
+    """Whether the host from which the server returns has no data of it, or is down and cannot write to its volumes: the
+    host is forced down, or the server has no volumes.
     """
     second = second_of(instance.id)
     if second is None or second.host_id == instance.host_id:
@@ -327,7 +327,7 @@ def _is_other_host_clear(instance: Instance) -> bool:
 def go_back(instance: Instance, message: str, code: str = "") -> Instance | None:
     """Return a server whose move has failed to its old host, inside the caller's transaction.
 
-    ``message`` is for the owner. Before the record has changed, the target knows nothing of the server.
+    ``message`` is for the owner. Until the record has changed, the target has got no command.
     """
     fault, second = message or COULD_NOT, second_of(instance.id)
     if second is None:
@@ -357,7 +357,7 @@ def go_back(instance: Instance, message: str, code: str = "") -> Instance | None
 
 
 def take_back(context: RequestContext, instance: Instance, second: MoveAllocation, transition: str) -> Instance | None:
-    """Return the record of a moved server to its old host, to revert the move; the caller orders the other host to
+    """Return the record of a moved server to its old host, to revert the move; the caller commands the other host to
     remove its guest. Returns None if the server has changed.
     """
     return _change_host(instance, second, transition, {"guest_attempt": second.attempt}, Note(context))
@@ -426,7 +426,7 @@ def overdue(instance: Instance, silent: Outcome) -> None:
 
 
 def _waits_for_own_host(instance: Instance) -> bool:
-    """Whether the other host has nothing of the server any longer, and the server's host is down."""
+    """Whether the other host has no data of the server any longer, and the server's host is down."""
     second = second_of(instance.id)
     if second is not None and second.host_id != instance.host_id:
         return False
@@ -434,7 +434,7 @@ def _waits_for_own_host(instance: Instance) -> bool:
 
 
 def ask_again(instance: Instance) -> None:
-    """Wait on for the other host: order it again to remove the guest, and continue if it is down."""
+    """Keep waiting for the other host: send it the command to remove the guest again, or continue if it is down."""
     second = second_of(instance.id)
     state.extend_deadline(instance)
     if second is not None and second.host_id != instance.host_id:

@@ -1,4 +1,4 @@
-"""The processor of a server that is to move while it runs.
+"""The processor of a server that moves while it runs.
 
 A guest keeps the processor with which it was started, so a live migration needs a host that has all its features. A
 guest that is started on the other host gets that host's processor and needs nothing.

@@ -1,8 +1,9 @@
 """Estimated durations of moves: fixed values at first, then those of the last moves of this cloud.
 
-A duration is a fixed part and a part for each GiB. The fixed values are multiplied by the median of the ratios to the
-last successful moves; then both parts are fitted to these moves, with the smallest relative errors. The multiplied
-values count as two more moves, a small and a large one, so that servers of one size do not determine all sizes.
+A duration is a fixed part and a part for each GiB. The fixed values are scaled by the median of their ratios to the
+last successful moves. Then both parts are fitted to these moves, with the smallest relative errors. The scaled values
+of a small and a large server are added to the fit as two moves, so that it stays plausible when all servers have one
+size.
 """
 
 import uuid
@@ -22,16 +23,16 @@ LAST = 20
 """Number of moves of a kind that count."""
 LEAST, LARGE_GIB = 1.0, 16.0
 OUTLIER = 3.0
-"""A move that took longer or shorter by this factor counts as one with this factor."""
+"""Limit of the factor by which a move can be longer or shorter than expected in the fit."""
 GIB = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
 class MoveKind:
-    """Moves of which the durations are comparable.
+    """Moves with comparable durations.
 
     ``records`` maps Nova's migration types to the names of the instance actions; ``fixed`` and ``per_gib`` are seconds
-    for a cloud without such moves; ``memory`` and ``disk`` say what travels.
+    for a cloud without such moves; ``memory`` and ``disk``: whether these are transferred.
     """
 
     records: Mapping[str, str]
@@ -43,7 +44,7 @@ class MoveKind:
     disk: bool = False
 
     def gib(self, flavor: Mapping[str, Any], *, local_disk: bool) -> float:
-        """Return the most GiB that travel with a server of this flavor."""
+        """Return the maximum GiB that are transferred with a server of this flavor."""
         memory = int(flavor["memory_mb"]) / 1024 if self.memory else 0.0
         return memory + (float(flavor["disk_gb"]) if self.disk and local_disk else 0.0)
 
@@ -55,7 +56,7 @@ EVACUATE = MoveKind({EVACUATION: "evacuate"}, ["done", "completed"], 30.0)
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Durations of moves of one kind, in seconds. ``share`` is the part of the GiB that travels."""
+    """Durations of moves of one kind, in seconds. ``share`` is the fraction of the GiB that is transferred."""
 
     kind: MoveKind
     fixed: float
@@ -78,7 +79,7 @@ def estimates_of(kind: MoveKind) -> Callable[[], Estimate]:
 
 @dataclass(frozen=True, slots=True)
 class PastMove:
-    """A move that has ended: the most GiB that could travel, those that did (None: unknown), and the seconds."""
+    """A move that has ended: the maximum GiB, the transferred GiB (None: unknown), and the duration in seconds."""
 
     most_gib: float
     gib: float | None

@@ -15,8 +15,8 @@ IN_POOL = "Its host stores root disks in a pool of Ceph. Servers with such a dis
 
 
 def without_certificate() -> Mapping[str, str]:
-    """Return the name of each host that has no valid certificate, so that other hosts refuse its connections → the
-    reason. Empty in a cloud without certificates, whose hosts are all simulated.
+    """Return host name → reason for each host without a valid certificate, whose connections other hosts refuse. Empty
+    in a cloud without certificates, whose hosts are all simulated.
     """
     ends: dict[str, datetime | None] = dict(Host.objects.values_list("name", "certificate__ends_at"))
     now = timezone.now()

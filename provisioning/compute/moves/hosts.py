@@ -48,9 +48,9 @@ def claim_target(
 
 
 def leave_second(instance: Instance) -> None:
-    """Order the second host to remove everything it has of the server. Idempotent.
+    """Command the second host to remove everything it has of the server. Idempotent.
 
-    Its allocation is released when the host confirms; a host that is down gets the order when it is back.
+    Its allocation is released when the host confirms; a host that is down gets the command when it is up again.
     """
     row = second_of(instance.id)
     if row is not None:
@@ -59,7 +59,7 @@ def leave_second(instance: Instance) -> None:
 
 def set_bytes(migration: Migration, **amounts: int) -> None:
     """Record transferred bytes that a host reports: ``memory_…`` and ``disk_…`` with ``total``, ``processed`` and
-    ``remaining``. Negative and senseless amounts are ignored.
+    ``remaining``. Negative and implausible amounts are ignored.
     """
     kept: dict[str, Any] = {f"{name}_bytes": value for name, value in amounts.items() if 0 <= value < _MOST_BYTES}
     Migration.objects.filter(pk=migration.pk).update(**kept, updated_at=timezone.now())

@@ -151,7 +151,7 @@ def _commands(instance: Instance, body: type) -> QuerySet[HostCommand]:
 
 
 def bytes_of(detail: Mapping[str, str]) -> dict[str, int]:
-    """Return a host's report of progress as amounts for ``set_bytes``: memory is what is not on disks."""
+    """Return a host's report of progress as amounts for ``set_bytes``: bytes that are not of disks are of memory."""
     done, total, disk_done, disk_total = (
         _amount(detail.get(name)) for name in ("done", "total", "disk_done", "disk_total")
     )

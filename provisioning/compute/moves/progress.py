@@ -28,7 +28,7 @@ class Move:
     migration: Migration
     source: str
     target: str
-    """Names of the hosts that the server leaves and goes to; a return leaves the host of the move."""
+    """Names of the hosts that the server leaves and moves to. A return leaves the target of the move."""
     returns: bool
     done: int
     total: int

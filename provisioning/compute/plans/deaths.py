@@ -25,8 +25,8 @@ KEPT = 300.0
 
 @dataclass(frozen=True, slots=True)
 class HostDeath:
-    """The numbers of a host's servers that would be built on other hosts, could not, or would break their server group;
-    ``reason`` is the most frequent one of those that could not.
+    """The effect of a host's death: the number of its servers that would be built on other hosts, that would not, and
+    that would break the policy of their server group. ``reason`` is the most frequent reason of those that would not.
     """
 
     host: Host
@@ -51,7 +51,7 @@ def deaths_for(context: RequestContext) -> Sequence[HostDeath]:
 
 
 class _Answer:
-    """The last answer, with what it was computed from."""
+    """The last answer, with the state of the records from which it was computed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -73,7 +73,9 @@ _answer = _Answer()
 
 
 def _seen() -> Hashable:
-    """Return what the answer depends on: the hosts as the scheduler sees them, and the changes of all other records."""
+    """Return the state that the answer depends on: the hosts as the scheduler sees them, and the changes of all other
+    records.
+    """
     servers = Instance.objects.filter(deleted_at=None)
     parts = (
         servers.aggregate(Count("id"), Sum("version"), Max("updated_at")),

@@ -1,7 +1,7 @@
 """Plans that empty hosts: for each server the way and the target, or the obstacle.
 
 A plan uses the checks of the actions and the scheduler, on copies of the hosts' records in which every planned server
-takes its resources. It changes nothing, so it also answers what would happen if a host died now.
+takes its resources. It changes nothing, so it also shows the effect of the death of a host.
 """
 
 import random
@@ -45,7 +45,7 @@ CHANGES = {
     "RamFilter": FREE_ROOM,
     "DiskFilter": FREE_ROOM,
 }
-"""Filter that rejected the last hosts → what an operator can change."""
+"""Filter that rejected the last hosts → advice for operators."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,9 @@ class _Board:
         return replace(spec, excluded_hosts=frozenset(), requested_host=self.target, image_id=None)
 
     def _members(self, group: GroupSpec, server: Instance) -> GroupSpec:
-        """Count the planned servers of the group as members; those that still wait on the old host are none."""
+        """Return the group with its planned servers as members on their targets, without servers on the host to be
+        emptied.
+        """
         members = {key: many for key, many in group.members.items() if key != server.host_id}
         for key, many in self.groups.get(server.server_group_id or uuid.UUID(int=0), {}).items():
             members[key] = members.get(key, 0) + many
@@ -247,7 +249,7 @@ def _reserve(hosts: list[HostState], raw_id: RawId, spec: RequestSpec) -> None:
 
 
 def _staying(server: Instance, refused: Sequence[PlannedMove]) -> PlannedMove:
-    """Return why a server stays: a reason that names what to change comes first."""
+    """Return why a server stays; a reason that an operator can remove comes first."""
     if not refused:
         first = PlannedMove(server, reason=NO_WAY)
     else:

@@ -1,1 +1,1 @@
-"""Records beside the servers: actions, migrations, commands, faults, passwords."""
+"""Records other than servers: actions, migrations, commands, faults, passwords."""

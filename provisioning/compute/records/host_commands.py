@@ -155,8 +155,8 @@ _WITHDRAW_DESTROYS = PreparedUpdate(
 
 
 def spare(host: Host, instance_id: uuid.UUID, attempt: int) -> bool:
-    """Withdraw the orders to destroy the guest of this attempt, for a host that is away; return whether the host keeps
-    the guest. It does not if it has got such an order, or may be getting one now.
+    """Withdraw the commands to destroy the guest of this attempt, for a host that is down. Returns whether the host
+    keeps the guest: it does not if it has got such a command, or may be getting one now.
     """
     orders = to_destroy().filter(subject_id=instance_id, host_id=host.id, generation__gt=attempt)
     if not host.connected:

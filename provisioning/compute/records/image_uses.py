@@ -1,4 +1,6 @@
-"""Images that servers need: the image of a shelved server is its only disk, the image of another its origin."""
+"""Images in use by servers: the image of a shelved server is the only copy of its disk; other servers were created from
+theirs.
+"""
 
 import uuid
 from collections.abc import Collection

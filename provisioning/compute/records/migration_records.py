@@ -132,7 +132,7 @@ def set_destination(instance_id: uuid.UUID, host: Host) -> None:
 
 
 def evacuated(instance_id: uuid.UUID) -> None:
-    """Record that the guest is built; a host that still answers may have removed the old one before that."""
+    """Record that the guest is built. If the failed host is up again, it may have removed the old guest already."""
     rows = Migration.objects.filter(instance_id=instance_id, migration_type=EVACUATION, status__in=UNDER_WAY)
     for row in rows:
         source = Host.objects.filter(name=row.source_compute).values("id")

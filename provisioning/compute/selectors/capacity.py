@@ -1,4 +1,4 @@
-"""Limits of what may be allocated on a host, as SQL expressions for claims, the scheduler and resizes.
+"""Limits of the amounts that may be allocated on a host, as SQL expressions for claims, the scheduler and resizes.
 
 The ratio of a host's aggregates overrides its own. A limit is an integer, truncated towards zero like Python's
 ``int()`` on every database.

@@ -46,7 +46,7 @@ LABELS: Mapping[str, str] = {
     "RamFilter": "memory",
     "DiskFilter": "disk",
 }
-"""Filter → label of what it checks; custom filters are shown by their names."""
+"""Filter → label of its check; custom filters are shown by their names."""
 _NAMELESS = HostState(
     NOBODY,
     "",
@@ -83,7 +83,7 @@ class Check:
 
     @property
     def label(self) -> str:
-        """Label of what the filter checks."""
+        """Label of the check."""
         return LABELS.get(self.result.name) or re.sub(r"[^\w.]|_", " ", self.result.name)
 
     @property
@@ -103,7 +103,7 @@ class Weight:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A decision, reduced to what the caller may see."""
+    """A decision, reduced to the data that the caller may see."""
 
     attempt: int
     action: str

@@ -5,7 +5,9 @@ from provisioning.network import selectors as network
 
 
 def tags_of_interfaces(instance: Instance) -> dict[str, str]:
-    """Return port id → tag for tagged interfaces; ``requested_networks`` has the same order as the interfaces."""
+    """Return port id → tag. Tags are those of ``requested_networks``, whose entries are in the order of the
+    interfaces.
+    """
     asked = instance.requested_networks
     if not any(entry.get("tag") for entry in asked):
         return {}

@@ -82,7 +82,7 @@ def make_certificate(user: str) -> Material:
 def read_ssh(text: str) -> Material:
     """Validate an imported key and return it unchanged, with the fingerprint of its blob.
 
-    Surrounding whitespace is kept, because clients compare the result with what they sent. Security keys
+    Surrounding whitespace is kept, because clients compare the result with the key in their request. Security keys
     (``sk-ssh-ed25519@openssh.com``, ``sk-ecdsa-sha2-nistp256@openssh.com``) keep their type, which ``sshd`` needs.
     Raises InvalidInputError for ``public_key``.
     """

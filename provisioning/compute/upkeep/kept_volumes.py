@@ -29,7 +29,7 @@ def give_back(instance: Instance, volume: Volume, attachment: Attachment) -> Non
 
 
 def was_given(instance: Instance, volume_id: uuid.UUID) -> bool:
-    """Whether the server's history contains the volume: current records attached or detached it."""
+    """Whether the server's history contains an attachment or detachment of the volume."""
     steps = InstanceActionEvent.objects.filter(action__instance_id=instance.id, detail__volume_id=str(volume_id))
     return steps.exists()
 

@@ -26,7 +26,8 @@ _AWAITED = (TaskState.SPAWNING, TaskState.DELETING, TaskState.SHELVING_OFFLOADIN
 
 
 def restore_servers() -> list[str]:
-    """Withdraw all commands about servers, raise all attempts, and end all tasks except those that hosts settle.
+    """Withdraw all commands about servers, raise all attempts, and end all tasks except those whose end depends on
+    hosts.
 
     The commands in the backup were carried out long ago or are obsolete. Commands to attach and detach interfaces are
     sent again: nothing else synchronizes guests and ports, and they are idempotent.

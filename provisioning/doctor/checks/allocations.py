@@ -177,7 +177,9 @@ def _moving() -> set[uuid.UUID]:
 
 
 def _room_of(instance: Instance, moving: Collection[uuid.UUID]) -> Room:
-    """Return the size of the allocation: of its flavor while it moves, otherwise of both flavors of a resize."""
+    """Return the correct size of an allocation: of its flavor during a move, otherwise the larger of both flavors of a
+    resize.
+    """
     return room_of(instance.flavor) if instance.id in moving else larger_room(instance.flavor, instance.old_flavor)
 
 

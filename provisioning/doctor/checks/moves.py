@@ -22,7 +22,7 @@ from provisioning.volumes.services.connections.second_hosts import drop
 
 
 def _left() -> QuerySet[MoveAllocation]:
-    """Return second allocations of moves that have ended, whose hosts are not asked to remove the server."""
+    """Return the second allocations of ended moves whose host has no command to remove the server."""
     awaited = destroys_awaited().filter(subject_id=OuterRef("instance_id"), host_id=OuterRef("host_id"))
     at_rest = Q(instance__task_state=None, instance__updated_at__lt=timezone.now() - PATIENCE)
     rows = MoveAllocation.objects.select_related("instance", "host", "migration").filter(at_rest, ~Exists(awaited))

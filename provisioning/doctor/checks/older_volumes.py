@@ -16,9 +16,7 @@ from provisioning.volumes.services.checks import MIGRATING, SWAPPING
 
 @check("newer_volumes")
 def newer() -> Iterator[Finding]:
-    """Find volumes of which the database lost changes, and holds: volumes that a host has open without a matching
-    record.
-    """
+    """Find volumes of which the database lost changes, and volumes that a host has open without a matching record."""
     for volume in Volume.objects.exclude(lost={}).order_by("id"):
         differences = " ".join(volume.lost.get("said", [])) or "No other differences were reported."
         sentence = f"Host {volume.lost.get('host')} has newer changes of it than the records, found at"

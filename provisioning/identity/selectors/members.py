@@ -15,8 +15,8 @@ MOST_MEMBERS = 500
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """An indirect role on a target: by a group, inherited from ``above``, only for the projects ``below`` a domain, or
-    a combination.
+    """The path by which a role reaches a target indirectly: through a group, inherited from ``above``, only for the
+    projects ``below`` a domain, or a combination.
     """
 
     role: Role

@@ -55,8 +55,8 @@ def create_user_with_role(
 def add_roles(
     actor: User | Group, place: Place, roles: Collection[Role], *, handed_down: Collection[Role] = ()
 ) -> None:
-    """Assign roles on the target to a user or group, and ``handed_down`` on the projects below, in addition to existing
-    ones.
+    """Assign roles to a user or group on the target, and the roles ``handed_down`` on the projects below it, in
+    addition to existing ones.
     """
     user, group = _either(actor)
     for inherited, wanted in ((False, roles), (True, handed_down)):

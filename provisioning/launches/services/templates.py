@@ -26,7 +26,7 @@ WRITE, PUBLICIZE = "novella:launch_templates:write", "novella:launch_templates:p
 LONGEST_SLUG = 64
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*", re.ASCII)
 _SOURCE = "boot_from"
-"""Locked with the image: a volume to boot from would replace it."""
+"""The field that is locked together with the image, because a boot volume would replace the image."""
 TAKEN = "This link is already used by another launch template."
 
 
@@ -65,7 +65,8 @@ def plan_in(version: LaunchTemplateVersion) -> LaunchPlan:
 def check_locked(context: RequestContext, plan: LaunchPlan, source: Source) -> frozenset[str]:
     """Return the locked fields of a plan's template.
 
-    Raises LockedFieldError if the plan differs from the template in one of them, NotFoundError without the version.
+    Raises LockedFieldError if the plan differs from the template in one of them, NotFoundError if the version does not
+    exist.
     """
     template = selectors.template_for(context, source.template_id)
     version = selectors.version_of(template, source.number)

@@ -68,7 +68,9 @@ class DocumentHandler(SubjectHandler[Told]):
 
 
 class NetworkHandler(DocumentHandler):
-    """Handler of networks. A ``Hello`` also marks the host, so that the host gets everything that it needs."""
+    """Processes the reports about documents of networks. A ``Hello`` also marks the host, so that the host gets
+    everything that it needs.
+    """
 
     kind = NETWORK
     model = Network
@@ -84,21 +86,21 @@ class NetworkHandler(DocumentHandler):
 
 
 class RouterHandler(DocumentHandler):
-    """Handler of routers."""
+    """Processes the reports about documents of routers."""
 
     kind = ROUTER
     model = Router
 
 
 class FloatingIpHandler(DocumentHandler):
-    """Handler of floating IPs."""
+    """Processes the reports about documents of floating IPs."""
 
     kind = FLOATING_IP
     model = FloatingIP
 
 
 class SecurityGroupHandler(DocumentHandler):
-    """Handler of security groups."""
+    """Processes the reports about documents of security groups."""
 
     kind = SECURITY_GROUP
     model = SecurityGroup

@@ -147,7 +147,7 @@ _LOCKED = Prepared(_locked, kind=CharField(), ids=Ids())
 
 
 def _tell(row: Delivery, document: ApplyRequest | None) -> HostCommand | None:
-    """Record what a host needs; return the command to send to it, if any."""
+    """Record the document that a host needs; return the command to send to it, if any."""
     if document is None and row.kept:
         return None
     encoded = encode(document) if document is not None else b""
@@ -244,7 +244,7 @@ def refused(row: Delivery, command: HostCommand, newest: int | None, reason: str
 
 
 def taken_over(generation: int) -> int:
-    """Return a host's generation, limited to what the column can store."""
+    """Return a host's generation, limited to the range of the column."""
     return min(generation, HIGHEST)
 
 

@@ -57,7 +57,7 @@ class Port(Named):
 
 
 class InUse(models.Manager["FixedIP"]):
-    """Addresses that a port has."""
+    """Manager of the addresses that ports have, without released ones."""
 
     def get_queryset(self) -> models.QuerySet["FixedIP"]:
         return super().get_queryset().filter(port__isnull=False)

@@ -1,1 +1,1 @@
-"""Records beside the networking resources, for hosts and listeners."""
+"""Records for hosts and listeners, in addition to the networking resources."""

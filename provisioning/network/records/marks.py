@@ -53,7 +53,7 @@ def deliver(marked: Sequence[Marked]) -> None:
 
 
 def ports_changed(ports: Sequence[Port], *, left: bool = False) -> None:
-    """Mark what must be sent after guests' ports were bound or changed, or before they are unbound (``left``).
+    """Mark the documents to send after guests' ports were bound or changed, or before they are unbound (``left``).
 
     If the cloud has only one host, no other host has to learn of the change: the host is marked only if a port is
     unbound or if it lacks a network or group of the ports.

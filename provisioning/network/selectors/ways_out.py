@@ -1,4 +1,4 @@
-"""Connections of a guest's port to external networks, for floating IPs, and what prevents a connection."""
+"""Connections of a guest's port to external networks, for floating IPs, and the obstacles to a connection."""
 
 import uuid
 from collections.abc import Mapping, Sequence

@@ -1,1 +1,1 @@
-"""Records beside the volumes: keys, quota, holds, uses, announcements."""
+"""Records other than volumes: keys, quota, holds, uses, announcements."""

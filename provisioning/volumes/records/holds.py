@@ -52,7 +52,7 @@ def number(attachment: Attachment) -> int:
 
 
 def by_host(host_id: uuid.UUID) -> Iterable[Attachment]:
-    """Return the holds on volumes of shared pools that this host has reported, or whose volume it serves."""
+    """Return the holds, in shared pools, that this host reported or whose volume it serves."""
     held = Attachment.objects.filter(connector__has_key=HELD_BY, volume__pool__shared=True)
     return held.filter(Q(connector__held_by=str(host_id)) | Q(volume__daemon_host_id=host_id)).select_related("volume")
 

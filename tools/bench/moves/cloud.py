@@ -24,12 +24,12 @@ from up.switch import Switch, processes_in
 ECHO = 7
 WITHIN = 120.0
 CLEAN_WITHIN = 60.0
-"""Seconds for a host to remove what it has prepared for a guest that has not come."""
+"""Seconds for a host to remove its preparations for a guest that has not arrived."""
 FILLED, BOOTED, PANIC = "+filled", "login:", "Kernel panic"
 WAITS = f"""#!/bin/sh
 (while :; do nc -l -p {ECHO} -e cat; done) >/dev/null 2>&1 </dev/null &
 """
-"""The script of a guest that returns what it receives."""
+"""The script of a guest that echoes received data."""
 DIRTIES = """
 (while :; do
   dd if=/dev/zero of=/run/dirty bs=64k count={blocks} 2>/dev/null; usleep 200000
@@ -192,7 +192,7 @@ class Mover:
     # ----- hosts ------------------------------------------------------------------------------------------------------
 
     def traces(self, server: str) -> dict[str, list[str]]:
-        """Return the hosts that have anything of a server: its files, its QEMU, the interfaces of its ports."""
+        """Return the hosts that have parts of a server: its files, its QEMU, the interfaces of its ports."""
         ports = self.demo.call("GET", f"/network/v2.0/ports?device_id={server}")["ports"]
         marks = [port["id"][:11] for port in ports]
         found: dict[str, list[str]] = {}
@@ -209,7 +209,7 @@ class Mover:
         return processes_in([self.switch.guests(number), self.switch.machine(number)])
 
     def leftovers(self, server: str) -> dict[str, list[str]]:
-        """Return what other hosts than the server's still have of it after some time for their removal."""
+        """Return the parts of a server that other hosts still have after some time for their removal."""
         deadline = time.monotonic() + CLEAN_WITHIN
         while True:
             home, found = self.host(server), self.traces(server)

@@ -294,7 +294,7 @@ def measure(found: Found, folder: Path, extent: Extent, say: Callable[[str], Non
 
 
 def doctor(cloud: Cloud) -> list[str]:
-    """Return what the doctor finds wrong in the records."""
+    """Return the findings of the doctor."""
     found: list[str] = json.loads(cloud.manage("shell", "--verbosity", "0", "--command", _DOCTOR).splitlines()[-1])
     return found
 

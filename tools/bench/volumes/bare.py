@@ -1,4 +1,4 @@
-"""Does with QEMU's own programs, QMP and libvirt what Novella does with volumes.
+"""Runs the operations of Novella on volumes with QEMU's own programs, QMP and libvirt.
 
 ``tools.bench.volumes.command`` runs it. ``python bin/libexec tools.bench.volumes.bare IMAGE TIMES`` prints the
 seconds of each operation as JSON. With ``--turns N`` it prints the measurements of a guest's disk; the guest measures

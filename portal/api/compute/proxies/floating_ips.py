@@ -44,7 +44,7 @@ def _create(context: RequestContext, body: dict[str, Any]) -> FloatingIP:
     try:
         return services.create_floating_ip(context.project_id or NOBODY, found[0])
     except OutOfAddressesError as error:
-        raise NotFoundError(f"No more floating IPs in pool {found[0].name}.") from error
+        raise NotFoundError(f"No more floating IPs in pool {found[0].name}.") from error  # quoted: Nova
 
 
 def _found(context: RequestContext, identity: str) -> FloatingIP:

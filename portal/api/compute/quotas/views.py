@@ -50,7 +50,7 @@ def _asked(view: ComputeView) -> dict[str, Any]:
 
 
 def _asked_of_known_user(view: ComputeView) -> dict[str, Any]:
-    """Return the same for an update. Raises InvalidInputError if the user does not exist."""
+    """Return the user as ``_user`` does, for an update. Raises InvalidInputError if the user does not exist."""
     user = _user(view)
     if user is not None and user != view.context.user_id and user not in users_by_id([user]):
         raise InvalidInputError("The user_id is not that of a user.", field="user_id")

@@ -43,7 +43,7 @@ def attach(version: Version) -> Schema:
 
 
 class Interface(NamedTuple):
-    """An interface of a server, with the tag that the server has for it."""
+    """An interface of a server. The tag belongs to the server, not to the port."""
 
     instance: Instance
     port: Port

@@ -23,7 +23,8 @@ def field_of(model: type[Model], column: str) -> Any:
 def condition(model: type[Model], column: str, values: Sequence[str], prefix: str = "") -> Q | None:
     """Return a condition for rows whose column has one of the values, or None if there is none for these values.
 
-    ``prefix``: the values are EC2 ids with this prefix. Of texts with ``*`` or ``?`` only the beginning is compared.
+    ``prefix``: the values are EC2 ids with this prefix. Values with ``*`` or ``?`` are compared only up to the first of
+    these characters.
     """
     field = field_of(model, column)
     if prefix:
@@ -44,7 +45,7 @@ def condition(model: type[Model], column: str, values: Sequence[str], prefix: st
 
 
 def _beginning(text: str) -> tuple[str, str | None]:
-    """Return a text and the part before its first mark; None if it has no mark."""
+    """Return a text and the part before its first wildcard; None if it has no wildcard."""
     places = [place for mark in "*?\\" if (place := text.find(mark)) >= 0]
     return text, text[: min(places)] if places else None
 

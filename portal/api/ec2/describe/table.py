@@ -91,7 +91,7 @@ class Described(Table, Generic[Row]):
     kind: names.Kind | None = None
     """The kind of the ids in ``ids``, and of tags."""
     ids: str = ""
-    """The argument with ids."""
+    """The name of the argument that contains ids."""
     ids_exclude_pages: bool = False
     """Whether the ids cannot be combined with ``MaxResults``."""
     among: Callable[[Call], Q | None] = lambda call: None

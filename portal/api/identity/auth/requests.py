@@ -224,7 +224,7 @@ def _scope(scope: Any) -> Scope:
 
 
 def _domain(owner: Body, what: str) -> tuple[str | None, str | None]:
-    """Return id and name of the domain, one of which is specified."""
+    """Return id and name of the domain; only one of them is specified."""
     domain = owner.get("domain", {})
     if "id" not in domain and "name" not in domain:
         raise expecting("domain", what)

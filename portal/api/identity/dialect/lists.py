@@ -169,7 +169,7 @@ class Paged(Lists):
 
 
 def ending(request: Request, found: RowPage[Any], path: str) -> dict[str, Any]:
-    """Return the members of a body beside the records: the links and, unless it is the last page, ``truncated``."""
+    """Return the members of a body other than the records: the links and, unless it is the last page, ``truncated``."""
     links = {"next": None, "previous": None, **self_link(request, path)}
     if not found.truncated:
         return {"links": links}

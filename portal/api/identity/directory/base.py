@@ -103,9 +103,9 @@ class CollectionView(DomainView, ListView):
         """Return the requested page. Raises ForbiddenError for callers who may not see the whole list, unless they
         filter by name.
 
-        Clients first send a name as an id and then as a filter, so that every user must be able to find its own records
-        by name. As in Keystone, 403 for a caller who finds none makes clients use the name as an id. Pages after the
-        first may be empty.
+        Clients look a record up by id first and then in a list filtered by name, so every user must be able to find its
+        own records by name. As in Keystone, a caller who finds none gets 403, upon which clients use the name as an id.
+        Pages after the first may be empty.
         """
         rule, target = self.resource.whole_list or self.resource.list.rule, self.policy_target()
         self.everything = policy.allows(self.context, rule, target)

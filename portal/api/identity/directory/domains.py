@@ -67,7 +67,6 @@ class DomainDetailView(RecordDetailView):
     """``/v3/domains/{id}``."""
 
     def policy_target(self) -> dict[str, object]:
-        """Return the domain's id."""
         return {"domain_id": self.ids["domain_id"]}
 
 

@@ -46,7 +46,7 @@ class Resource(frame.Resource):
     parent: Callable[[RequestContext, Values], Mapping[str, object]] | None = None
     """Additional policy target of a new object, e.g. the owner of its network."""
     filters: Filters = field(default_factory=dict)
-    """In addition to those of the attributes."""
+    """Filters in addition to those of the attributes."""
     before: Callable[[RequestContext], object] | None = None
     """Called before objects are read."""
     tagged: bool = True

@@ -38,10 +38,10 @@ def _or_none(value: Any) -> Any:
 NAME = Checked(schemas.NAME, _stripped)
 """A name or description without surrounding spaces; null in a body is an empty one."""
 OPTIONAL = Checked(schemas.NAME, _stripped, _or_none)
-"""The same, shown as null if it is empty."""
+"""A name or description without surrounding spaces, shown as null if it is empty."""
 NEW_NAME = Checked(schemas.NEW_NAME, lambda text: None if text is None else text.strip())
 TEXT = Checked(schemas.NAME)
-"""Text as it is."""
+"""Text, not converted."""
 ID = Checked(schemas.ID, writer=str)
 ID_OR_NULL = Checked(schemas.ID_OR_NULL, lambda text: text or "", str)
 """An id; null in a body is an empty one."""

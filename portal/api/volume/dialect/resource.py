@@ -62,7 +62,7 @@ class Resource(frame.Resource):
 
     lists: Lists
     actions: Actions | None = None
-    """Those of ``POST /{resources}/{id}/action``."""
+    """The actions of ``POST /{resources}/{id}/action``."""
 
 
 class Links(Attribute):

@@ -25,7 +25,8 @@ def _create(view: VolumeView, values: Values) -> GroupType:
 def _update(view: VolumeView, identity: str, values: Values) -> GroupType:
     changes = {name: value for name, value in values.items() if value is not None}
     if not changes:
-        raise InvalidInputError("Specify group type name, description, is_public or a combination thereof.")
+        message = "Specify group type name, description, is_public or a combination thereof."  # quoted: Cinder
+        raise InvalidInputError(message)
     return services.update_group_type(group_type_for(view.context, identity), changes)
 
 

@@ -79,7 +79,8 @@ def _create(view: VolumeView, values: Values) -> VolumeType:
 def _update(view: VolumeView, identity: str, values: Values) -> VolumeType:
     changes = {name: value for name, value in values.items() if value is not None}
     if not changes:
-        raise InvalidInputError("Specify volume type name, description, is_public or a combination thereof.")
+        message = "Specify volume type name, description, is_public or a combination thereof."  # quoted: Cinder
+        raise InvalidInputError(message)
     return services.update_type(type_for(view.context, identity), changes)
 
 
@@ -106,7 +107,7 @@ _PLAIN = (
     Attribute("description", TEXT, post=True, put=True),
 )
 _SPECS = Attribute("extra_specs", SPECS)
-"""All of them: callers who may create or update types see them."""
+"""All extra specs: callers who may create or update types see them."""
 _ACCESS = Attribute(
     "os-volume-type-access:is_public",
     BOOLEAN,

@@ -1,4 +1,4 @@
-"""Where the calls go: the addresses of the services, and the cloud's name in ``clouds.yaml``."""
+"""The target of the calls: the addresses of the services, and the cloud's name in ``clouds.yaml``."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ LABELS: Mapping[FormName, str] = {
 
 
 def remarks(call: Call, form: FormName) -> list[str]:
-    """Return sentences about what the form cannot express of a call."""
+    """Return sentences about the parts of a call that the form cannot express."""
     label, missing = LABELS[form], call.missing(form)
     found = [*call.notes]
     if call.kind.named(form) is None:

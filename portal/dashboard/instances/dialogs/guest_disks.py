@@ -47,7 +47,7 @@ class MountForm(Form):
 
 
 class MountInGuest(_InGuest, InstanceSheet):
-    """Shows what the guest agent will do with the volume, and lets it mount the volume."""
+    """Shows how the guest agent will mount the volume, and lets the agent mount it."""
 
     path, label, icon, action = "volumes/<uuid:volume_id>/mount", "Mount", "hdd", "mount_volume"
     submit = "Mount"

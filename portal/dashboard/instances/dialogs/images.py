@@ -18,7 +18,7 @@ from provisioning.compute.selectors.catalog import key_pairs_for
 from provisioning.images import selectors as images
 
 KEPT_KEY = "="
-"""Choice of the current key pair; no name of a key pair is this text."""
+"""Choice of the current key pair; a text that no key pair can have as its name."""
 
 
 class ImageForm(Form):

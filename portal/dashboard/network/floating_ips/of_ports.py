@@ -20,7 +20,7 @@ from provisioning.network.selectors.ways_out import Missing, ways_out_of
 
 
 class PortFloating(SheetPage, PortPage):
-    """Offers the floating IPs that can be associated with a port, or explains what is missing."""
+    """Offers the floating IPs that can be associated with a port, or explains the obstacle."""
 
     rule = "update_floatingip"
     submit = "Associate"
@@ -59,9 +59,7 @@ class PortFloating(SheetPage, PortPage):
 
 
 def explained(context: RequestContext, missing: Missing) -> Mapping[str, str]:
-    """Return an explanation of what is missing: ``lacks``, ``remedy``, and the address and text of a link,
-    if any.
-    """
+    """Return an explanation of the obstacle: ``lacks``, ``remedy``, and the address and text of a link, if any."""
     subnet, router = missing.subnet, missing.router
     where = f"the network {bdi(subnet.network)} ({subnet.cidr})" if subnet is not None else ""
     lacks, remedy, to, label, rule = {

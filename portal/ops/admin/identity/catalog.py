@@ -22,8 +22,6 @@ from provisioning.identity.services.catalog import (
 
 @admin.register(Region)
 class RegionAdmin(Written):
-    """The regions."""
-
     list_display = fields = ("id", "parent", "description")
     fixed = ("id",)
     rules = identity_rules("region")
@@ -55,8 +53,6 @@ class EndpointPart(TabularInline):
 
 @admin.register(Service)
 class ServiceAdmin(Written):
-    """The services."""
-
     list_display = ("type", "name", "enabled", "description")
     search_fields = ("type", "name")
     fields = ("type", "name", "description", "enabled")
@@ -71,8 +67,6 @@ class ServiceAdmin(Written):
 
 @admin.register(Endpoint)
 class EndpointAdmin(Written):
-    """The endpoints."""
-
     list_display = ("service", "interface", "region", "url", "enabled")
     list_filter = ("interface", "region", "enabled")
     list_select_related = ("service", "region")

@@ -41,8 +41,6 @@ class SignInAdmin(Endable):
 
 @admin.register(ApplicationCredential)
 class ApplicationCredentialAdmin(Endable):
-    """Application credentials."""
-
     list_display = ("name", "user", "project", "expires_at", "unrestricted", "created_at")
     ordering = ("user__name", "name")
     list_filter = ("unrestricted",)

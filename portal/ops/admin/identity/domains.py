@@ -9,8 +9,6 @@ from provisioning.identity.models import Domain
 
 @admin.register(Domain)
 class DomainAdmin(InDashboard):
-    """The domains."""
-
     list_display = ("name", "id", "enabled", "description")
     ordering = ("name",)
     list_filter = ("enabled",)

@@ -12,8 +12,6 @@ from provisioning.identity.models import Group
 
 @admin.register(Group)
 class GroupAdmin(InDashboard):
-    """The groups."""
-
     list_display = ("name", "domain", "members", "description")
     ordering = ("name", "domain")
     list_filter = ("domain",)

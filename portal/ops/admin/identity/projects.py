@@ -29,8 +29,6 @@ class WithHoldings(ChangeList):
 
 @admin.register(Project)
 class ProjectAdmin(InDashboard):
-    """The projects."""
-
     list_display = ("name", "domain", "parent", "enabled", "usage", "created_at")
     ordering = ("name", "domain")
     list_filter = ("enabled", "domain")

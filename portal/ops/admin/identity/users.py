@@ -12,8 +12,6 @@ from provisioning.identity.services.users import revoke_all, set_user_enabled
 
 @admin.register(User)
 class UserAdmin(InDashboard):
-    """The users."""
-
     list_display = ("name", "domain", "email", "enabled", "locked", "default_project", "created_at")
     ordering = ("name", "domain")
     list_filter = ("enabled", "domain")

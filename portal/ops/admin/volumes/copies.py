@@ -22,8 +22,6 @@ def _statuses() -> tuple[tuple[str, str], ...]:
 
 @admin.register(Snapshot)
 class SnapshotAdmin(OfVolumes):
-    """The snapshots."""
-
     rules = OfVolumes.rules | {
         "reset": "volume_extension:snapshot_admin_actions:reset_status",
         "force_delete": "volume_extension:snapshot_admin_actions:force_delete",
@@ -68,8 +66,6 @@ class SnapshotAdmin(OfVolumes):
 
 @admin.register(Backup)
 class BackupAdmin(OfVolumes):
-    """The backups."""
-
     rules = {
         "view": "backup:backup_project_attribute",
         "reset": "volume_extension:backup_admin_actions:reset_status",

@@ -34,8 +34,6 @@ class QosForm(ModelForm):
 
 @admin.register(QosSpec)
 class QosSpecAdmin(Written):
-    """The QoS specs."""
-
     rules = {
         "view": "volume_extension:qos_specs_manage:get_all",
         "add": "volume_extension:qos_specs_manage:create",
@@ -63,7 +61,6 @@ class QosSpecAdmin(Written):
         return ", ".join(sorted(kind.name for kind in spec.types.all())) or "-"
 
     def save_model(self, request: HttpRequest, obj: QosSpec, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
-        """Write through the services."""
         data = form.cleaned_data
         if not change:
             obj.pk = qos.create_qos_spec(data["name"], data["consumer"], data["specs"]).pk
@@ -89,8 +86,6 @@ class GroupTypeForm(ModelForm):
 
 @admin.register(GroupType)
 class GroupTypeAdmin(Written):
-    """The group types."""
-
     rules = {
         "view": "group:access_group_types_specs",
         "add": "group:group_types:create",
@@ -113,7 +108,6 @@ class GroupTypeAdmin(Written):
         return int(kind.many)
 
     def save_model(self, request: HttpRequest, obj: GroupType, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
-        """Write through the services."""
         data = form.cleaned_data
         words = {name: data[name] for name in ("description", "is_public", "name")}
         if not change:
@@ -147,7 +141,6 @@ class DefaultTypeForm(ModelForm):
             del self.fields["project_id"]
 
     def clean_project_id(self) -> Any:
-        """Return the project's id."""
         return self.cleaned_data["project_id"].id
 
 
@@ -185,5 +178,4 @@ class DefaultTypeAdmin(Written):
         return str(row.shown_project or row.project_id)
 
     def save_model(self, request: HttpRequest, obj: DefaultType, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
-        """Write through the service."""
         types.set_default_type(obj.project_id, form.cleaned_data["volume_type"])

@@ -66,8 +66,6 @@ class VolumeTypeForm(ModelForm):
 
 @admin.register(VolumeType)
 class VolumeTypeAdmin(Written):
-    """The types."""
-
     rules = {
         "view": "volume_extension:types_extra_specs:read_sensitive",
         "add": "volume_extension:type_create",

@@ -68,8 +68,6 @@ class SnapshotInline(ReadableInline):
 
 @admin.register(Volume)
 class VolumeAdmin(OfVolumes):
-    """The volumes."""
-
     rules = OfVolumes.rules | {
         "reset": "volume_extension:volume_admin_actions:reset_status",
         "detach": "volume_extension:volume_admin_actions:force_detach",
@@ -187,8 +185,6 @@ class VolumeAdmin(OfVolumes):
 
 @admin.register(Attachment)
 class AttachmentAdmin(OfVolumes):
-    """The attachments of volumes."""
-
     rules = OfVolumes.rules | {"release": "volume_extension:volume_admin_actions:force_detach"}
     list_display = ("volume", "state", "server", "host", "mountpoint", "mode", "project", "attached_at")
     list_filter = ("status", "mode", "host")

@@ -31,7 +31,7 @@ class Command(BaseCommand):
         parser.add_argument("--simulated", action="store_true", help="the hosts are simulated: any image will do")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Seed the cloud, write the file, and print what was created."""
+        """Seed the cloud, write the file, and print the created records."""
         data = Path(settings.DATA_DIR)
         if options["data"] is not None and options["data"].resolve() != data:
             message = f"--data is {options['data']}, but NOVELLA_DATA is {data}; they must be the same folder."

@@ -19,7 +19,7 @@ class Command(BaseCommand):
                             help="restore the original of this one; repeatable")  # fmt: skip
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Print what was loaded or restored."""
+        """Print the loaded or restored namespaces."""
         for name in options["restore"]:
             if not loading.restore(name):
                 raise CommandError(f"No namespace {name} comes with the cloud.")

@@ -25,7 +25,7 @@ class Command(BaseCommand):
         named.add_password_options(parser, required=True)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Set the password, and print what else prevents the user from signing in."""
+        """Set the password, and print other obstacles to a sign-in of the user."""
         user = named.user(options["name"], named.domain(options["domain"]))
         password = named.password(options)
         with named.as_command_errors(), transaction.atomic():

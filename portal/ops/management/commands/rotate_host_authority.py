@@ -18,7 +18,6 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Define the step."""
         parser.add_argument("step", nargs="?", choices=("begin", "switch", "finish"), help="default: show")
 
     def handle(self, *args: Any, **options: Any) -> None:

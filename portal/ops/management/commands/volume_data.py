@@ -21,7 +21,6 @@ class Command(BaseCommand):
         parser.add_argument("--keep", choices=("new", "old"), required=True, help="which data it has from now on")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Apply the choice."""
         try:
             volume = keep_data(system_context(), options["volume"], new=options["keep"] == "new")
         except NovellaError as error:

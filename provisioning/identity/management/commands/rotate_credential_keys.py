@@ -24,7 +24,7 @@ class Command(BaseCommand):
         rotation.add_arguments(parser, keep=2)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Rotate, and print what was encrypted again. No key is deleted while a secret cannot be decrypted."""
+        """Rotate, and print the numbers of encrypted secrets. No key is deleted while a secret cannot be decrypted."""
         if options["keep"] < 1:
             raise CommandError("--keep must be 1 or more.")
         number = rotation.step(key_records.CREDENTIALS, keys.CREDENTIALS, options, self.stdout.write)

@@ -42,7 +42,8 @@ def take_free(port: Port, subnets: Sequence[Subnet]) -> FixedIP:
 
 
 def _none_left(port: Port) -> OutOfAddressesError:
-    return OutOfAddressesError(f"No more IP addresses available on network {port.network_id}.", field="network_id")
+    message = f"No more IP addresses available on network {port.network_id}."  # quoted: Neutron
+    return OutOfAddressesError(message, field="network_id")
 
 
 def delete_ports(ports: QuerySet[Port]) -> int:

@@ -57,7 +57,8 @@ def free_place(network: Network, subnets: Sequence[Subnet], device_owner: str = 
         pools = addressing.without(addressing.read_pools(subnet.allocation_pools), addressing.reserved_numbers(subnet))
         if any(number in part for part in pools):
             return Place(subnet, row.address, held=True)
-    raise OutOfAddressesError(f"No more IP addresses available on network {network.id}.", field="networks")
+    message = f"No more IP addresses available on network {network.id}."  # quoted: Neutron
+    raise OutOfAddressesError(message, field="networks")
 
 
 def named_place(subnets: Iterable[Subnet], text: str) -> Place:

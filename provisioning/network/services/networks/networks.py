@@ -348,5 +348,5 @@ def _used_by_others(network: Network) -> bool:
 def _check_no_gateways(network: Network) -> None:
     gateways = Router.objects.filter(gateway_port__network=network).exists()
     if gateways or FloatingIP.objects.filter(network=network).exists():
-        reason = "cannot be updated to be made non-external, since it has existing gateway ports"
+        reason = "cannot be updated to be made non-external, since it has existing gateway ports"  # quoted: Neutron
         raise ExternalNetworkInUseError(f"External network {network.id} {reason}.", field="router:external")

@@ -118,7 +118,7 @@ def add_missing_rules(wanted: Sequence[WantedRule]) -> list[SecurityGroupRule]:
 
 @when_broken_off
 def change_security_group_rule(rule: SecurityGroupRule, wanted: WantedRule) -> SecurityGroupRule:
-    """Replace what a rule allows; the rule keeps its id.
+    """Replace the traffic that a rule allows; the rule keeps its id.
 
     Raises SecurityGroupRuleNotFoundError if it was deleted, SecurityGroupRuleExistsError if another rule of the group
     is equal, InvalidInputError.

@@ -94,7 +94,7 @@ def of_volume(volume: Volume) -> str:
 
 
 def condition(states: Sequence[str]) -> Q:
-    """Return a condition of columns that all volumes in one of these states fulfil."""
+    """Return a database condition that all volumes in one of these states fulfil."""
     found = Q(pk__in=[])
     for state in states:
         if state == CREATING:
