@@ -7,9 +7,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-DOCSTRINGS, MESSAGES = "docstrings", "messages"
-LEAST_WORDS = 3
-"""The minimum number of words of a message; shorter string literals are names, keys and labels."""
+LEAST_WORDS = 2
+"""The minimum number of words of a message; single words are names and keys."""
 
 _Documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _COMMENT = re.compile(r"\{#.*?#\}|\{% comment.*?endcomment %\}|<!--.*?-->|<(script|style)\b.*?</\1>", re.DOTALL)
@@ -18,18 +17,18 @@ _TAG_STRING = re.compile(r'"([^"]*)"')
 _SHOWN_ATTRIBUTE = re.compile(r'\b(?:title|aria-label|placeholder|alt|hx-confirm)="([^"]+)"', re.DOTALL)
 _ELEMENT = re.compile(r"""</?[a-zA-Z!](?:"[^"]*"|'[^']*'|[^'">])*>""", re.DOTALL)
 _CODE = re.compile(r"``[^`]+``|`[^`]+`")
+_QUOTED = re.compile(r"# quoted: \w")
+"""A comment on the line of a message that has to have the words of another program."""
 
 
 @dataclass(frozen=True)
 class Passage:
-    """A text for readers, with its file and first line, and the package and kind (``group``) under which matches are
-    counted.
-    """
+    """A text for readers, with its file and first line."""
 
     path: str
     line: int
-    group: str
     text: str
+    is_docstring: bool = False
 
 
 def passages(path: str, source: str) -> Iterator[Passage]:
@@ -44,7 +43,7 @@ def passages(path: str, source: str) -> Iterator[Passage]:
 
 def _python(path: str, source: str) -> Iterator[Passage]:
     tree = ast.parse(source)
-    package = "/".join(path.split("/")[: 3 if path.startswith("portal/api/") else 2]).removesuffix(".py")
+    lines = source.splitlines()
     docstrings = _docstrings(tree)
     inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
     for node in ast.walk(tree):
@@ -52,9 +51,9 @@ def _python(path: str, source: str) -> Iterator[Passage]:
             continue
         text = _joined(node)
         if id(node) in docstrings:
-            yield Passage(path, node.lineno, f"{package} {DOCSTRINGS}", plain(text))
-        elif len(text.split()) >= LEAST_WORDS:
-            yield Passage(path, node.lineno, f"{package} {MESSAGES}", plain(text))
+            yield Passage(path, node.lineno, plain(text), is_docstring=True)
+        elif len(text.split()) >= LEAST_WORDS and not _QUOTED.search(lines[node.lineno - 1]):
+            yield Passage(path, node.lineno, plain(text))
 
 
 def _docstrings(tree: ast.Module) -> set[int]:
@@ -78,28 +77,27 @@ def _joined(node: ast.Constant | ast.JoinedStr) -> str:
 
 def _template(path: str, source: str) -> Iterator[Passage]:
     for comment in _TEMPLATE_COMMENT.finditer(source):
-        yield Passage(path, source.count("\n", 0, comment.start()) + 1, "template comments", plain(comment[1]))
+        yield Passage(path, source.count("\n", 0, comment.start()) + 1, plain(comment[1]))
     source = _COMMENT.sub(_newlines, source)
     for tag in re.finditer(r"\{%.*?%\}", source, re.DOTALL):
         for text in filter(str.strip, _TAG_STRING.findall(tag[0])):
-            yield Passage(path, source.count("\n", 0, tag.start()) + 1, "templates", text)
+            yield Passage(path, source.count("\n", 0, tag.start()) + 1, text)
     source = re.sub(r"\{%.*?%\}", _newlines, re.sub(r"\{\{.*?\}\}", "{}", source, flags=re.DOTALL), flags=re.DOTALL)
     for shown in _SHOWN_ATTRIBUTE.finditer(source):
-        yield Passage(path, source.count("\n", 0, shown.start()) + 1, "templates", plain(shown[1]))
+        yield Passage(path, source.count("\n", 0, shown.start()) + 1, plain(shown[1]))
     for number, line in enumerate(_ELEMENT.sub(lambda tag: _newlines(tag) or "\0", source).split("\n"), 1):
         for text in filter(str.strip, line.split("\0")):
-            yield Passage(path, number, "templates", plain(text))
+            yield Passage(path, number, plain(text))
 
 
 def _markdown(path: str, source: str) -> Iterator[Passage]:
     source = re.sub(r"^ *```.*?^ *```", _newlines, source, flags=re.DOTALL | re.MULTILINE)
-    group = "docs" if path.startswith("docs/") else path
     number = 1
     for paragraph in re.split(r"(\n(?=\s*\n|\s*[-*|#>] |\s*\d+\. |\|))", source):
         if paragraph.strip():
             start = number + paragraph[: len(paragraph) - len(paragraph.lstrip())].count("\n")
             for cell in paragraph.split("|") if paragraph.lstrip().startswith("|") else [paragraph]:
-                yield Passage(path, start, group, plain(re.sub(r"^\s*(?:[-*#>]+|\d+\.) ", "", cell)))
+                yield Passage(path, start, plain(re.sub(r"^\s*(?:[-*#>]+|\d+\.) ", "", cell)))
         number += paragraph.count("\n")
 
 

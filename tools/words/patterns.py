@@ -12,10 +12,11 @@ class Pattern:
 
     expression: re.Pattern[str]
     write: str
+    only_docstrings: bool = False
 
 
-def _pattern(expression: str, write: str) -> Pattern:
-    return Pattern(re.compile(expression, re.IGNORECASE), write)
+def _pattern(expression: str, write: str, *, only_docstrings: bool = False) -> Pattern:
+    return Pattern(re.compile(expression, re.IGNORECASE), write, only_docstrings)
 
 
 PATTERNS = (
@@ -89,4 +90,12 @@ PATTERNS = (
     _pattern(r"\b(?:gets?|got) to know\b", "receive, read"),
     _pattern(r"\b(?:thereof|therein|wherein|whence|thither|hither|whereupon|lest)\b", "a plain conjunction"),
     _pattern(r"^(?:refused|ignored|accepted|kept|missing) (?:is|are)\b", "begin with the subject"),
+    _pattern(r"\bordered to\b|\borders? (?:the|its|a|that|another) (?:\w+ )?(?:host|agent)s?\b", "command"),
+    _pattern(r"\bwait(?:s|ed|ing)? on for\b", "keep waiting for"),
+    # Docstrings: a noun instead of a relative clause or a pronoun.
+    _pattern(r"\bwhat\b", "a noun: the result, the data, the obstacle", only_docstrings=True),
+    _pattern(r"^(?:those (?:of|that)|the same,|all of them)", "begin with the noun", only_docstrings=True),
+    _pattern(
+        r"\b(?:nothing|everything|anything) of (?:it|them|the|an?)\b", "no data of, the parts of", only_docstrings=True
+    ),
 )

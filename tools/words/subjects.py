@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import subprocess
 
+BASE = "ab999858e777ac4eae9e2ce4fe990bef933fb6c2"
+"""The commit after which subjects are checked."""
 LONGEST = 72
 _SHAPE = re.compile(r"[a-z0-9_. /-]+: [A-Z]")
 _SENTENCE = re.compile(r"[^:]*: ([\w'-]+)")
@@ -42,8 +44,8 @@ def faults(subject: str) -> list[str]:
     return found
 
 
-def since(base: str) -> list[str] | None:
-    """Return the subjects of the commits after ``base``, or None if the repository does not contain ``base``."""
-    command = ["git", "log", "--no-merges", "--format=%s", f"{base}..HEAD"]
+def landed() -> list[str] | None:
+    """Return the subjects of the commits after ``BASE``, or None if the repository does not contain it."""
+    command = ["git", "log", "--no-merges", "--format=%s", f"{BASE}..HEAD"]
     log = subprocess.run(command, capture_output=True, text=True, check=False)
     return log.stdout.splitlines() if log.returncode == 0 else None
