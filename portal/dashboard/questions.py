@@ -63,7 +63,7 @@ class QuestionPage(Page):
         return self.go(self.success_url(), message=self.result(words))
 
     def find(self) -> None:
-        """Set what the texts and the action need, if the policy check has not found it. Raises NotFoundError."""
+        """Set the attributes that the texts and the action use, if the policy check has not found it. Raises NotFoundError."""
 
     def asked(self) -> Question:
         return Question(self.question, self.consequence, self.label, self.message, self.danger)

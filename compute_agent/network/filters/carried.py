@@ -1,7 +1,7 @@
 """Carries the tracked connections of a guest that is migrated to its new host.
 
 The rules accept established connections in both directions. On a host that does not track a connection, its next packet
-is filtered like the first packet of a new one, and refused if it goes in the direction that no rule allows. Only
+is filtered like the first packet of a new one, and refused if its direction is the one that no rule allows. Only
 connections of TCP and UDP with traffic in both directions are carried.
 """
 
