@@ -63,7 +63,7 @@ class QuestionPage(Page):
         return self.go(self.success_url(), message=self.result(words))
 
     def find(self) -> None:
-        """Set the attributes that the texts and the action use, if the policy check has not found it. Raises NotFoundError."""
+        """Set the attributes that texts and action use, unless the policy check has. Raises NotFoundError."""
 
     def asked(self) -> Question:
         return Question(self.question, self.consequence, self.label, self.message, self.danger)
