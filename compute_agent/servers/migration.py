@@ -1,7 +1,8 @@
 """Live migration: receiving a running guest, and sending one."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -58,7 +59,8 @@ class Receive(ServerHandler[ReceiveLiveRequest]):
             if await self._is_here(context, arrival):
                 return await self._arrived(context)
             context.describe(described(spec))
-            await context.take(self._steps(context, request, arrival), always_undo=True)
+            with self._reception(context, request, arrival) as reception:
+                await context.take(self._steps(context, request, reception), always_undo=True)
         except Exception as error:  # noqa: BLE001 (every failure has the same end: undo and report)
             failure = context.explain(error, RECEIVE_FAILED)
             await removal.all()
@@ -82,18 +84,23 @@ class Receive(ServerHandler[ReceiveLiveRequest]):
         self.powers.reported(Guest(context.subject.id, context.generation, power))
         return Outcome(power_state=power)
 
-    def _steps(self, context: CommandContext, request: ReceiveLiveRequest, arrival: Arrival) -> list[Step]:
-        host, spec = self.host, request.instance
-        if host.migrations is None:
+    @contextmanager
+    def _reception(self, context: CommandContext, request: ReceiveLiveRequest, arrival: Arrival) -> Iterator[Reception]:
+        """Return what receives the guest. It stops listening however the command ends, also when the agent stops."""
+        if self.host.migrations is None:
             raise UnsupportedError("This host receives no guests.")
+        uuid, network = request.instance.uuid, self.host.network
+        switch, adopt = partial(network.switch, uuid, here=True), partial(network.adopt, uuid)
+        with closing(Reception(self.host.migrations, arrival, request.source, switch, adopt)) as reception:
+            yield reception
+
+    def _steps(self, context: CommandContext, request: ReceiveLiveRequest, reception: Reception) -> list[Step]:
+        host, spec = self.host, request.instance
         image = spec.image if boot_volume(spec) is None else None
         sources = BootSources(
             host.images, spec.uuid, image, spec.kernel, spec.ramdisk, context.stopped,
             partial(host.driver.needs_image, spec),
         )  # fmt: skip
-        switch = partial(host.network.switch, spec.uuid, here=True)
-        adopt = partial(host.network.adopt, spec.uuid)
-        reception = Reception(host.migrations, arrival, request.source, switch, adopt)
         found: dict[str, str] = {}
 
         def create_disk() -> None:
@@ -104,17 +111,14 @@ class Receive(ServerHandler[ReceiveLiveRequest]):
             address, port = reception.listen()
             found.update({ADDRESS: address, PORT: str(port)})
 
-        async def close(_error: Exception) -> None:
-            reception.close()
-
-        steps = [
+        return [
             Step(PLUG_NETWORK, partial(host.network.plug, spec, away=True)),
             *([sources.step()] if sources.wanted else []),
             Step(CREATE_DISK, create_disk),
             Step(APPLY_FIREWALL, partial(host.network.apply_firewall, spec)),
-            Step(LISTEN, listen, facts=found, undo=close),
+            Step(LISTEN, listen, facts=found),
+            Step(RECEIVE_GUEST, partial(reception.receive, context.stopped)),
         ]
-        return [*steps, Step(RECEIVE_GUEST, partial(reception.receive, context.stopped))]
 
     def _failed(self, failure: Failure, removal: Removal) -> Outcome:
         if removal.gone:

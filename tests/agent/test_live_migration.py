@@ -27,12 +27,13 @@ from compute_agent.contract.migration import (
     SendLiveRequest,
 )
 from compute_agent.contract.power import PowerState
-from compute_agent.contract.steps import LISTEN
+from compute_agent.contract.steps import APPLY_FIREWALL, CREATE_DISK, LISTEN, PLUG_NETWORK, RECEIVE_GUEST
 from compute_agent.network.fake import FakeNetwork
 from compute_agent.servers.calls import CallHandler
 from compute_agent.virt import migration_link
 from compute_agent.virt.errors import RetryableHostError
-from tests.agent.cast import Gate, Stage, build, destroy, make_command, make_spec, make_stage, on_stage
+from compute_agent.virt.fake_migration import FakeDeparture
+from tests.agent.cast import Gate, Stage, build, destroy, make_command, make_spec, make_stage, on_stage, stopped
 from tests.agent.watched_driver import WatchedDriver
 
 RUNNING = PowerState.RUNNING
@@ -315,6 +316,51 @@ async def test_the_next_process_of_the_target_removes_what_was_prepared(tmp_path
     async with on_stage(stage):
         assert (await stage.end_of(receive)).error_code == "migration_failed"
         assert stage.is_clean()
+
+
+@pytest.mark.parametrize("step", [PLUG_NETWORK, CREATE_DISK, APPLY_FIREWALL, LISTEN])
+async def test_a_target_that_is_killed_at_any_step_has_nothing_left(tmp_path: Path, step: str) -> None:
+    gate = Gate(step)
+    async with pair(tmp_path, gate) as two:
+        receive = two.receive
+        two.target.host.accept(receive)
+        await gate.until_reached()
+        await stopped(two.target, gate)
+        async with on_stage(make_stage(tmp_path / "target")) as target:
+            assert (await target.end_of(receive)).error_code == "migration_failed"
+            assert target.is_clean()
+        assert two.guests()[0] == [(1, RUNNING)]
+
+
+async def test_a_target_that_is_killed_when_the_guest_runs_there_keeps_it(tmp_path: Path) -> None:
+    gate = Gate(RECEIVE_GUEST)
+    async with pair(tmp_path, gate) as two:
+        receive = two.receive
+        assert (await two.source.do(two.send(await two.listening(receive)))).kind == "finished"
+        await gate.until_reached()
+        await stopped(two.target, gate)
+        async with on_stage(make_stage(tmp_path / "target")) as target:
+            end = await target.end_of(receive)
+            assert (end.kind, end.power_state) == ("finished", RUNNING)
+            assert [(guest.attempt, guest.power_state) for guest in target.driver.guests()] == [(2, RUNNING)]
+        assert two.guests()[0] == [(1, PowerState.SHUTDOWN)]
+
+
+async def test_a_source_whose_disk_cannot_be_copied_completely_keeps_its_guest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: FakeDeparture, _: bytes) -> bytes:
+        raise RetryableHostError("The target has no room for the disk.")
+
+    async with pair(tmp_path) as two:
+        monkeypatch.setattr(FakeDeparture, "perform", full)
+        receive = two.receive
+        ends = await two.source.do(two.send(await two.listening(receive))), await two.target.end_of(receive)
+        assert [end.kind for end in ends] == ["failed", "failed"]
+        assert ends[0].message == "The target has no room for the disk."
+        assert two.guests() == ([(1, RUNNING)], [])
+        assert two.away() == (set(), set())
+        assert two.target.is_clean()
 
 
 async def test_the_next_process_of_the_target_finds_the_guest(tmp_path: Path) -> None:
