@@ -1,6 +1,8 @@
 """Usage of simulated guests: waves whose length and height follow from the guest's id, so that graphs show something.
 
-Counters are the integrals of the waves. So they only increase, agree after a restart of the agent, and need no state.
+The counters of guests are the integrals of the waves. So they only increase, agree after a restart of the agent, and
+need no state. The counters of the host are sums of what its guests have used while they were here: guests that arrive
+bring their counters with them.
 """
 
 import math
@@ -9,6 +11,7 @@ import zlib
 from collections.abc import Sequence
 
 from compute_agent.contract.power import PowerState
+from compute_agent.contract.samples import GUEST_SERIES
 from compute_agent.virt.driver import HostUsage, Values
 from compute_agent.virt.fake_state import FakeGuest
 from compute_agent.virt.fake_volumes import FakeVolumes
@@ -25,13 +28,39 @@ class FakeUsage(FakeVolumes):
 
     _total: tuple[int, int, int]
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._used = [0.0] * len(GUEST_SERIES)
+        """The counters of the host."""
+        self._read_at, self._read = 0.0, dict[str, Values]()
+        """The time and the guests' values of the previous reading."""
+
     def usage(self) -> HostUsage:
         with self._changed:
             guests, now = list(self._state.guests.values()), time.time()
             running = {each.uuid: _guest(each, now) for each in guests if each.power == PowerState.RUNNING}
             load = sum(_height(each, "cpu", now) * each.vcpus for each in guests if each.uuid in running)
             disk = float(sum(each.disk_gb for each in guests))
-        return HostUsage(_host(list(running.values()), min(load, self._total[0]), disk, now), running)
+            self._count(running, now)
+            memory = sum(values[1] or 0.0 for values in running.values())
+            used = (self._used[0], min(512.0 + memory, float(self._total[1])), *self._used[2:])
+        return HostUsage((*used, 0.1 + min(load, self._total[0]), disk), running)
+
+    def _count(self, guests: dict[str, Values], now: float) -> None:
+        """Add to the host's counters what guests have used since the previous reading, and the host's own work, which
+        is one tenth of a processor. A host uses no more processors than it has.
+        """
+        seconds = now - self._read_at if self._read_at else 0.0
+        pairs = [(values, self._read.get(uuid, values)) for uuid, values in guests.items()]
+        used = [_more(pairs, at) for at in range(len(GUEST_SERIES))]
+        used[0] = min(0.1 * seconds + used[0], self._total[0] * seconds)
+        self._used = [before + more for before, more in zip(self._used, used, strict=True)]
+        self._read_at, self._read = now, guests
+
+
+def _more(pairs: Sequence[tuple[Values, Values]], at: int) -> float:
+    """Return by how much one counter of the guests has increased; one that has decreased was restarted."""
+    return math.fsum(max(0.0, (now[at] or 0.0) - (before[at] or 0.0)) for now, before in pairs)
 
 
 def _guest(guest: FakeGuest, now: float) -> Values:
@@ -43,12 +72,6 @@ def _guest(guest: FakeGuest, now: float) -> Values:
         *(read, written, read / BYTES_PER_REQUEST, written / BYTES_PER_REQUEST),
         *(received, sent, received / BYTES_PER_PACKET, sent / BYTES_PER_PACKET),
     )
-
-
-def _host(guests: Sequence[Values], load: float, disk: float, now: float) -> Values:
-    """Return the sum of the guests and of the host's own work, which is one tenth of a processor and 512 MiB."""
-    sums = [math.fsum(value or 0.0 for value in values) for values in zip(*guests, strict=True)] or [0.0] * 10
-    return (sums[0] + 0.1 * now, sums[1] + 512.0, *sums[2:], 0.1 + load, disk)
 
 
 def _waves(guest: FakeGuest, name: str) -> list[tuple[float, float, float]]:

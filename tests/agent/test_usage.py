@@ -76,9 +76,28 @@ def test_simulated_guests_are_busy_and_stay_within_their_size() -> None:
         assert 0 < (after[0] or 0) < 2 * (time.time() - now + 900)
         assert 0 < (after[1] or 0) <= 512
     assert len(second.host) == len(HOST_SERIES)
-    assert (second.host[0] or 0) > sum(values[0] or 0 for values in second.guests.values())
+    assert (second.host[0] or 0) > (first.host[0] or 0)
     driver.stop(str(uuid.UUID(int=0)), 0)
     assert len(driver.usage().guests) == 2
+
+
+def test_a_simulated_host_uses_no_more_than_it_has_when_guests_arrive_and_restart() -> None:
+    driver, now = FakeDriver(vcpus=2, memory_mb=4096), time.time()
+    driver.init_host()
+    sampler = Sampler(driver, time.time)
+    guests = [
+        FakeGuest(str(uuid.UUID(int=number)), 1, "h", 2, 2048, 3, "", "", power=1, boots=[(now - 90_000, 0.0)])
+        for number in range(6)
+    ]
+    for more in (guests[:1], guests):
+        sampler.samples()
+        driver._state.guests.update({each.uuid: each for each in more})
+        cpu, memory = sampler.samples().host[:2]
+        assert cpu is not None
+        assert 0 <= cpu <= 2
+        assert 512 < (memory or 0) <= 4096
+    driver.reboot(guests[0].uuid, hard=True, timeout=0)
+    assert (sampler.samples().host[0] or -1) >= 0
 
 
 def test_the_kernel_shows_what_a_machine_uses(tmp_path: Path) -> None:
