@@ -46,8 +46,6 @@ SECONDS_PER_LOSS = 400.0
 LEAST_SECONDS = 120.0
 LAST_SECONDS = 5.0
 """Seconds before the timeout in which all errors are reported even if operations are still running."""
-VOLUMES_GO_IN = 2
-"""Number of attempts to delete all volumes: a failed deletion is repeated once."""
 STORIES = 6
 """The number of servers whose events are reported when there are errors."""
 
@@ -253,10 +251,9 @@ class Run:
         began = time.monotonic()
         self._stepping(lambda: _delete_all(world))
         wrongs = self._until_consistent(checks.empty, GONE_WITHIN)
-        for _ in range(VOLUMES_GO_IN):
-            if not wrongs:
-                self._stepping(lambda: volumes.delete_all(world))
-                wrongs = self._until_consistent(lambda _: list(checks.under_way()), GONE_WITHIN)
+        deadline = time.monotonic() + GONE_WITHIN
+        while not wrongs and time.monotonic() < deadline and self._stepping(lambda: volumes.delete_all(world)):
+            wrongs = self._until_consistent(lambda _: list(checks.under_way()), GONE_WITHIN)
         if not wrongs:
             wrongs = self._until_consistent(checks.without_volumes, GONE_WITHIN)
         if not wrongs:

@@ -164,16 +164,17 @@ def prepare(operator: Client) -> Answer:
     return operator.call("POST", f"{VOLUME}/types", {"volume_type": body})
 
 
-def delete_all(world: World) -> World:
-    """Delete all backups and volumes of the projects; their servers are deleted before. Incremental backups are deleted
-    before the backups that they are based on.
+def delete_all(world: World) -> bool:
+    """Delete the backups and volumes of the projects; their servers are deleted before. Return whether a request was
+    accepted. A backup with incremental backups can only be deleted after them, so call this until it is False.
     """
+    accepted = False
     for client in world.clients:
         for backup in reversed(_listed(client, "backups?sort=created_at:asc")):
-            client.call("DELETE", f"{VOLUME}/backups/{backup['id']}")
+            accepted |= client.call("DELETE", f"{VOLUME}/backups/{backup['id']}").accepted
         for volume in _volumes(client):
-            client.call("DELETE", f"{VOLUME}/volumes/{volume['id']}?cascade=true")
-    return world
+            accepted |= client.call("DELETE", f"{VOLUME}/volumes/{volume['id']}?cascade=true").accepted
+    return accepted
 
 
 def _volumes(client: Client) -> list[Any]:
