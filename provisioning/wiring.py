@@ -34,6 +34,7 @@ import provisioning.cpus.services
 import provisioning.doctor.checks
 import provisioning.doctor.jobs
 import provisioning.drains.jobs
+import provisioning.drains.restored
 import provisioning.drains.retention
 import provisioning.ec2.given
 import provisioning.ec2.kinds
@@ -262,6 +263,7 @@ def _hosts() -> None:
         provisioning.network.delivery.handlers.SecurityGroupHandler(),
     )
     provisioning.hosts.restored.STEPS.connect(
+        provisioning.drains.restored.pause_drains,
         provisioning.compute.upkeep.restored.restore_servers,
         provisioning.compute.upkeep.kept_interfaces.resend_interfaces,
         provisioning.volumes.inbound.restored.restore_volumes,

@@ -16,6 +16,7 @@ from provisioning.compute.plans.moves import plan_host, plan_hosts, plan_servers
 from provisioning.compute.services.hosts import enable_host
 from provisioning.drains import retention, services
 from provisioning.drains.models import Drain, DrainItem
+from provisioning.drains.restored import pause_drains
 from provisioning.drains.selectors import drain_for, drains_for, items_of, progress_of
 from provisioning.drains.services import DrainRequest
 from provisioning.hosts.models import Host
@@ -367,3 +368,16 @@ def test_progress_counts_servers(operator: Person, cloud: Cloud, three: list[Ins
     assert progress_of(drain, items_of(drain), 2).percent == 100
     [purged] = retention.PURGED
     assert list(purged.over(timezone.now() + timedelta(seconds=1))) == [drain]
+
+
+def test_a_drain_of_a_restored_copy_moves_nothing_until_it_is_resumed(
+    operator: Person, cloud: Cloud, three: list[Instance]
+) -> None:
+    stopping = stop_all(operator)
+    assert pause_drains()
+    assert not pause_drains()
+    work()
+    assert states(stopping) == ["waiting"] * 3
+    services.resume(operator.context, stopping.id)
+    work()
+    assert "moving" in states(stopping)
