@@ -69,6 +69,8 @@ def empty(seen: Seen) -> list[Finding]:
     left += [wrong(str(row.instance_id), "Room is still allocated for it.") for row in Allocation.objects.all()]
     left += [wrong(str(row.instance_id), "A move still holds room for it.") for row in MoveAllocation.objects.all()]
     left += [wrong(uuid, f"Host {host} still has something of it.") for uuid, host in seen.kept.items()]
+    paused = Drain.objects.select_related("host").filter(finished_at=None)
+    left += [wrong(f"host {drain.host.name}", "Its drain has not ended.") for drain in paused]
     return left + settled(seen)
 
 
@@ -130,8 +132,8 @@ def under_way() -> Iterator[Finding]:
 
 
 def _moves() -> Iterator[Finding]:
-    """Yield the drains and moves that have not ended, except moves that wait for a confirmation."""
-    for drain in Drain.objects.select_related("host").filter(finished_at=None):
+    """Yield the drains and moves that have not ended, except moves that wait for a confirmation, and paused drains."""
+    for drain in Drain.objects.select_related("host").filter(finished_at=None).exclude(state=Drain.State.PAUSED):
         yield wrong(f"host {drain.host.name}", f"Its drain is still {drain.state}.")
     waiting = Q(instance__vm_state=VmState.RESIZED, instance__task_state=None, status="finished")
     for row in Migration.objects.filter(status__in=(*OPEN, "done")).exclude(waiting).order_by("id"):

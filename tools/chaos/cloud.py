@@ -218,7 +218,7 @@ class Cloud:
         deadline = time.monotonic() + READY_WITHIN
         while time.monotonic() < deadline and not self.interrupted:
             self.step()
-            if self._is_ready():
+            if self._is_ready(len(self.hosts)):
                 return
         raise CloudError(f"the cloud is not ready: {health.ask(self.port)} of {len(self.hosts)} hosts")
 
@@ -250,8 +250,10 @@ class Cloud:
 
         self.do(work)
 
-    def release(self) -> None:
-        """Start the services that ``hold`` has stopped, and wait until the cloud is ready. Raises CloudError."""
+    def release(self, usable: int) -> None:
+        """Start the services that ``hold`` has stopped, and wait until the cloud is ready with that many usable hosts:
+        those that the records show neither in maintenance nor forced down. Raises CloudError.
+        """
 
         def work() -> None:
             assert self._supervisor is not None  # noqa: S101 - as above
@@ -259,14 +261,14 @@ class Cloud:
 
         self.do(work)
         deadline = time.monotonic() + READY_WITHIN
-        while not self._is_ready():
+        while not self._is_ready(usable):
             if time.monotonic() > deadline or self.interrupted:
                 raise CloudError(f"the cloud does not come back: {health.ask(self.port)}")
             time.sleep(0.2)
 
-    def _is_ready(self) -> bool:
+    def _is_ready(self, usable: int) -> bool:
         found = health.ask(self.port)
-        return found is not None and found.ok and found.workers >= self._groups and found.hosts_up >= len(self.hosts)
+        return found is not None and found.ok and found.workers >= self._groups and found.hosts_up >= usable
 
     def answers(self, within: float) -> str:
         """Wait until the portal has recovered without intervention, and return a phrase with the seconds it took.

@@ -11,6 +11,7 @@ from typing import Any
 from provisioning.compute.models import Instance
 from provisioning.compute.states import TaskState, VmState
 from provisioning.doctor.finding import Finding
+from provisioning.hosts.models import Host
 from provisioning.images.models import Image
 from provisioning.network.models import Port
 from provisioning.volumes.host_link.host_commands import data_id_of
@@ -61,6 +62,8 @@ class Records:
     """Ids of all volumes, their data, snapshots, attachments and backups."""
     moving: Mapping[str, str] = field(default_factory=dict)
     """Id of the data of a volume that is being migrated → id of its new data."""
+    usable: int = 0
+    """Number of hosts that are neither in maintenance nor forced down."""
 
     @classmethod
     def read(cls) -> Records:
@@ -77,7 +80,8 @@ class Records:
         data = {row.id: data_id_of(row) for row in rows}
         moving = {data[row.migration_of]: data_id_of(row) for row in rows if row.migration_of in data}
         usable = frozenset(map(str, images))
-        return cls(servers, volumes, snapshots, attachments, usable, leaving, frozenset(every), moving)
+        hosts = Host.objects.filter(enabled=True, forced_down=False).count()
+        return cls(servers, volumes, snapshots, attachments, usable, leaving, frozenset(every), moving, hosts)
 
 
 def _servers() -> Iterable[Instance]:

@@ -178,7 +178,7 @@ class Recovery:
             _forget_guest(folder / host, uuid)
         for path in folder.glob(f"*/{POOL}"):
             _forget_data(path, known)
-        self.cloud.release()
+        self.cloud.release(known.usable)
 
 
 _WORK: Mapping[str, Callable[[Recovery, Finding], None]] = {

@@ -12,6 +12,7 @@ from pathlib import Path
 from django.db import DatabaseError, connections
 
 from provisioning.doctor.finding import Finding
+from tools.chaos import moves
 from tools.chaos.cloud import AGENT, Cloud
 from tools.chaos.database import Postgresql
 from tools.chaos.journals import Hypervisors
@@ -141,10 +142,13 @@ class Restoring:
             connections.close_all()
 
     def _recover(self, loss: Loss, *held: str) -> str:
-        """Run the command of the guide, start the cloud, and let the operator resolve all differences."""
+        """Run the command of the guide, start the cloud, and let the operator resolve all differences. The records
+        may show hosts as forced down that are on again.
+        """
         output = self.cloud.command("after_restore")
         self.note(output)
-        self.cloud.release()
+        self.cloud.release(loss.kept.usable)
+        moves.unfence(self.world, self.cloud.hosts)
         self.world.lost.append((self._since, time.time()))
         self.world.ids.put_back(self._ids)  # type: ignore[arg-type]
         began = time.monotonic()
