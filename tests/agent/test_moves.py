@@ -1,15 +1,39 @@
-"""A guest that leaves its host: it is stopped only if its disks can be exported."""
+"""A guest that leaves its host, and one that arrives: whatever ends it, each host has all of it or nothing."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from compute_agent.contract.commands import SendGuestRequest
+from compute_agent.contract.build import InstanceSpec
+from compute_agent.contract.commands import ReceiveGuestRequest, ReturnGuestRequest, SendGuestRequest
+from compute_agent.contract.messages import Command
+from compute_agent.contract.moves import GuestOrigin
 from compute_agent.contract.power import PowerState
-from compute_agent.virt.errors import UnsupportedError
-from tests.agent.cast import build, make_command, make_spec, make_stage, on_stage
+from compute_agent.contract.steps import (
+    APPLY_FIREWALL,
+    COPY_DISK,
+    CREATE_DISK,
+    CREATE_SEED,
+    DEFINE_DOMAIN,
+    EXPORT_DISKS,
+    PLUG_NETWORK,
+    START_GUEST,
+    STOP_GUEST,
+)
+from compute_agent.network.fake import FakeNetwork
+from compute_agent.virt import progress
+from compute_agent.virt.errors import RetryableHostError, UnsupportedError
+from tests.agent.cast import Gate, build, make_command, make_spec, make_stage, on_stage, stopped
+
+RECEIVING = (PLUG_NETWORK, COPY_DISK, CREATE_DISK, CREATE_SEED, DEFINE_DOMAIN, APPLY_FIREWALL, START_GUEST)
+RUNS, IS_OFF = PowerState.RUNNING, PowerState.SHUTDOWN
+
+
+def receive(spec: InstanceSpec) -> Command:
+    return make_command(ReceiveGuestRequest(instance=spec, origin=GuestOrigin()), spec.uuid, 2)
 
 
 async def test_a_guest_that_cannot_leave_keeps_running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,3 +50,79 @@ async def test_a_guest_that_cannot_leave_keeps_running(tmp_path: Path, monkeypat
         monkeypatch.undo()
         end = await stage.do(make_command(SendGuestRequest(target="there", timeout=1), spec.uuid))
         assert (end.kind, end.power_state) == ("finished", PowerState.SHUTDOWN)
+
+
+@pytest.mark.parametrize("step", [STOP_GUEST, EXPORT_DISKS])
+async def test_a_source_that_is_killed_at_any_step_sends_and_can_take_the_guest_back(tmp_path: Path, step: str) -> None:
+    spec, gate = make_spec(), Gate(step)
+    send = make_command(SendGuestRequest(target="there", timeout=1), spec.uuid, 2)
+    async with on_stage(make_stage(tmp_path, after_step=gate)) as stage:
+        await stage.do(build(spec))
+        stage.host.accept(send)
+        await gate.until_reached()
+        await stopped(stage, gate)
+    async with on_stage(make_stage(tmp_path)) as stage:
+        end = await stage.end_of(send)
+        assert (end.kind, end.power_state) == ("finished", IS_OFF)
+        back = make_command(ReturnGuestRequest(instance=spec, start=True), spec.uuid, 3)
+        assert (await stage.do(back)).power_state == RUNS
+        assert [(guest.attempt, guest.power_state) for guest in stage.driver.guests()] == [(3, RUNS)]
+
+
+@pytest.mark.parametrize("step", RECEIVING)
+async def test_a_target_that_is_killed_at_any_step_has_the_guest_afterwards(tmp_path: Path, step: str) -> None:
+    spec, gate = make_spec(), Gate(step)
+    command = receive(spec)
+    async with on_stage(make_stage(tmp_path, after_step=gate)) as stage:
+        stage.host.accept(command)
+        await gate.until_reached()
+        await stopped(stage, gate)
+    async with on_stage(make_stage(tmp_path)) as stage:
+        end = await stage.end_of(command)
+        assert (end.kind, end.power_state) == ("finished", RUNS)
+        assert [(guest.attempt, guest.power_state) for guest in stage.driver.guests()] == [(2, RUNS)]
+        assert isinstance(stage.network, FakeNetwork)
+        assert stage.network.plugged == stage.network.filtered == {spec.uuid}
+
+
+@pytest.mark.parametrize("step", RECEIVING)
+async def test_a_target_whose_move_was_given_up_meanwhile_has_nothing_left_unless_the_guest_runs(
+    tmp_path: Path, step: str
+) -> None:
+    command, gate = receive(make_spec()), Gate(step)
+    async with on_stage(make_stage(tmp_path, after_step=gate)) as stage:
+        stage.host.accept(command)
+        await gate.until_reached()
+        await stopped(stage, gate)
+    async with on_stage(make_stage(tmp_path), awaited=[]) as stage:
+        end = await stage.end_of(command)
+        if step == START_GUEST:
+            assert (end.kind, end.power_state) == ("finished", RUNS)
+        else:
+            assert end.error_code == "deadline_passed"
+            assert stage.is_clean()
+
+
+async def test_a_target_whose_disk_is_full_in_the_middle_has_nothing_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with on_stage(make_stage(tmp_path)) as stage:
+        copy = stage.driver.create_disk
+
+        def fill(spec: InstanceSpec, base: Path | None, *_: object) -> None:
+            copy(spec, base)
+            progress.moved(1 << 20, 1 << 30)
+            raise RetryableHostError("The host has no room for the instance's disk.")
+
+        monkeypatch.setattr(stage.driver, "receive_disks", fill)
+        end = await stage.do(receive(make_spec()))
+        assert (end.kind, end.message) == ("failed", "The host has no room for the instance's disk.")
+        assert stage.is_clean()
+
+
+async def test_a_guest_with_several_interfaces_arrives_with_all_of_them(tmp_path: Path) -> None:
+    spec = make_spec()
+    spec = replace(spec, ports=[make_spec(number=number).ports[0] for number in range(1, 5)])
+    async with on_stage(make_stage(tmp_path)) as stage:
+        assert (await stage.do(receive(spec))).kind == "finished"
+        assert stage.driver.interfaces() == {spec.uuid: [port.mac_address for port in spec.ports]}
