@@ -80,10 +80,10 @@ class Listing(Generic[Row]):
         keys = self._keys(part, rows.model)
         made = {key.key: self.made[key.key] for key in keys if key.key in self.made}
         found = self.narrowed(rows, part.filters).annotate(**made)
+        place = None
         if part.marker is not None:
-            marked = (rows if among is None else among).annotate(**made)
-            found = found.filter(self._behind(self._place(marked, part.marker, keys), keys, rows.model))
-        found = found.order_by(*(self._ordered(key, rows.model) for key in keys))
+            place = self._place((rows if among is None else among).annotate(**made), part.marker, keys)
+        found = after(found, keys, place)
         page = listed(found if part.limit is None else found[: part.limit])
         return page[::-1] if part.backwards else page
 
@@ -116,37 +116,48 @@ class Listing(Generic[Row]):
     def _marker_of(self, model: type[Model]) -> str:
         return model._meta.pk.name if self.marker == "pk" else self.marker
 
-    def _may_be_empty(self, key: str, model: type[Model]) -> bool:
-        columns = {name: field for field in model._meta.concrete_fields for name in (field.name, field.attname)}
-        return key not in columns or columns[key].null
 
-    def _ordered(self, key: Sort, model: type[Model]) -> OrderBy | str:
-        """Return Django's form of the key; nulls are last in ascending and first in descending order, on every
-        database.
-        """
-        if not self._may_be_empty(key.key, model):  # the plain form can use an index
-            return f"-{key.key}" if key.descending else key.key
-        return F(key.key).desc(nulls_first=True) if key.descending else F(key.key).asc(nulls_last=True)
+def after(rows: QuerySet[Row], keys: Sequence[Sort], place: Mapping[str, Any] | None) -> QuerySet[Row]:
+    """Return the rows sorted by the keys, of which the last is unique, after the row with the values of ``place``, or
+    from the first one.
+    """
+    found = rows if place is None else rows.filter(_behind(place, keys, rows.model))
+    return found.order_by(*(_ordered(key, rows.model) for key in keys))
 
-    def _behind(self, place: Mapping[str, Any], keys: Sequence[Sort], model: type[Model]) -> Q:
-        """Match the rows after the marker's row: equal in the first keys, and greater (less, if descending) in the next
-        one.
 
-        ``place`` has the values of the marker's row.
-        """
-        equal, found = Q(), NOTHING
-        for key in keys:
-            value, empty = place[key.key], Q(**{f"{key.key}__isnull": True})
-            if value is None:
-                further = ~empty if key.descending else NOTHING
-            else:
-                further = Q(**{f"{key.key}__{'lt' if key.descending else 'gt'}": value})
-                if not key.descending and self._may_be_empty(key.key, model):
-                    further |= empty
-            found |= equal & further
-            equal &= empty if value is None else Q(**{key.key: value})
-        first = keys[0]
-        if len(keys) == 1 or self._may_be_empty(first.key, model):
-            return found
-        # Redundant, but lets the database begin at the marker in an index.
-        return Q(**{f"{first.key}__{'lte' if first.descending else 'gte'}": place[first.key]}) & found
+def _may_be_empty(key: str, model: type[Model]) -> bool:
+    columns = {name: field for field in model._meta.concrete_fields for name in (field.name, field.attname)}
+    return key not in columns or columns[key].null
+
+
+def _ordered(key: Sort, model: type[Model]) -> OrderBy | str:
+    """Return Django's form of the key; nulls are last in ascending and first in descending order, on every
+    database.
+    """
+    if not _may_be_empty(key.key, model):  # the plain form can use an index
+        return f"-{key.key}" if key.descending else key.key
+    return F(key.key).desc(nulls_first=True) if key.descending else F(key.key).asc(nulls_last=True)
+
+
+def _behind(place: Mapping[str, Any], keys: Sequence[Sort], model: type[Model]) -> Q:
+    """Match the rows after the marker's row: equal in the first keys, and greater (less, if descending) in the next
+    one.
+
+    ``place`` has the values of the marker's row.
+    """
+    equal, found = Q(), NOTHING
+    for key in keys:
+        value, empty = place[key.key], Q(**{f"{key.key}__isnull": True})
+        if value is None:
+            further = ~empty if key.descending else NOTHING
+        else:
+            further = Q(**{f"{key.key}__{'lt' if key.descending else 'gt'}": value})
+            if not key.descending and _may_be_empty(key.key, model):
+                further |= empty
+        found |= equal & further
+        equal &= empty if value is None else Q(**{key.key: value})
+    first = keys[0]
+    if len(keys) == 1 or _may_be_empty(first.key, model):
+        return found
+    # Redundant, but lets the database begin at the marker in an index.
+    return Q(**{f"{first.key}__{'lte' if first.descending else 'gte'}": place[first.key]}) & found

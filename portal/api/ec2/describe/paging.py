@@ -14,10 +14,11 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from django.core.exceptions import ValidationError
-from django.db.models import CharField, Model, Q, QuerySet, TextField
+from django.db.models import CharField, Model, QuerySet, TextField
 
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.registry import Call
+from provisioning.common.listing import Sort, after
 
 MOST = 1000
 YEARS = range(1970, 9000)
@@ -56,10 +57,8 @@ def read(
     The database orders the rows of a source. The first columns of the order must distinguish rows of several sources,
     and must not be texts, because the order of texts depends on the database.
     """
-    parts = []
-    for source in sources:
-        left = source.filter(_behind(source, order, behind)) if behind else source
-        parts.append(left.order_by(*order)[:size])
+    keys = [Sort(name, descending=False) for name in order]
+    parts = [after(source, keys, _values(source, order, behind) if behind else None)[:size] for source in sources]
     if len(parts) == 1:
         return list(parts[0])
     return list(islice(merge(*parts, key=lambda row: place_of(row, order)), size))
@@ -75,12 +74,12 @@ def written(place: Place) -> str:
     return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
 
 
-def _behind(rows: QuerySet[Any], order: Sequence[str], place: Place) -> Q:
-    """Return the condition for rows after a sort key."""
+def _values(rows: QuerySet[Any], order: Sequence[str], place: Place) -> dict[str, Any]:
+    """Return the values of the columns in a sort key. Raises Ec2Error."""
     wrong = errors.invalid_value("nextToken", json.dumps(place))
     if len(place) != len(order):
         raise wrong
-    found, same = Q(pk__in=[]), Q()
+    values = {}
     for name, text in zip(order, place, strict=True):
         try:
             computed = rows.query.annotations.get(name)
@@ -91,9 +90,8 @@ def _behind(rows: QuerySet[Any], order: Sequence[str], place: Place) -> Q:
         empty = value is None or (value == "" and not isinstance(field, CharField | TextField))
         if empty or "\0" in text or (isinstance(value, datetime) and value.year not in YEARS):
             raise wrong
-        found |= same & Q(**{f"{name}__gt": value})
-        same &= Q(**{name: value})
-    return found
+        values[name] = value
+    return values
 
 
 def _text(value: Any) -> str:
