@@ -12,8 +12,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.microversions import Microversions, text_of
-from portal.api.common.paging import next_links, read_page
 from portal.api.common.views import NoSuchResource, ServiceView
+from portal.api.frame.lists import Pages
 from provisioning.common import errors
 
 
@@ -76,16 +76,19 @@ class VersionedView(ServiceView):
         return Response({"version": text_of(self.microversion), "project": str(self.context.project_id)})
 
 
+PAGES = Pages(largest=3)
+
+
 class PagedView(ServiceView):
     service = "compute"
     rules = {"GET": "os_compute_api:servers:detail"}
     items = [uuid.UUID(int=number) for number in range(1, 8)]
 
     def get(self, request: Request) -> Response:
-        page = read_page(request, largest=3)
+        page = PAGES.read(request)
         begin = self.items.index(uuid.UUID(page.marker)) + 1 if page.marker else 0
         found = self.items[begin : begin + page.limit]
-        return Response({"items": found, "links": next_links(request, page, found, "http://cloud/items")})
+        return Response({"items": found, "links": PAGES.links(request, page, found, "http://cloud/items")})
 
 
 SERVICES = ("identity", "compute", "image", "network", "volume")

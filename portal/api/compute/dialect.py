@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 
 from django.urls import URLPattern
 
-from portal.api.common.paging import next_links, read_page
 from portal.api.common.views import ServiceView
-from portal.api.compute.base import ComputeView
+from portal.api.compute.base import LIST_PAGES, ComputeView
 from portal.api.compute.schemas import COUNT, STRICT_QUERIES, TEXT
 from portal.api.compute.timestamps import timestamp_micro
 from portal.api.frame import resource as frame
@@ -84,9 +83,9 @@ class ListView(ResourceView, views.ListView):
         asked = self.asked if known else {}
         if not any(each.name == "marker" and each.is_at(self.microversion) for each in known):
             return resource.list.call(self, asked), {}
-        page = read_page(self.request, zero_is_none=True)
+        page = LIST_PAGES.read(self.request)
         rows = resource.list.call(self, asked, limit=page.limit, marker=page.marker)
-        following = next_links(self.request, page, [self.key(row) for row in rows], f"{self.base}/{self.path}")
+        following = LIST_PAGES.links(self.request, page, [self.key(row) for row in rows], f"{self.base}/{self.path}")
         return rows, {f"{resource.plural}_links": following} if following else {}
 
 

@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.paging import next_links, read_page
-from portal.api.compute.base import ComputeView
+from portal.api.compute.base import LIST_PAGES, ComputeView
 from portal.api.compute.schemas import COUNT, STRICT_QUERIES, TEXT, Schema, Version, boolean, last, query
 from portal.api.compute.timestamps import read_end, read_time, timestamp_micro
 from portal.api.frame.parts import Call, parts
@@ -53,7 +52,7 @@ class MigrationsView(ComputeView):
         """
         query = self.checked_query()
         paged = self.microversion >= PAGED
-        page = read_page(request, zero_is_none=True) if paged else None
+        page = LIST_PAGES.read(request) if paged else None
         filters = self._filters(query)
         if page is None:
             found = selectors.migrations_for(self.context, filters)
@@ -64,7 +63,9 @@ class MigrationsView(ComputeView):
         nodes = selectors.nodes_of(found) if self.allows("os_compute_api:os-migrations:index:host") else None
         answer: dict[str, Any] = {"migrations": [self.shape(migration, nodes) for migration in found]}
         if page is not None:
-            following = next_links(request, page, [migration.uuid for migration in found], f"{self.base}/os-migrations")
+            following = LIST_PAGES.links(
+                request, page, [migration.uuid for migration in found], f"{self.base}/os-migrations"
+            )
             if following:
                 answer["migrations_links"] = following
         return Response(answer)

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from portal.api.common.paging import read_page
 from portal.api.common.validation import Schema
+from portal.api.compute.base import WITH_OFFSET
 from portal.api.compute.dialect import ID, PROJECT, SHOWN, ListView, Resource, ResourceView
 from portal.api.compute.schemas import COUNT, NAME, POSITIVE, TEXT
 from portal.api.frame.attributes import Attribute, Parameter
@@ -50,7 +50,7 @@ class Members(Attribute):
 
 
 def _list(view: ListView, asked: Mapping[str, str]) -> list[ServerGroup]:
-    limit, offset = read_page(view.request).limit, int(asked.get("offset", 0))
+    limit, offset = WITH_OFFSET.read(view.request).limit, int(asked.get("offset", 0))
     return server_groups_for(view.context, all_projects="all_projects" in asked, limit=limit, offset=offset)
 
 

@@ -8,10 +8,10 @@ from django.utils import timezone
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.paging import Page, next_links, read_page
-from portal.api.compute.base import ComputeView
+from portal.api.compute.base import LIST_PAGES, ComputeView
 from portal.api.compute.schemas import PAGES, Schema, Version, query
 from portal.api.compute.timestamps import timestamp_micro
+from portal.api.frame.lists import Page
 from portal.api.frame.parts import Call, parts
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
@@ -58,7 +58,7 @@ class UsageBase(ComputeView):
 
     def page(self, request: Request) -> Page | None:
         """Return the requested page; None before 2.40, which introduced paging."""
-        return read_page(request, zero_is_none=True) if self.microversion >= PAGED else None
+        return LIST_PAGES.read(request) if self.microversion >= PAGED else None
 
     def shape(self, found: ProjectUsage, period: Period, *, detailed: bool) -> dict[str, Any]:
         shape: dict[str, Any] = {
@@ -95,7 +95,9 @@ class UsagesView(UsageBase):
         )
         shapes = [self.shape(project, period, detailed=detailed) for project in found.projects]
         answer: dict[str, Any] = {"tenant_usages": shapes}
-        following = next_links(request, page, found.counted, f"{self.base}/os-simple-tenant-usage") if page else []
+        following = (
+            LIST_PAGES.links(request, page, found.counted, f"{self.base}/os-simple-tenant-usage") if page else []
+        )
         if following:
             answer["tenant_usages_links"] = following
         return Response(answer)
@@ -126,7 +128,7 @@ class UsageView(UsageBase):
         shapes = [self.shape(project, period, detailed=True) for project in found.projects]
         answer: dict[str, Any] = {"tenant_usage": shapes[0] if shapes else {}}
         url = f"{self.base}/os-simple-tenant-usage/{project_id}"
-        following = next_links(request, page, found.counted, url) if page else []
+        following = LIST_PAGES.links(request, page, found.counted, url) if page else []
         if following:
             answer["tenant_usage_links"] = following
         return Response(answer)

@@ -7,11 +7,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.links import endpoint
-from portal.api.common.paging import next_query
 from portal.api.common.views import Schemas
 from portal.api.frame.parts import Call, parts
 from portal.api.image.dialect import ImageView
-from portal.api.image.images.queries import read_page
+from portal.api.image.images.queries import LIST_PAGES
 from portal.api.image.images.shapes import moment
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
@@ -62,14 +61,14 @@ class Tasks(ImageView):
     def get(self, request: Request) -> Response:
         """List tasks without their input and result."""
         query: dict[str, Any] = {name: values[-1] for name, values in self.checked_query().items() if values}
-        page = read_page(request)
+        page = LIST_PAGES.read(request)
         sort = Sort(query.get("sort_key", "created_at"), descending=query.get("sort_dir", "desc") == "desc")
         if "owner" in query:
             query["project_id"] = read_id(query["owner"]) or NOBODY
         rows = tasks.tasks_for(self.context, query, limit=page.limit, marker=page.marker, sort=[sort])
         first = request.query_params.copy()
         first.pop("marker", None)
-        following = next_query(request, page, [row.id for row in rows])
+        following = LIST_PAGES.next_query(request, page, [row.id for row in rows])
         body = {
             "tasks": [stub(row) for row in rows],
             "first": f"/v2/tasks?{first.urlencode()}" if first else "/v2/tasks",

@@ -8,10 +8,11 @@ from rest_framework.response import Response
 from portal.api.common.views import ServiceView
 from portal.api.frame.attributes import Attribute
 from portal.api.frame.kinds import Checked
+from portal.api.frame.lists import Column, identity
 from portal.api.frame.resource import Operation, Values
 from portal.api.frame.schemas import body
 from portal.api.volume.base import VolumeView
-from portal.api.volume.dialect import listing, schemas
+from portal.api.volume.dialect import schemas
 from portal.api.volume.dialect.kinds import ID, TEXT, timestamp
 from portal.api.volume.dialect.listing import Lists
 from portal.api.volume.dialect.resource import Action, Actions, Resource
@@ -103,11 +104,11 @@ ATTACHMENT = Resource(
     ),
     lists=Lists(
         filters={
-            "volume_id": listing.identity("volume_id"),
-            "instance_id": listing.identity("instance_id"),
-            "status": listing.text("status"),
-            "attach_status": listing.text("status"),
-            "project_id": listing.identity("project_id"),
+            "volume_id": Column("volume_id", identity),
+            "instance_id": Column("instance_id", identity),
+            "status": Column("status"),
+            "attach_status": Column("status"),
+            "project_id": Column("project_id", identity),
         },
         like={"status": "status", "attach_status": "status"},
         sort={"id": "id", "created_at": "created_at", "attach_status": "status", "volume_id": "volume_id"},

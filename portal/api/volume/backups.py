@@ -6,11 +6,12 @@ from rest_framework.response import Response
 
 from portal.api.frame.attributes import Attribute
 from portal.api.frame.kinds import Checked
+from portal.api.frame.lists import Column, identity, lower, number
 from portal.api.frame.parts import Call, parts
 from portal.api.frame.resource import Operation, Values
 from portal.api.frame.schemas import body, inner
 from portal.api.volume.base import VolumeView
-from portal.api.volume.dialect import listing, schemas
+from portal.api.volume.dialect import schemas
 from portal.api.volume.dialect.kinds import BOOLEAN, ID, ID_OR_NULL, NAME, NUMBER, OPTIONAL, PROJECT, TEXT, TIME
 from portal.api.volume.dialect.listing import Lists
 from portal.api.volume.dialect.resource import LINKS, Action, Actions, Resource
@@ -100,13 +101,13 @@ BACKUP = Resource(
     ),
     lists=Lists(
         filters={
-            "name": listing.text("name"),
-            "status": lambda value: listing.text("status")(value.lower()),
-            "volume_id": listing.identity("volume_id"),
-            "id": listing.identity("id"),
-            "snapshot_id": listing.identity("snapshot_id"),
-            "project_id": listing.identity("project_id"),
-            "size": listing.number("size_gb"),
+            "name": Column("name"),
+            "status": Column("status", lower),
+            "volume_id": Column("volume_id", identity),
+            "id": Column("id", identity),
+            "snapshot_id": Column("snapshot_id", identity),
+            "project_id": Column("project_id", identity),
+            "size": Column("size_gb", number),
         },
         like={"name": "name", "status": "status"},
         sort={

@@ -3,9 +3,9 @@
 from django.db.models import Q
 
 from portal.api.frame.attributes import Attribute
+from portal.api.frame.lists import Column, identity, upper
 from portal.api.frame.resource import Operation
 from portal.api.volume.base import VolumeView
-from portal.api.volume.dialect import listing
 from portal.api.volume.dialect.kinds import ID, TEXT, TIME
 from portal.api.volume.dialect.listing import Lists
 from portal.api.volume.dialect.resource import LINKS, Resource
@@ -44,11 +44,11 @@ MESSAGE = Resource(
     ),
     lists=Lists(
         filters={
-            "resource_uuid": listing.identity("resource_id"),
-            "resource_type": lambda value: listing.text("resource_type")(value.upper()),
+            "resource_uuid": Column("resource_id", identity),
+            "resource_type": Column("resource_type", upper),
             "event_id": _event,
-            "request_id": listing.text("request_id"),
-            "message_level": lambda value: listing.text("level")(value.upper()),
+            "request_id": Column("request_id"),
+            "message_level": Column("level", upper),
         },
         like={"resource_type": "resource_type", "request_id": "request_id", "message_level": "level"},
         sort={

@@ -9,6 +9,7 @@ from rest_framework.response import Response
 from portal.api.common.validation import Schema
 from portal.api.frame.attributes import Attribute
 from portal.api.frame.kinds import Checked
+from portal.api.frame.lists import Column, identity
 from portal.api.frame.parts import Call, Entries, parts
 from portal.api.frame.resource import Operation, Values
 from portal.api.frame.schemas import body, inner
@@ -152,15 +153,15 @@ SNAPSHOT = Resource(
     ),
     lists=Lists(
         filters={
-            "id": listing.identity("id"),
-            "name": listing.text("name"),
-            "display_name": listing.text("name"),
-            "status": listing.text("status"),
-            "volume_id": listing.identity("volume_id"),
+            "id": Column("id", identity),
+            "name": Column("name"),
+            "display_name": Column("name"),
+            "status": Column("status"),
+            "volume_id": Column("volume_id", identity),
             "metadata": listing.pairs("metadata"),
-            "availability_zone": listing.text("volume__availability_zone"),
-            "project_id": listing.identity("project_id"),
-            "user_id": listing.identity("user_id"),
+            "availability_zone": Column("volume__availability_zone"),
+            "project_id": Column("project_id", identity),
+            "user_id": Column("user_id", identity),
             "consumes_quota": listing.boolean("consumes_quota"),
         },
         since={"metadata": (3, 22), "consumes_quota": (3, 65)},

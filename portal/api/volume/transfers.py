@@ -5,11 +5,11 @@ from dataclasses import replace
 from rest_framework.response import Response
 
 from portal.api.frame.attributes import Attribute
+from portal.api.frame.lists import Column, identity
 from portal.api.frame.parts import Call, parts
 from portal.api.frame.resource import Operation, Values
 from portal.api.frame.schemas import body
 from portal.api.volume.base import VolumeView
-from portal.api.volume.dialect import listing
 from portal.api.volume.dialect.kinds import BOOLEAN, ID, NAME, PROJECT, TIME
 from portal.api.volume.dialect.listing import Lists
 from portal.api.volume.dialect.resource import LINKS, Resource
@@ -56,9 +56,9 @@ OLD_TRANSFER = Resource(
     ),
     lists=Lists(
         filters={
-            "id": listing.identity("id"),
-            "name": listing.text("name"),
-            "volume_id": listing.identity("volume_id"),
+            "id": Column("id", identity),
+            "name": Column("name"),
+            "volume_id": Column("volume_id", identity),
         },
         sort={"id": "id", "name": "name", "created_at": "created_at"},
         strict=False,

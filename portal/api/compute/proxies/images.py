@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common import links
-from portal.api.common.paging import next_links, read_page
+from portal.api.compute.base import LIST_PAGES
 from portal.api.compute.proxies.base import ProxyView
 from portal.api.compute.schemas import COUNT, TEXT, Schema, Version, last
 from portal.api.compute.servers.fields import METADATA
@@ -94,12 +94,12 @@ class ImagesView(ProxyView):
 
     def get(self, request: Request) -> Response:
         """List the images that the Image API would list for the caller."""
-        filters, page = _filters(self.checked_query()), read_page(request, zero_is_none=True)
+        filters, page = _filters(self.checked_query()), LIST_PAGES.read(request)
         found = selectors.images_for(self.context, filters, limit=page.limit, marker=page.marker)
         shape = _shape if self.detailed else _brief
         answer: dict[str, Any] = {"images": [shape(self, image) for image in found]}
         url = f"{self.base}/images{'/detail' if self.detailed else ''}"
-        following = next_links(request, page, [image.id for image in found], url)
+        following = LIST_PAGES.links(request, page, [image.id for image in found], url)
         if following:
             answer["images_links"] = following
         return Response(answer)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from rest_framework.response import Response
 
-from portal.api.common.paging import read_part
+from portal.api.compute.base import WITH_OFFSET
 from portal.api.compute.dialect import COMPUTE, ID, SHOWN, TEXT_OR_NULL, DetailView, ListView, Resource, ResourceView
 from portal.api.compute.proxies.base import ProxyView
 from portal.api.compute.schemas import BOOLEAN, COUNT, POSITIVE, boolean
@@ -47,7 +47,7 @@ def _set(name: str, column: str = "") -> Attribute:
 
 def _list_volumes(view: ListView, asked: Mapping[str, str]) -> list[Volume]:
     rows = selectors.visible_volumes(view.context).prefetch_related("attachments")
-    return list(rows.order_by("-created_at", "-id")[read_part(view.request)])
+    return list(rows.order_by("-created_at", "-id")[WITH_OFFSET.read_slice(view.request)])
 
 
 def _volume(view: ResourceView, identity: str, rule: str) -> Volume:
@@ -133,7 +133,7 @@ VOLUME = Resource(
 
 def _list_snapshots(view: ListView, asked: Mapping[str, str]) -> list[Snapshot]:
     rows = selectors.visible_snapshots(view.context)
-    return list(rows.order_by("-created_at", "-id")[read_part(view.request)])
+    return list(rows.order_by("-created_at", "-id")[WITH_OFFSET.read_slice(view.request)])
 
 
 def _snapshot(view: ResourceView, identity: str, rule: str) -> Snapshot:

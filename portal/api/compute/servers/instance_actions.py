@@ -5,8 +5,7 @@ from typing import Any, ClassVar
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.paging import next_links, read_page
-from portal.api.compute.base import ComputeView
+from portal.api.compute.base import LIST_PAGES, ComputeView
 from portal.api.compute.schemas import COUNT, TEXT, Schema, Version, last, query
 from portal.api.compute.servers.shapes import host_id
 from portal.api.compute.timestamps import read_end, read_time, timestamp_micro
@@ -41,7 +40,7 @@ class InstanceActionsView(ComputeView):
         if self.microversion < (2, 58):
             found = selectors.actions_for(self.context, server_id, deleted=deleted)
             return Response({"instanceActions": [self.shape(action) for action in found]})
-        page = read_page(request, zero_is_none=True)
+        page = LIST_PAGES.read(request)
         since, before = (
             read(text, name) if (text := last(query, name)) else None
             for name, read in (("changes-since", read_time), ("changes-before", read_end))
@@ -60,7 +59,7 @@ class InstanceActionsView(ComputeView):
         )
         answer: dict[str, Any] = {"instanceActions": [self.shape(action) for action in found]}
         url = f"{self.base}/servers/{server_id}/os-instance-actions"
-        following = next_links(request, page, [action.request_id for action in found], url)
+        following = LIST_PAGES.links(request, page, [action.request_id for action in found], url)
         if following:
             answer["links"] = following
         return Response(answer)

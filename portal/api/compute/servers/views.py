@@ -7,7 +7,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common import conditional
-from portal.api.common.paging import next_links, read_page
+from portal.api.compute.base import LIST_PAGES
 from portal.api.compute.schemas import boolean
 from portal.api.compute.servers import schemas as server_schemas
 from portal.api.compute.servers import shapes
@@ -48,9 +48,9 @@ class ServersView(ServerView):
     def get(self, request: Request) -> Response:
         """List the project's servers (``all_tenants`` for operators), filtered, sorted and paged."""
         query = self.checked_query()
-        page = read_page(request, zero_is_none=True)
+        page = LIST_PAGES.read(request)
         every = self.allows("os_compute_api:servers:allow_all_filters")
-        sort = read_sort(query.get("sort_key", []), query.get("sort_dir", []), self.microversion, every=every)
+        sort = read_sort(request.query_params, self.microversion, every=every)
         wanted = read_filters(query, self.microversion, every=every)
         if not SEARCHED.isdisjoint(wanted.filters):
             rate_limits.check(self.context, rate_limits.SEARCHES)
@@ -67,7 +67,7 @@ class ServersView(ServerView):
                 **wanted.filters,
             )
             url = f"{self.base}/servers{'/detail' if self.detailed else ''}"
-            following = next_links(request, page, [item.id for item in found], url)
+            following = LIST_PAGES.links(request, page, [item.id for item in found], url)
             return {"servers": self._shapes(found)} | ({"servers_links": following} if following else {})
 
         return conditional.answer(self, make, remember=not (self.detailed and self.visible_fields().host_status))

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from portal.api.common.paging import read_part
-from portal.api.compute.base import ComputeView
+from portal.api.compute.base import WITH_OFFSET, ComputeView
 from portal.api.compute.schemas import BOOLEAN, COUNT, SHARED_VOLUMES, Schema, Version, body, boolean, query
 from portal.api.compute.servers.fields import DEVICE, TAG, UUID
 from portal.api.frame.parts import Call, at_version, parts
@@ -165,7 +164,7 @@ PARTS = parts(
             name="volumeAttachments",
             shape=lambda view, devices: [_shape(view, device) for device in devices],
             query=listing,
-            more=lambda view: {"part": read_part(view.request)},
+            more=lambda view: {"part": WITH_OFFSET.read_slice(view.request)},
         ),
         "POST": Call(
             _attach,

@@ -9,13 +9,11 @@ from typing import Any
 from rest_framework.request import Request
 
 from portal.api.common.links import endpoint
-from portal.api.common.paging import next_query, read_page
-from portal.api.common.sorting import SortErrors, read_sort
 from portal.api.common.validation import Schema
+from portal.api.frame.lists import Pages, Sorting, check_no_nul, identity
 from portal.api.identity.dialect.bodies import boolean, hexadecimal, list_links, parameters, self_link
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.ids import NOBODY, read_id
-from provisioning.common.listing import Part, Sort
+from provisioning.common.listing import Part
 from provisioning.identity.directory.listing import RowPage
 
 Page = tuple[Sequence[Any], dict[str, Any]]
@@ -31,7 +29,14 @@ TAGS = ("tags", "tags-any", "not-tags", "not-tags-any")
 TIME = "%Y-%m-%dT%H:%M:%SZ"
 EXPIRY = "password_expires_at"
 COMPARISONS = ("lt", "lte", "gt", "gte", "eq", "neq")
-SORT_ERRORS = SortErrors("sort_key must be one of {known}.", "sort_dir must be asc or desc.")
+LIST_PAGES = Pages()
+SORTING = Sorting(
+    unknown_key="sort_key must be one of {known}.",
+    unknown_way="sort_dir must be asc or desc.",
+    mismatch="There are more sort_key or sort_dir than can be.",
+    too_many="There are more sort_key or sort_dir than can be.",
+    without=("name",),
+)
 MOST_WORDS = 100
 """Maximum number of tags in one filter, and of sort keys."""
 MOST_COMPARISONS = 20
@@ -86,7 +91,7 @@ class InMemory(Lists):
         items = [(row, {name: attributes[name].value_of(row) for name in ("id", *self.filters)}) for row in view.rows()]
         found = [item for item in items if all(_matches(request, name, item[1][name]) for name in self.filters)]
         found = self._sorted(request, found)
-        page = read_page(request)
+        page = LIST_PAGES.read(request)
         if page.marker is not None:
             places = [place for place, (_, values) in enumerate(found) if values["id"] == page.marker]
             if not places:
@@ -94,7 +99,7 @@ class InMemory(Lists):
             found = found[places[0] + 1 :]
         shown = found[: page.limit]
         more = len(shown) < len(found)
-        following = next_query(request, page, [values["id"] for _, values in shown]) if more else None
+        following = LIST_PAGES.next_query(request, page, [values["id"] for _, values in shown]) if more else None
         return [row for row, _ in shown], {"links": list_links(request, view.address, following)}
 
     def _sorted(self, request: Request, items: list[tuple[Any, dict[str, Any]]]) -> list[tuple[Any, dict[str, Any]]]:
@@ -145,11 +150,9 @@ class Paged(Lists):
         Unknown parameters are ignored, as in Keystone.
         """
         query = request.query_params
-        for name, value in query.items():
-            if "\0" in name or "\0" in value:
-                raise InvalidInputError("The query must not have a NUL character in it.", field=name.replace("\0", ""))
+        check_no_nul(query)
         equal: list[tuple[str, Any]] = [(name, query[name]) for name in self.texts if name in query]
-        equal += [(name, read_id(query[name]) or NOBODY) for name in self.ids if name in query]
+        equal += [(name, identity(query[name])) for name in self.ids if name in query]
         equal += [(name, boolean(name, query[name])) for name in self.booleans if name in query]
         names = [(name, value) for name in self.inexact for value in query.getlist(name)]
         times = [_moment(value) for value in query.getlist(EXPIRY)[: MOST_COMPARISONS + 1]] if self.expiry else []
@@ -157,15 +160,8 @@ class Paged(Lists):
             field = EXPIRY if len(times) > MOST_COMPARISONS else self.by_part
             raise InvalidInputError(f"A list is narrowed by at most {MOST_COMPARISONS} comparisons.", field=field)
         tags = [(how, _words(how, query[how])) for how in TAGS if how in query] if self.tags else []
-        page = read_page(request)
-        return Part([*equal, *names, *tags, *times], self._sort(request), page.limit, page.marker)
-
-    def _sort(self, request: Request) -> tuple[Sort, ...]:
-        names, ways = request.query_params.getlist("sort_key"), request.query_params.getlist("sort_dir")
-        if len(ways) > max(len(names), 1) or len(names) > len(self.sort_keys):
-            raise InvalidInputError("There are more sort_key or sort_dir than can be.", field="sort_dir")
-        names = names or (["name"] if ways else [])
-        return read_sort(names, ways, {name: name for name in self.sort_keys}, SORT_ERRORS)
+        page, sort = LIST_PAGES.read(request), SORTING.read(query, {name: name for name in self.sort_keys})
+        return Part([*equal, *names, *tags, *times], sort, page.limit, page.marker)
 
 
 def ending(request: Request, found: RowPage[Any], path: str) -> dict[str, Any]:
@@ -173,7 +169,7 @@ def ending(request: Request, found: RowPage[Any], path: str) -> dict[str, Any]:
     links = {"next": None, "previous": None, **self_link(request, path)}
     if not found.truncated:
         return {"links": links}
-    query = next_query(request, read_page(request), [hexadecimal(row.pk) for row in found.rows])
+    query = LIST_PAGES.next_query(request, LIST_PAGES.read(request), [hexadecimal(row.pk) for row in found.rows])
     return {"links": links | {"next": f"{endpoint(request, 'identity')}{path}?{query}"}, "truncated": True}
 
 

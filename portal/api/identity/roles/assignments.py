@@ -7,8 +7,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.links import endpoint
-from portal.api.common.paging import read_page
 from portal.api.common.views import Schemas, ServiceView
+from portal.api.frame.lists import Pages
 from portal.api.identity.dialect import bodies
 from portal.api.identity.dialect.bodies import flag, list_links, parameters
 from provisioning.common.errors import InvalidInputError, NotFoundError
@@ -54,7 +54,7 @@ class RoleAssignmentsView(ServiceView):
         effective = flag(request, "effective")
         filters = _filters(request, self.context.domain_id)
         _check(request, filters, effective=effective)
-        page = read_page(request, MOST_ASSIGNMENTS)
+        page = Pages(largest=MOST_ASSIGNMENTS).read(request)
         found = assignments(filters, effective=effective, limit=page.limit + 1)
         shown = found[: page.limit]
         names = names_of(shown) if flag(request, "include_names") else None

@@ -5,23 +5,28 @@ import datetime
 import re
 from typing import Any
 
+from django.http import QueryDict
 from rest_framework.request import Request
 
-from portal.api.common.paging import LARGEST, Page
-from portal.api.common.sorting import SortErrors, read_sort
+from portal.api.frame.lists import Pages, Sorting, check_no_nul, identity
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.ids import NOBODY, read_id
-from provisioning.common.listing import Sort
 from provisioning.images.models import Image, ImageMember
 from provisioning.images.selectors import NEWEST_FIRST, SORT_KEYS
 from provisioning.images.selectors.lists import NUMBERS
 
 SORT_COLUMNS = {name: name for name in sorted(SORT_KEYS)}
-SORT_ERRORS = SortErrors(
-    "Invalid sort key: {key}. It must be one of the following: {known}.", "Invalid sort direction: {way}"
+SORTING = Sorting(
+    unknown_key="Invalid sort key: {key}. It must be one of the following: {known}.",
+    unknown_way="Invalid sort direction: {way}",
+    mismatch="Number of sort dirs does not match the number of sort keys",
+    exact=True,
+    too_many="A list can be sorted by at most {most} keys.",
+    joined="Old and new sorting syntax cannot be combined",
+    without=[each.key for each in NEWEST_FIRST],
+    way="desc",
+    first_for_all=True,
 )
-PAGE = 100
-"""Default limit of a list."""
+"""More keys than exist are rejected: the condition of a page grows with the square of their number."""
 NOT_FILTERS = {"limit", "marker", "sort", "sort_key", "sort_dir"}
 LISTS = {"name", "status", "disk_format", "container_format", "id"}
 """Filters that accept ``in:`` with several values."""
@@ -37,18 +42,21 @@ DAYS = datetime.timedelta(days=2)
 """Margin at both ends of the valid times, for comparisons and time zones."""
 
 
-def read_page(request: Request) -> Page:
-    """Return the requested page, which is empty for ``limit=0``. Raises InvalidInputError for an invalid ``limit``."""
-    text = request.query_params.get("limit")
-    marker = request.query_params.get("marker")
-    if text is None:
-        return Page(PAGE, marker, asked=False)
-    if not re.fullmatch(r"-?[0-9]+", text, re.ASCII):
-        raise InvalidInputError("limit param must be an integer", field="limit")
-    if text.startswith("-"):
-        raise InvalidInputError("limit param must be positive", field="limit")
-    limit = int(text) if len(text) < 10 else LARGEST
-    return Page(min(limit, LARGEST), marker, asked=True)
+class ImagePages(Pages):
+    """Pages with Glance's limits: a long number is the largest limit, and an empty marker is unknown."""
+
+    def limit(self, text: str) -> int:
+        if not re.fullmatch(r"-?[0-9]+", text, re.ASCII):
+            raise InvalidInputError("limit param must be an integer", field="limit")
+        if text.startswith("-"):
+            raise InvalidInputError("limit param must be positive", field="limit")
+        return int(text) if len(text) < 10 else self.largest
+
+    def marker(self, params: QueryDict) -> str | None:
+        return params.get("marker")
+
+
+LIST_PAGES = ImagePages(usual=100, zero_is_none=True)
 
 
 def read_filters(request: Request) -> dict[str, Any]:
@@ -57,10 +65,9 @@ def read_filters(request: Request) -> dict[str, Any]:
     """
     filters: dict[str, Any] = {}
     properties: dict[str, str] = {}
+    check_no_nul(request.query_params)
     for name, values in request.query_params.lists():
         value = values[-1]
-        if any("\0" in text for text in (name, *values)):
-            raise InvalidInputError("The query must not have a NUL character in it.", field=name.replace("\0", "")[:80])
         if name in NOT_FILTERS:
             continue
         if name in LISTS:
@@ -82,32 +89,6 @@ def read_filters(request: Request) -> dict[str, Any]:
     return filters
 
 
-def read_order(request: Request) -> tuple[Sort, ...]:
-    """Return the requested order: ``sort=name:asc,size``, or ``sort_key`` with ``sort_dir``; newest first by
-    default.
-    """
-    given = request.query_params
-    names, ways = given.getlist("sort_key"), given.getlist("sort_dir")
-    if "sort" in given:
-        if names or ways:
-            raise InvalidInputError("Old and new sorting syntax cannot be combined", field="sort")
-        pairs = [part.strip().partition(":") for part in given["sort"].split(",")]
-        _check_keys(len(pairs), "sort")
-        keys, ways = [name for name, _, _ in pairs], [way or "desc" for _, _, way in pairs]
-        return read_sort(keys, ways, SORT_COLUMNS, SORT_ERRORS)
-    names = names or [part.key for part in NEWEST_FIRST]
-    _check_keys(len(names), "sort_key")
-    if len(ways) > 1 and len(ways) != len(names):
-        raise InvalidInputError("Number of sort dirs does not match the number of sort keys", field="sort_dir")
-    return read_sort(names, ways, SORT_COLUMNS, SORT_ERRORS, usual=(ways or ["desc"])[0])
-
-
-def _check_keys(many: int, field: str) -> None:
-    """Reject more sort keys than exist: the condition of a page grows with the square of their number."""
-    if many > len(SORT_KEYS):
-        raise InvalidInputError(f"A list can be sorted by at most {len(SORT_KEYS)} keys.", field=field)
-
-
 def _values(name: str, value: str) -> list[object]:
     """Read one value, or several after ``in:``; a value that contains a comma is in double quotes."""
     operator, separator, rest = value.partition(":")
@@ -124,7 +105,7 @@ def _values(name: str, value: str) -> list[object]:
         raise InvalidInputError(f"Unable to filter by unknown operator '{operator}'.", field=name)
     if len(texts) > MOST_VALUES:
         raise InvalidInputError(f"The filter {name} has more than {MOST_VALUES} values.", field=name)
-    return [read_id(text) or NOBODY for text in texts] if name == "id" else list(texts)
+    return [identity(text) for text in texts] if name == "id" else list(texts)
 
 
 def _time(name: str, value: str) -> tuple[str, datetime.datetime]:
@@ -179,7 +160,7 @@ def _changes_since(name: str, _value: str) -> object:
 
 
 def _owner(_name: str, value: str) -> object:
-    return read_id(value) or NOBODY
+    return identity(value)
 
 
 _READERS: dict[str, Any] = {

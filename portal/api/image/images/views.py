@@ -9,13 +9,12 @@ from rest_framework.response import Response
 
 from portal.api.common import conditional
 from portal.api.common.links import endpoint
-from portal.api.common.paging import next_query
 from portal.api.common.views import Schemas
 from portal.api.frame.parts import Call, parts
 from portal.api.image.dialect import ImageView
 from portal.api.image.images import shapes
 from portal.api.image.images.patches import PATCHES, OldPatchParser, PatchParser, read_patch
-from portal.api.image.images.queries import read_filters, read_order, read_page
+from portal.api.image.images.queries import LIST_PAGES, SORT_COLUMNS, SORTING, read_filters
 from portal.api.image.images.schemas import IMAGE_CREATE, IMAGE_PATCH, IMAGE_QUERY
 from provisioning.common.context import RequestContext
 from provisioning.common.ids import read_id
@@ -38,14 +37,14 @@ class Images(ImageView):
 
     def get(self, request: Request) -> Response:
         """List images: filters, ``sort``, ``limit``, ``marker``."""
-        page = read_page(request)
-        filters, order = read_filters(request), read_order(request)
+        page = LIST_PAGES.read(request)
+        filters, order = read_filters(request), SORTING.read(request.query_params, SORT_COLUMNS)
         first = request.query_params.copy()
         first.pop("marker", None)
 
         def make() -> dict[str, Any]:
             rows = selectors.images_for(self.context, filters, limit=page.limit, marker=page.marker, sort=order)
-            following = next_query(request, page, [row.id for row in rows])
+            following = LIST_PAGES.next_query(request, page, [row.id for row in rows])
             return {
                 "images": [shape_for(self.context, row) for row in rows],
                 "first": f"/v2/images?{first.urlencode()}" if first else "/v2/images",

@@ -7,9 +7,9 @@ from typing import Any
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.paging import next_query
 from portal.api.frame.resource import Operation, Values
 from portal.api.image.dialect import IMAGE, DetailView, ListView, Resource, ResourceView
+from portal.api.image.images.queries import LIST_PAGES
 from portal.api.image.metadefs import attributes
 from portal.api.image.metadefs.attributes import ADDRESS, DEFINITIONS
 from portal.api.image.metadefs.queries import page_of, read_choice, read_sort
@@ -41,7 +41,7 @@ def _list(view: ListView) -> list[MetadefNamespace]:
 def _links(view: ListView, rows: Sequence[MetadefNamespace]) -> dict[str, Any]:
     first = view.request.query_params.copy()
     first.pop("marker", None)
-    following = next_query(view.request, page_of(view.request), [row.namespace for row in rows])
+    following = LIST_PAGES.next_query(view.request, page_of(view.request), [row.namespace for row in rows])
     return {
         "first": f"{ADDRESS}?{first.urlencode()}" if first else ADDRESS,
         "schema": "/v2/schemas/metadefs/namespaces",

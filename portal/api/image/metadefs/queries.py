@@ -2,8 +2,8 @@
 
 from rest_framework.request import Request
 
-from portal.api.common.paging import Page
-from portal.api.image.images.queries import read_page
+from portal.api.frame.lists import Page
+from portal.api.image.images.queries import LIST_PAGES
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.listing import Sort
 
@@ -26,7 +26,7 @@ def read_choice(request: Request, name: str, choices: tuple[str, ...]) -> str | 
 
 def page_of(request: Request) -> Page:
     """Return the requested page. Raises InvalidInputError for a marker with NUL."""
-    page = read_page(request)
+    page = LIST_PAGES.read(request)
     if page.marker is not None and "\0" in page.marker:
         raise InvalidInputError("The marker has a NUL character in it.", field="marker")
     return page

@@ -6,8 +6,9 @@ from operator import attrgetter
 from typing import Any
 
 from portal.api.frame import attributes as frame
+from portal.api.frame.lists import Column
 from portal.api.network.dialect.kinds import BOOLEAN, ID, MOMENT, PROJECT_ID, TEXT, Integer, Kind, Many, Text
-from portal.api.network.dialect.query import Column, Constant, boolean
+from portal.api.network.dialect.query import Constant, boolean
 from provisioning.common.numbers import MAX_INTEGER
 
 

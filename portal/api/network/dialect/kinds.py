@@ -14,7 +14,8 @@ import netaddr
 
 from portal.api.common.validation import Schema
 from portal.api.frame import kinds as frame
-from portal.api.network.dialect.query import address, boolean, identity, lower, number, prefix
+from portal.api.frame.lists import identity, lower, number
+from portal.api.network.dialect.query import address, boolean, prefix
 from provisioning.common.ids import read_id
 from provisioning.network import addressing
 

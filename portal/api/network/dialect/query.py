@@ -3,51 +3,30 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode
 
 from django.db.models import Q
 from rest_framework.request import Request
 
-from portal.api.common.paging import Page, read_page
-from portal.api.common.sorting import SortErrors, read_sort
 from portal.api.common.validation import Schema
+from portal.api.frame.lists import Column, Page, Pages, Read, Sorting, check_no_nul, text, truth
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.listing import Part
 from provisioning.network import addressing
 
 NOT_FILTERS = {"fields", "limit", "marker", "page_reverse", "sort_key", "sort_dir"}
-
+PAGES = Pages(reverse="page_reverse", not_in_links=frozenset({"marker", "page_reverse"}))
 UNSORTABLE = "['{key} {way}'] is invalid attribute for sort_keys"
-SORT_ERRORS = SortErrors(UNSORTABLE, UNSORTABLE, way_field="sort_key")
-
-Read = Callable[[str], object]
-
-
-def text(value: str) -> object:
-    return value
-
-
-def lower(value: str) -> object:
-    return value.lower()
-
-
-def identity(value: str) -> object:
-    return read_id(value) or NOBODY
-
-
-def number(value: str) -> object:
-    """Read a whole number; an invalid one matches nothing."""
-    digits = value.removeprefix("-")
-    return int(value) if digits.isascii() and digits.isdigit() and len(value) < 10 else -2
+SORTING = Sorting(
+    unknown_key=UNSORTABLE,
+    unknown_way=UNSORTABLE,
+    way_field="sort_key",
+    mismatch="The number of sort_keys and sort_dirs must be same",
+)
 
 
 def boolean(value: str) -> object:
     """Read a boolean in one of Neutron's spellings."""
-    known = {"true": True, "1": True, "false": False, "0": False}.get(value.lower())
-    if known is None:
-        raise InvalidInputError(f"'{value[:80]}' cannot be converted to boolean.")
-    return known
+    return truth(value, "true 1|false 0", "'{value}' cannot be converted to boolean.")
 
 
 def address(value: str) -> object:
@@ -75,14 +54,6 @@ def prefix(value: str) -> object:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """A filter on an attribute: Django's lookup and the reader of values."""
-
-    lookup: str
-    read: Read = text
-
-
-@dataclass(frozen=True, slots=True)
 class Constant:
     """An attribute with the same value in every row: a filter on it matches every row or none."""
 
@@ -106,7 +77,6 @@ class Query:
 
     part: Part
     page: Page
-    backwards: bool
     fields: frozenset[str]
 
     def cut(self, shape: dict[str, Any]) -> dict[str, Any]:
@@ -132,34 +102,12 @@ def fields_of(request: Request) -> frozenset[str]:
     return frozenset(name for given in request.query_params.getlist("fields") for name in given.split(",") if name)
 
 
-def page_links(request: Request, query: Query, ids: list[str], url: str) -> list[dict[str, str]]:
-    """Return the links to the next and previous page as in Neutron; none without a limit."""
-    if not query.page.asked:
-        return []
-    whole, kept = len(ids) >= query.page.limit, _others(request)
-    links = []
-    if whole or query.backwards:
-        marker = [("marker", ids[-1])] if ids else []
-        links.append({"rel": "next", "href": f"{url}?{urlencode([*kept, *marker])}"})
-    if whole or not query.backwards:
-        marker = [("marker", ids[0])] if ids else []
-        links.append({"rel": "previous", "href": f"{url}?{urlencode([*kept, *marker, ('page_reverse', 'True')])}"})
-    return links
-
-
-def _others(request: Request) -> list[tuple[str, str]]:
-    parts = request.query_params.lists()
-    return [(name, value) for name, values in parts if name not in {"marker", "page_reverse"} for value in values]
-
-
 def read_query(request: Request, filters: Filters, sort_keys: Mapping[str, str]) -> Query:
     """Read a list's query. Raises InvalidInputError for an unknown filter, sort key or page."""
     conditions: dict[str, list[object]] = {}
     made_conditions: list[Q] = []
+    check_no_nul(request.query_params, "Invalid input for {name!r}. Reason: it has a NUL character in it.")
     for name, values in request.query_params.lists():
-        if any("\0" in value for value in values):
-            msg = f"Invalid input for {name[:80]!r}. Reason: it has a NUL character in it."
-            raise InvalidInputError(msg, field=name[:80])
         if name in NOT_FILTERS:
             continue
         for filter_name, wanted_values in _parts(name, values):
@@ -168,16 +116,11 @@ def read_query(request: Request, filters: Filters, sort_keys: Mapping[str, str])
                 made_conditions.append(column.make(wanted_values))
             else:
                 _condition(filter_name, wanted_values, filters, conditions)
-    page = read_page(request)
-    backwards = request.query_params.get("page_reverse", "").lower() in {"true", "1"}
-    names, ways = request.query_params.getlist("sort_key"), request.query_params.getlist("sort_dir")
-    if len(ways) > len(names):
-        raise InvalidInputError("The number of sort_keys and sort_dirs must be same", field="sort_dir")
-    sort = read_sort(names, ways, sort_keys, SORT_ERRORS)
+    page, sort = PAGES.read(request), SORTING.read(request.query_params, sort_keys)
     wanted: list[tuple[str, object]] = [(f"{lookup}__in", values) for lookup, values in conditions.items()]
     wanted += [("condition", made) for made in made_conditions]
-    part = Part(wanted, sort, page.limit, page.marker, backwards=backwards)
-    return Query(part, page, backwards, fields_of(request))
+    part = Part(wanted, sort, page.limit, page.marker, backwards=page.backwards)
+    return Query(part, page, fields_of(request))
 
 
 def _parts(name: str, values: list[str]) -> list[tuple[str, list[str]]]:

@@ -30,7 +30,7 @@ from portal.api.network.dialect.bodies import (
     read_revision,
 )
 from portal.api.network.dialect.kinds import Many, Text
-from portal.api.network.dialect.query import FIELDS, fields_of, page_links, query_of, read_query
+from portal.api.network.dialect.query import FIELDS, PAGES, fields_of, query_of, read_query
 from portal.api.network.dialect.resource import Resource
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.listed import part_of
@@ -137,7 +137,7 @@ class ListView(ResourceView, views.ListView):
                     self.row(str(query.part.marker))
                 raise
         url = f"{endpoint(self.request, 'network')}/v2.0/{resource.path}"
-        links = page_links(self.request, query, [str(row.pk) for row in rows], url)
+        links = PAGES.links(self.request, query.page, [str(row.pk) for row in rows], url)
         return rows, {f"{resource.plural}_links": links} if links else {}
 
     def post(self, request: Request) -> Response:

@@ -6,10 +6,10 @@ from typing import Any
 
 import orjson
 
+from portal.api.frame.lists import Column, number
 from portal.api.frame.resource import Operation
 from portal.api.network.dialect.attributes import Attribute
 from portal.api.network.dialect.kinds import ID, PROJECT_ID, TEXT, Free, Integer, Many
-from portal.api.network.dialect.query import Column, number
 from portal.api.network.dialect.resource import Resource
 from provisioning.common.listing import Part
 from provisioning.network.selectors import availability

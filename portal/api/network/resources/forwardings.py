@@ -13,6 +13,7 @@ from rest_framework.response import Response
 from portal.api.common.links import endpoint
 from portal.api.common.validation import Schema
 from portal.api.common.views import Schemas
+from portal.api.frame.lists import number
 from portal.api.frame.parts import Call, parts
 from portal.api.frame.resource import Operation, Values
 from portal.api.network.dialect.attributes import Attribute
@@ -25,7 +26,7 @@ from portal.api.network.dialect.bodies import (
     read_revision,
 )
 from portal.api.network.dialect.kinds import ADDRESS, ID, TEXT, Choice, Integer, Kind, OrNone, quoted
-from portal.api.network.dialect.query import FIELDS, Made, fields_of, number, page_links, query_of, read_query
+from portal.api.network.dialect.query import FIELDS, PAGES, Made, fields_of, query_of, read_query
 from portal.api.network.dialect.resource import Resource
 from portal.api.network.dialect.views import PartView, page_of
 from portal.api.network.resources.floating_ips import FLOATING_IP, port_of, range_of
@@ -151,7 +152,7 @@ class Forwardings(ForwardingView):
         rows = page_of(resource, resource.list.call(floating), query.part)
         body: dict[str, Any] = {resource.plural: self.forwardings(rows, query.fields)}
         url = f"{endpoint(request, 'network')}/v2.0/{FLOATING_IP.path}/{floating.id}/{resource.plural}"
-        links = page_links(request, query, [str(row.pk) for row in rows], url)
+        links = PAGES.links(request, query.page, [str(row.pk) for row in rows], url)
         return Response(body | ({f"{resource.plural}_links": links} if links else {}))
 
     def post(self, request: Request, identity: str) -> Response:

@@ -6,12 +6,12 @@ from typing import Any
 from uuid import UUID
 
 from portal.api.common.validation import Schema
+from portal.api.frame.lists import Column, identity
 from portal.api.frame.resource import Operation, Values
 from portal.api.network.dialect.attributes import ZONES, Attribute, shared, standard
 from portal.api.network.dialect.bodies import columns
 from portal.api.network.dialect.kinds import BOOLEAN, ID, TEXT, Choice, Integer, Many, OrNone, Text
 from portal.api.network.dialect.names import DnsDomain
-from portal.api.network.dialect.query import Column, identity
 from portal.api.network.dialect.resource import Resource
 from provisioning.common.context import RequestContext
 from provisioning.network import selectors, services

@@ -7,6 +7,7 @@ from typing import Any
 from django.db.models import Q
 
 from portal.api.common.validation import Schema
+from portal.api.frame.lists import Column, identity
 from portal.api.frame.resource import Operation, Values
 from portal.api.network.dialect.attributes import Attribute, standard
 from portal.api.network.dialect.bodies import columns
@@ -28,7 +29,7 @@ from portal.api.network.dialect.kinds import (
     quoted,
 )
 from portal.api.network.dialect.names import DnsName
-from portal.api.network.dialect.query import Column, Made, address, identity
+from portal.api.network.dialect.query import Made, address
 from portal.api.network.dialect.resource import Resource
 from portal.api.network.dialect.views import ALL_PROJECTS
 from provisioning.common.context import RequestContext

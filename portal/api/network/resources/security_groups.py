@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from portal.api.common.validation import Schema
+from portal.api.frame.lists import Column, lower
 from portal.api.frame.resource import Operation, Values
 from portal.api.network.dialect.attributes import Attribute, shared, standard
 from portal.api.network.dialect.bodies import columns
@@ -20,7 +21,7 @@ from portal.api.network.dialect.kinds import (
     Text,
     quoted,
 )
-from portal.api.network.dialect.query import Column, lower, range_as_sent
+from portal.api.network.dialect.query import range_as_sent
 from portal.api.network.dialect.resource import Resource
 from portal.api.network.dialect.views import ALL_PROJECTS
 from provisioning.common.context import RequestContext

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from portal.api.frame.lists import Column
 from portal.api.frame.resource import Operation, Values
 from portal.api.network.dialect.attributes import Attribute, standard
 from portal.api.network.dialect.bodies import HTTPBadRequestError
@@ -19,7 +20,7 @@ from portal.api.network.dialect.kinds import (
     Record,
     Text,
 )
-from portal.api.network.dialect.query import Column, boolean
+from portal.api.network.dialect.query import boolean
 from portal.api.network.dialect.resource import Resource
 from portal.api.network.dialect.views import ALL_PROJECTS
 from provisioning.common.context import RequestContext

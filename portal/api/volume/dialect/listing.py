@@ -5,9 +5,8 @@ A resource declares its filters by their query names; each builds a Django condi
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlencode
 
 from django.db.models import Q, QuerySet, Value
 from django.db.models.fields.json import KeyTextTransform
@@ -15,12 +14,10 @@ from django.db.models.lookups import Exact
 from rest_framework.request import Request
 
 from portal.api.common.microversions import Version
-from portal.api.common.paging import LARGEST, Page, read_page
-from portal.api.common.sorting import SortErrors, read_sort
 from portal.api.common.validation import Schema
+from portal.api.frame.lists import Page, Pages, Sorting, check_no_nul, truth, whole_number
 from portal.api.volume.dialect.kinds import read_time
 from provisioning.common.errors import InvalidInputError, NotFoundError
-from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.listing import Listing, Part, Sort
 
 NAMED = (3, 31)
@@ -35,26 +32,16 @@ LONGEST_PAIRS = 16_384
 """Characters of a filter by key-value pairs."""
 PAGES = ("limit", "marker", "offset", "sort", "sort_key", "sort_dir")
 _NOT_FILTERS = frozenset({*PAGES, "all_tenants", "all_projects", "with_count"})
-_WRONG_KEY = "Invalid input received: Sort key {key} is invalid; known: {known}."
-_WRONG_WAY = "Invalid input received: Unknown sort direction {way}, must be asc or desc."
-_SORT_ERRORS = SortErrors(_WRONG_KEY, _WRONG_WAY)
+LIST_PAGES = Pages(zero_is_none=True, not_in_links=frozenset({"marker", "offset"}))
+SORTING = Sorting(
+    unknown_key="Invalid input received: Sort key {key} is invalid; known: {known}.",
+    unknown_way="Invalid input received: Unknown sort direction {way}, must be asc or desc.",
+    joined="The 'sort_key' and 'sort_dir' parameters are deprecated and cannot be used with the 'sort' parameter.",
+    once=True,
+    without=("created_at",),
+)
 Condition = Callable[[str], Q]
 _COMPARISONS = {"gt": "gt", "gte": "gte", "eq": "exact", "neq": "exact", "lt": "lt", "lte": "lte"}
-
-
-def text(lookup: str) -> Condition:
-    """Return a condition that compares a column with the text of a filter."""
-    return lambda value: Q(**{lookup: value})
-
-
-def identity(lookup: str) -> Condition:
-    """Return a condition that compares a column with the id of a filter; an invalid id matches nothing."""
-    return lambda value: Q(**{lookup: read_id(value) or NOBODY})
-
-
-def number(lookup: str) -> Condition:
-    """Return a condition that compares a column with a whole number; an invalid one matches nothing."""
-    return lambda value: Q(**{lookup: int(value) if value.isascii() and value.isdigit() and len(value) < 10 else -1})
 
 
 def boolean(lookup: str, name: str = "") -> Condition:
@@ -65,10 +52,8 @@ def boolean(lookup: str, name: str = "") -> Condition:
     filter_name = name or lookup
 
     def condition(value: str) -> Q:
-        known = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}.get(value.lower())
-        if known is None:
-            raise InvalidInputError(f"Invalid input received: {filter_name}={value[:64]}", field=filter_name)
-        return Q(**{lookup: known})
+        message = f"Invalid input received: {filter_name}={{value}}"
+        return Q(**{lookup: truth(value, "true t 1|false f 0", message, filter_name)})
 
     return condition
 
@@ -168,69 +153,29 @@ class Listed:
 
 def wants_all(request: Request) -> bool:
     """Whether the query requests the resources of every project."""
-    value = request.query_params.get("all_tenants") or request.query_params.get("all_projects") or ""
-    if value.lower() not in {"", "1", "0", "true", "false", "t", "f", "yes", "no", "y", "n", "on", "off"}:
-        raise InvalidInputError(f"all_tenants param must be true or false, not {value[:64]!r}.", field="all_tenants")
-    return value.lower() in {"1", "true", "t", "yes", "y", "on"}
+    value = request.query_params.get("all_tenants") or request.query_params.get("all_projects") or "0"
+    message = "all_tenants param must be true or false, not {value!r}."
+    return truth(value, "1 true t yes y on|0 false f no n off", message, "all_tenants")
 
 
 def narrowed(lists: Lists, rows: QuerySet[Any], request: Request, version: Version) -> QuerySet[Any]:
     """Return the rows that match a query's filters. Raises InvalidInputError."""
-    if any("\0" in value for _, values in request.query_params.lists() for value in values):
-        raise InvalidInputError("A query has no NUL characters.")
+    check_no_nul(request.query_params, "A query has no NUL characters.")
     return rows.filter(_condition(lists, request, version))
-
-
-def page_asked(request: Request) -> Page:
-    """Return the requested page; unlike in Nova, ``limit=0`` is an empty one. InvalidInputError."""
-    page = read_page(request, LARGEST)
-    return replace(page, limit=0) if page.asked and int(request.query_params["limit"]) == 0 else page
 
 
 def page_of(lists: Lists, rows: QuerySet[Any], request: Request, version: Version) -> Listed:
     """Return the requested page of the rows; InvalidInputError, and NotFoundError for an unknown marker."""
     params = request.query_params
     chosen = narrowed(lists, rows, request, version)
-    page = page_asked(request)
-    offset = params.get("offset") or "0"
-    if not (offset.isascii() and offset.isdigit() and len(offset) <= 9):
-        raise InvalidInputError("offset must be a whole number, 0 or greater.", field="offset")
-    part = Part(sort=_sort(lists, request, version), limit=page.limit + int(offset), marker=page.marker)
+    page, offset = LIST_PAGES.read(request), whole_number("offset", params.get("offset") or "0", digits=9)
+    known = {key: column for key, column in lists.sort.items() if version >= lists.sort_since.get(key, (3, 0))}
+    sort = SORTING.read(params, known, lists.usual_way)
+    part = Part(sort=sort, limit=page.limit + offset, marker=page.marker)
     listing: Listing[Any] = Listing(lists.order, unknown_marker=NotFoundError)
-    found = listing.page(chosen, part, among=rows)[int(offset) :]
+    found = listing.page(chosen, part, among=rows)[offset:]
     counted = version >= COUNTED and params.get("with_count", "").lower() in {"1", "true", "t", "yes"}
     return Listed(found, page, chosen.count() if counted else None)
-
-
-def more_links(request: Request, listed: Listed, url: str) -> list[dict[str, str]]:
-    """Return the link to the next page, which Cinder adds to every page that is full."""
-    if not listed.rows or len(listed.rows) < listed.page.limit:
-        return []
-    kept = [
-        (name, value)
-        for name, values in request.query_params.lists()
-        for value in values
-        if name not in {"marker", "offset"}
-    ]
-    query = urlencode([*kept, ("marker", str(listed.rows[-1].pk))])
-    return [{"rel": "next", "href": f"{url}?{query}"}]
-
-
-def _sort(lists: Lists, request: Request, version: Version) -> tuple[Sort, ...]:
-    """Read ``sort=name:asc,size``, or the older ``sort_key`` and ``sort_dir``."""
-    params = request.query_params
-    if "sort" in params and ("sort_key" in params or "sort_dir" in params):
-        msg = "The 'sort_key' and 'sort_dir' parameters are deprecated and cannot be used with the 'sort' parameter."
-        raise InvalidInputError(msg, field="sort")
-    if "sort" in params:
-        parts = [part.strip().partition(":") for part in params["sort"].split(",") if part.strip()]
-        keys, ways = [key for key, _, _ in parts], [way.strip() or lists.usual_way for _, _, way in parts]
-    else:
-        keys = [params["sort_key"].strip()] if params.get("sort_key") else []
-        ways = [params["sort_dir"].strip()] if params.get("sort_dir") else []
-        keys = keys or (["created_at"] if ways else [])
-    known = {key: column for key, column in lists.sort.items() if version >= lists.sort_since.get(key, (3, 0))}
-    return read_sort(keys, ways, known, _SORT_ERRORS, usual=lists.usual_way)
 
 
 def _condition(lists: Lists, request: Request, version: Version) -> Q:

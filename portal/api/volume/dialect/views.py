@@ -14,7 +14,7 @@ from portal.api.frame import views
 from portal.api.frame.parts import urls
 from portal.api.frame.views import Dialect
 from portal.api.volume.base import VolumeView
-from portal.api.volume.dialect.listing import more_links, page_of, wants_all
+from portal.api.volume.dialect.listing import LIST_PAGES, page_of, wants_all
 from portal.api.volume.dialect.resource import Action, Resource, actions_schema
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.identity import policy
@@ -39,7 +39,8 @@ class ListView(ResourceView, views.ListView):
         """Return the requested page, the link to the next one, and the total number if it is requested."""
         rows = self.rows(all_projects=wants_all(self.request))
         page = page_of(self.resource.lists, rows, self.request, self.microversion)
-        more = more_links(self.request, page, f"{self.base}/{self.path}")
+        ids = [row.pk for row in page.rows]
+        more = LIST_PAGES.links(self.request, page.page, ids, f"{self.base}/{self.path}")
         links = {f"{self.resource.plural}_links": more} if more else {}
         return page.rows, links | ({} if page.count is None else {"count": page.count})
 

@@ -11,10 +11,11 @@ from portal.api.common.validation import Schema
 from portal.api.common.views import ServiceView
 from portal.api.frame.attributes import Attribute
 from portal.api.frame.kinds import Checked
+from portal.api.frame.lists import Column, identity
 from portal.api.frame.resource import Operation, Values
 from portal.api.frame.schemas import body, inner
 from portal.api.volume.base import VolumeView
-from portal.api.volume.dialect import kinds, listing
+from portal.api.volume.dialect import kinds
 from portal.api.volume.dialect.kinds import ID, OPTIONAL, PROJECT, TEXT, TIME
 from portal.api.volume.dialect.listing import Lists
 from portal.api.volume.dialect.resource import Action, Actions, Resource, actions_schema
@@ -104,8 +105,8 @@ GROUP = Resource(
     ),
     lists=Lists(
         filters={
-            "name": listing.text("name"),
-            "status": listing.text("status"),
+            "name": Column("name"),
+            "status": Column("status"),
             "list_volume": lambda value: Q(),  # controls the shown fields, not the filter
         },
         like={"name": "name", "status": "status"},
@@ -223,9 +224,9 @@ GROUP_SNAPSHOT = Resource(
     ),
     lists=Lists(
         filters={
-            "name": listing.text("name"),
-            "status": listing.text("status"),
-            "group_id": listing.identity("group_id"),
+            "name": Column("name"),
+            "status": Column("status"),
+            "group_id": Column("group_id", identity),
         },
         since=dict.fromkeys(("name", "status", "group_id"), (3, 29)),
         like={"name": "name", "status": "status"},

@@ -9,6 +9,7 @@ from django.db.models import Q, QuerySet
 from rest_framework.response import Response
 
 from portal.api.frame.attributes import Attribute
+from portal.api.frame.lists import Column
 from portal.api.frame.resource import Operation, Values
 from portal.api.frame.schemas import body, inner
 from portal.api.volume.base import VolumeView
@@ -152,7 +153,7 @@ TYPE = Resource(
         _ACCESS,
     ),
     lists=Lists(
-        filters={"is_public": public, "extra_specs": listing.pairs("extra_specs"), "name": listing.text("name")},
+        filters={"is_public": public, "extra_specs": listing.pairs("extra_specs"), "name": Column("name")},
         since={"extra_specs": SPECS_FILTER},
         sort={"id": "id", "name": "name", "created_at": "created_at", "updated_at": "updated_at"},
         strict=False,

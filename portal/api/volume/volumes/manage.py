@@ -9,7 +9,7 @@ from compute_agent.contract.volume import UnmanagedDisk
 from portal.api.common.microversions import NEWEST
 from portal.api.common.validation import Schema
 from portal.api.frame.schemas import body
-from portal.api.volume.dialect.listing import page_asked
+from portal.api.volume.dialect.listing import LIST_PAGES
 from portal.api.volume.dialect.schemas import BOOLEAN, ID, ID_OR_NULL, METADATA, NAME, boolean, text_of
 from portal.api.volume.dialect.views import ResourceView
 from portal.api.volume.volumes.resource import LEGACY, VOLUME, with_parts
@@ -70,10 +70,7 @@ class ManageableView(ResourceView):
         if key not in SORTS or way not in ("", "asc", "desc"):
             raise InvalidInputError(f"These lists are sorted by {' and '.join(SORTS)}, asc or desc.", field="sort")
         disks.sort(key=lambda disk: (disk.size if key == "size" else 0, disk.name), reverse=way == "desc")
-        page, offset = page_asked(request), request.query_params.get("offset", "0")
-        if not (offset.isascii() and offset.isdigit() and len(offset) < 10):
-            raise InvalidInputError("offset must be a whole number, 0 or greater.", field="offset")
-        chosen = disks[int(offset) : int(offset) + page.limit]
+        chosen = disks[LIST_PAGES.read_slice(request)]
         return Response({"manageable-volumes": [self.disk(each) for each in chosen]})
 
     def disk(self, disk: UnmanagedDisk) -> dict[str, Any]:

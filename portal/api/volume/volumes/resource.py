@@ -7,6 +7,7 @@ from django.db.models import Q, QuerySet
 
 from portal.api.frame.attributes import Attribute
 from portal.api.frame.kinds import Checked
+from portal.api.frame.lists import Column, identity, number
 from portal.api.frame.resource import Operation, Values
 from portal.api.volume.base import VolumeView
 from portal.api.volume.dialect import listing
@@ -152,23 +153,23 @@ def _anything_but_false(value: str) -> Q:
 
 _LISTS = Lists(
     filters={
-        "id": listing.identity("id"),
-        "name": listing.text("name"),
-        "display_name": listing.text("name"),
-        "status": listing.text("status"),
+        "id": Column("id", identity),
+        "name": Column("name"),
+        "display_name": Column("name"),
+        "status": Column("status"),
         "metadata": listing.pairs("metadata"),
         "bootable": listing.boolean("bootable"),
-        "migration_status": listing.text("migration_status"),
-        "availability_zone": listing.text("availability_zone"),
-        "group_id": listing.identity("group_id"),
-        "size": listing.number("size_gb"),
+        "migration_status": Column("migration_status"),
+        "availability_zone": Column("availability_zone"),
+        "group_id": Column("group_id", identity),
+        "size": Column("size_gb", number),
         "created_at": listing.moments("created_at"),
         "updated_at": listing.moments("updated_at"),
         "glance_metadata": listing.pairs("image_metadata"),
-        "user_id": listing.identity("user_id"),
-        "project_id": listing.identity("project_id"),
-        "snapshot_id": listing.identity("source_snapshot_id"),
-        "volume_type_id": listing.identity("volume_type_id"),
+        "user_id": Column("user_id", identity),
+        "project_id": Column("project_id", identity),
+        "snapshot_id": Column("source_snapshot_id", identity),
+        "volume_type_id": Column("volume_type_id", identity),
         "multiattach": listing.boolean("multiattach"),
         "consumes_quota": listing.boolean("migration_of__isnull", "consumes_quota"),
     },

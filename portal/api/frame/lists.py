@@ -1,0 +1,223 @@
+"""Queries of lists: pages and links, sort keys, and values of filters. Each service declares its syntax."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.db.models import Q
+from django.http import QueryDict
+from rest_framework.request import Request
+
+from provisioning.common.errors import InvalidInputError
+from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.listing import Sort
+
+LARGEST = 1000
+"""Maximum number of items of one page, as in Nova."""
+NO_NUMBER = -2
+"""A number that no column contains."""
+Read = Callable[[str], object]
+"""Returns the value of a filter."""
+
+
+def whole_number(name: str, value: str, digits: int = 10) -> int:
+    """Read the number of a parameter. Raises InvalidInputError."""
+    if not (value.isascii() and value.isdigit() and len(value) <= digits):
+        raise InvalidInputError(f"{name} must be a whole number, 0 or greater.", field=name)
+    return int(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The requested page of a list: at most ``limit`` items after the item with the id ``marker``."""
+
+    limit: int
+    marker: str | None
+    asked: bool
+    """Whether the client specified a limit."""
+    backwards: bool = False
+    """Whether the page has the items before the marker."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pages:
+    """The pages of a service's lists."""
+
+    largest: int = LARGEST
+    usual: int = 0
+    """The limit of a query without one; 0: the largest."""
+    zero_is_none: bool = False
+    """Whether ``limit=0`` requests an empty page, and not the largest one."""
+    reverse: str = ""
+    """The parameter for a page before the marker."""
+    not_in_links: frozenset[str] = frozenset({"limit", "marker"})
+    """Parameters of the request that links to other pages replace or omit."""
+
+    def read(self, request: Request) -> Page:
+        """Return the page that the query requests. Raises InvalidInputError for an invalid limit."""
+        params = request.query_params
+        text = params.get("limit")
+        limit = (self.usual or self.largest) if text is None else self.limit(text)
+        backwards = bool(self.reverse) and params.get(self.reverse, "").lower() in {"true", "1"}
+        return Page(min(limit, self.largest), self.marker(params), text is not None, backwards)
+
+    def limit(self, text: str) -> int:
+        limit = whole_number("limit", text)
+        return limit if limit or self.zero_is_none else self.largest
+
+    def marker(self, params: QueryDict) -> str | None:
+        return params.get("marker") or None
+
+    def read_slice(self, request: Request) -> slice:
+        """Return the slice that ``offset`` and ``limit`` of the query request. Raises InvalidInputError."""
+        offset = whole_number("offset", request.query_params.get("offset", "0"))
+        return slice(offset, offset + self.read(request).limit)
+
+    def query(self, request: Request, page: Page, more: Mapping[str, str]) -> str:
+        """Return the query of another page: the request's parameters, with ``more``."""
+        kept = [
+            (name, value)
+            for name, values in request.query_params.lists()
+            for value in values
+            if name not in self.not_in_links
+        ]
+        limit = {"limit": str(page.limit)} if "limit" in self.not_in_links else {}
+        return urlencode([*kept, *limit.items(), *more.items()])
+
+    def next_query(self, request: Request, page: Page, ids: Sequence[object]) -> str | None:
+        """Return the query of the page after the one with these ids. None: the last page."""
+        if not ids or len(ids) < page.limit:
+            return None
+        return self.query(request, page, {"marker": str(ids[-1])})
+
+    def links(self, request: Request, page: Page, ids: Sequence[object], url: str) -> list[dict[str, str]]:
+        """Return the links to other pages, ``url`` is the list's address. Without ``reverse``: a link to the next page,
+        if the page is full. With it: links to both, if the client specified a limit.
+        """
+        if not self.reverse:
+            following = self.next_query(request, page, ids)
+            return [] if following is None else [{"rel": "next", "href": f"{url}?{following}"}]
+        full, found = len(ids) >= page.limit, []
+        if page.asked and (full or page.backwards):
+            found.append(("next", {"marker": str(ids[-1])} if ids else {}))
+        if page.asked and (full or not page.backwards):
+            found.append(("previous", ({"marker": str(ids[0])} if ids else {}) | {self.reverse: "True"}))
+        return [{"rel": rel, "href": f"{url}?{self.query(request, page, more)}"} for rel, more in found]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sorting:
+    """The sort keys of a service's lists: ``sort_key`` and ``sort_dir``, in some services also ``sort=name:asc,size``.
+
+    Messages have the placeholders ``{key}``, ``{known}`` (valid keys), ``{way}`` (direction), ``{most}``.
+    """
+
+    unknown_key: str = ""
+    unknown_way: str
+    way_field: str = "sort_dir"
+    mismatch: str = ""
+    """Message for more directions than keys."""
+    exact: bool = False
+    """Whether several directions must be as many as the keys."""
+    too_many: str = ""
+    """Message for more keys than exist; empty: they are accepted."""
+    joined: str = ""
+    """Message for ``sort`` beside the other parameters; empty: the service does not have it."""
+    once: bool = False
+    """Whether only the last ``sort_key`` and ``sort_dir`` count. Blanks around names are then ignored."""
+    without: Sequence[str] = ()
+    """The keys of directions without keys."""
+    way: str = "asc"
+    """The default direction."""
+    first_for_all: bool = False
+    """Whether the first direction is also that of keys without one."""
+
+    def read(self, params: QueryDict, known: Mapping[str, str], way: str = "") -> tuple[Sort, ...]:
+        """Return the requested order. ``known`` maps keys to columns; ``way`` is another default direction.
+
+        Raises InvalidInputError.
+        """
+        way, given = way or self.way, "sort_key"
+        keys, ways = params.getlist("sort_key"), params.getlist("sort_dir")
+        if self.joined and "sort" in params:
+            if keys or ways:
+                raise InvalidInputError(self.joined, field="sort")
+            keys, ways, given = *self._split(str(params["sort"]), way), "sort"
+        elif self.once:
+            keys, ways = ([each.strip() for each in texts[-1:] if each] for texts in (keys, ways))
+        if not keys and ways:
+            keys = list(self.without)
+        if self.too_many and len(keys) > len(known):
+            raise InvalidInputError(self.too_many.format(most=len(known)), field=given)
+        if len(ways) > len(keys) or (self.exact and len(ways) > 1 and len(ways) != len(keys)):
+            raise InvalidInputError(self.mismatch, field="sort_dir")
+        if ways and self.first_for_all:
+            way = ways[0]
+        return self._sorts(keys, [*ways, *[way] * (len(keys) - len(ways))], known)
+
+    def _split(self, text: str, way: str) -> tuple[list[str], list[str]]:
+        parts = [part.strip().partition(":") for part in text.split(",") if part.strip() or not self.once]
+        ways = [each.strip() if self.once else each for _, _, each in parts]
+        return [key for key, _, _ in parts], [each or way for each in ways]
+
+    def _sorts(self, keys: Sequence[str], ways: Sequence[str], known: Mapping[str, str]) -> tuple[Sort, ...]:
+        for key, way in zip(keys, ways, strict=True):
+            named = {"key": key[:80], "way": way[:80], "known": ", ".join(known)}
+            if key not in known:
+                raise InvalidInputError(self.unknown_key.format(**named), field="sort_key")
+            if way not in {"asc", "desc"}:
+                raise InvalidInputError(self.unknown_way.format(**named), field=self.way_field)
+        return tuple(Sort(known[key], descending=way == "desc") for key, way in zip(keys, ways, strict=True))
+
+
+def text(value: str) -> object:
+    return value
+
+
+def lower(value: str) -> object:
+    return value.lower()
+
+
+def upper(value: str) -> object:
+    return value.upper()
+
+
+def identity(value: str) -> object:
+    """Read an id; an invalid one matches nothing."""
+    return read_id(value) or NOBODY
+
+
+def number(value: str) -> object:
+    """Read a whole number; an invalid one matches nothing."""
+    digits = value.removeprefix("-")
+    return int(value) if digits.isascii() and digits.isdigit() and len(value) < 10 else NO_NUMBER
+
+
+def truth(value: str, words: str, message: str, field: str | None = None) -> bool:
+    """Read a boolean in one of a service's spellings, ``true 1|false 0``. Raises InvalidInputError for another one;
+    ``message`` has the placeholder ``{value}``.
+    """
+    true, false = (half.split() for half in words.split("|"))
+    if value.lower() not in {*true, *false}:
+        raise InvalidInputError(message.format(value=value[:80]), field=field)
+    return value.lower() in true
+
+
+def check_no_nul(params: QueryDict, message: str = "The query must not have a NUL character in it.") -> None:
+    """Raise InvalidInputError for a NUL character, which no database stores; ``message`` may have the placeholder
+    ``{name}``.
+    """
+    for name, values in params.lists():
+        if any("\0" in each for each in (name, *values)):
+            raise InvalidInputError(message.format(name=name[:80]), field=name.replace("\0", "")[:80])
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A filter on a column or Django lookup, and the reader of values. It returns the condition for a value."""
+
+    lookup: str
+    read: Read = text
+
+    def __call__(self, value: str) -> Q:
+        return Q(**{self.lookup: self.read(value)})
