@@ -1,8 +1,8 @@
 """Usage of simulated guests: waves whose length and height follow from the guest's id, so that graphs show something.
 
 The counters of guests are the integrals of the waves. So they only increase, agree after a restart of the agent, and
-need no state. The counters of the host are sums of what its guests have used while they were here: guests that arrive
-bring their counters with them.
+need no state. The counters of the host are sums of the increases of its guests' counters while the guests were here:
+guests that arrive bring their counters with them.
 """
 
 import math
@@ -47,8 +47,8 @@ class FakeUsage(FakeVolumes):
         return HostUsage((*used, 0.1 + min(load, self._total[0]), disk), running)
 
     def _count(self, guests: dict[str, Values], now: float) -> None:
-        """Add to the host's counters what guests have used since the previous reading, and the host's own work, which
-        is one tenth of a processor. A host uses no more processors than it has.
+        """Add the guests' usage since the previous reading to the host's counters, and the host's own work, which is
+        one tenth of a processor. A host uses no more processors than it has.
         """
         seconds = now - self._read_at if self._read_at else 0.0
         pairs = [(values, self._read.get(uuid, values)) for uuid, values in guests.items()]
