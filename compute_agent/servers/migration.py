@@ -86,7 +86,7 @@ class Receive(ServerHandler[ReceiveLiveRequest]):
 
     @contextmanager
     def _reception(self, context: CommandContext, request: ReceiveLiveRequest, arrival: Arrival) -> Iterator[Reception]:
-        """Return the reception of the guest, which stops listening however the command ends, also when the agent stops."""
+        """Return the reception of the guest. It stops listening at the end of the command, or when the agent stops."""
         if self.host.migrations is None:
             raise UnsupportedError("This host receives no guests.")
         uuid, network = request.instance.uuid, self.host.network
