@@ -70,7 +70,13 @@ EXTERNAL_NAME, ROUTER_NAME = "public", "demo-router"
 IMAGE_NAME = "novella-guest"
 IMAGE_SOURCE = "novella_source_sha512"
 """Image property with the digest of the file that it was created from."""
-GUEST_PROPERTIES = {"os_distro": "novella", "os_type": "linux", "os_admin_user": "root", "architecture": "x86_64"}
+GUEST_PROPERTIES = {
+    "os_distro": "novella",
+    "os_type": "linux",
+    "os_admin_user": "root",
+    "architecture": "x86_64",
+    "hw_qemu_guest_agent": "yes",
+}
 CHUNK = 1 << 20
 
 
