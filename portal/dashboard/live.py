@@ -9,9 +9,12 @@ from django.template.loader import render_to_string
 
 from portal.dashboard import wording
 from portal.dashboard.batches import live as batches
+from portal.dashboard.cloud.drains import HostDrain
+from portal.dashboard.cloud.hosts import HostDetail
 from portal.dashboard.cloud.listing import HOSTS
 from portal.dashboard.cloud.migrations import MIGRATIONS
-from portal.dashboard.cloud.pools import POOLS
+from portal.dashboard.cloud.pools import POOLS, PoolDetail
+from portal.dashboard.cloud.views import CloudPage
 from portal.dashboard.images.catalogue.cards import CATALOGUE, changed_cards
 from portal.dashboard.images.listing import IMAGES
 from portal.dashboard.instances.changes import changed_instances
@@ -148,5 +151,6 @@ PAGES: dict[str, LivePage] = {
     **{each.key: _of_list(each) for each in LISTS},
     **{name: _of_networking(name) for name in network.RECORDS},
     **{name: _of_volumes(name) for name in ("volume",)},
+    **{each.live_kind: LivePage(each.kinds, each.draw) for each in (CloudPage, HostDetail, HostDrain, PoolDetail)},
 }
 """First part of a live page's name → its events; ``tests/dashboard/test_live.py`` fails for pages missing here."""

@@ -13,6 +13,8 @@ from portal.sockets.renders import Renders
 from provisioning.common.errors import NotFoundError
 from provisioning.compute.selectors.instances import ALL_PROJECTS, instance_for
 from provisioning.compute.selectors.migrations import EVERY_PROJECT
+from provisioning.doctor.cloud import RULE as CLOUD
+from provisioning.drains.selectors import SHOW as DRAINS
 from provisioning.events.selectors import EVERYBODY, OPERATORS, LoggedEvent, of_user
 from provisioning.identity import policy
 from provisioning.volumes.selectors.pools import RULE as POOLS
@@ -43,6 +45,10 @@ OF_OPERATORS: Mapping[str, OperatorsPage] = {
     "hosts": OperatorsPage("os_compute_api:os-hypervisors:list-detail", "host", 15.0),  # load and allocated resources
     "migrations": OperatorsPage(EVERY_PROJECT),
     "pools": OperatorsPage(POOLS, "host", 15.0),  # their sizes
+    "cloud": OperatorsPage(CLOUD, "host", 15.0),
+    "host": OperatorsPage("os_compute_api:os-hypervisors:show", "host", 15.0),
+    "pool": OperatorsPage(POOLS, "host", 15.0),
+    "drain": OperatorsPage(DRAINS, "drain", 15.0),
 }
 
 

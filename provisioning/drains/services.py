@@ -36,6 +36,8 @@ from provisioning.compute.state_machine import state
 from provisioning.compute.states import VmState
 from provisioning.drains.models import Drain, DrainItem
 from provisioning.drains.selectors import DRAIN, drain_for
+from provisioning.events import services as events
+from provisioning.events.selectors import OPERATORS
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import is_alive
 from provisioning.identity import policy
@@ -43,6 +45,8 @@ from provisioning.identity.selectors.acting import context_of_user
 from provisioning.jobs.cast import cast
 
 TOPIC, JOB = "conductor", "drains.run"
+EVENT = "drain"
+"""The kind of events about drains."""
 MOST_TRIES = 120
 """Number of attempts to begin a move while another task of the server is in progress; one every few seconds."""
 REASON = "Drain"
@@ -159,6 +163,7 @@ def _create(
         user_name=context.user_name,
     )
     DrainItem.objects.bulk_create(_item(drain, place, move) for place, move in enumerate(moves))
+    _announce(drain)
     cast(TOPIC, JOB, drain_id=str(drain.id))
     return drain
 
@@ -211,6 +216,7 @@ def _switch(
             raise ConflictError(f"The drain is {drain.state}.")
         if to == _State.CANCELLED:
             drain.items.filter(state=_Item.WAITING).update(state=_Item.CANCELLED, ended_at=timezone.now())
+        _announce(drain)
         cast(TOPIC, JOB, drain_id=str(drain.id))
     return drain_for(context, drain_id)
 
@@ -262,6 +268,7 @@ def _begin(item: DrainItem) -> None:
                 return
             waiting = DrainItem.objects.filter(pk=item.pk, state=_Item.WAITING)
             if waiting.update(state=_Item.MOVING, begun_at=timezone.now(), reason=""):
+                _announce(drain)
                 state.lock([item.instance_id])
                 needless = _needless(item)
                 if needless:
@@ -381,7 +388,9 @@ def _end(item: DrainItem, ended: DrainItem.State, reason: str, *, target: str = 
     columns: dict[str, Any] = {"state": ended, "reason": reason, "ended_at": timezone.now()}
     if target:
         columns["target"] = target[:255]
-    DrainItem.objects.filter(pk=item.pk, state__in=[_Item.WAITING, _Item.MOVING]).update(**columns)
+    with transaction.atomic():
+        if DrainItem.objects.filter(pk=item.pk, state__in=[_Item.WAITING, _Item.MOVING]).update(**columns):
+            _announce(item.drain)
 
 
 @when_broken_off
@@ -393,3 +402,9 @@ def _finish(drain_id: uuid.UUID | str) -> None:
             return
         ended = _State.CANCELLED if drain.state == _State.CANCELLED else _State.FINISHED
         Drain.objects.filter(pk=drain.pk).update(state=ended, finished_at=timezone.now())
+        _announce(drain)
+
+
+def _announce(drain: Drain) -> None:
+    """Wake the pages of the drain's host."""
+    events.record(OPERATORS, EVENT, {"id": str(drain.host_id)})

@@ -15,7 +15,9 @@ from django.urls import reverse
 from django.utils import timezone
 
 from compute_agent.contract.messages import CONTRACT_VERSION
+from portal.dashboard.live import PAGES, render
 from portal.dashboard.tray import Result
+from portal.sockets.browser import OF_OPERATORS
 from provisioning.batches import services as batches
 from provisioning.batches.kinds import KINDS
 from provisioning.batches.models import Batch, BatchItem
@@ -23,6 +25,8 @@ from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
 from provisioning.doctor import runs
 from provisioning.drains import services
+from provisioning.events import selectors as events
+from provisioning.events.selectors import OPERATORS, LoggedEvent
 from provisioning.hosts import refused
 from provisioning.hosts.models import Host, RefusedAgent
 from provisioning.jobs.models import WorkerBeat
@@ -125,6 +129,12 @@ FAULTS: tuple[Callable[[Cloud, People], tuple[str, str]], ...] = (
 )
 
 
+def pushed(people: People, page: str, person: Person | None = None) -> str:
+    """Return what the sockets of operators, or of another person, send for a page without an event about a record."""
+    context = (person or people.operator).context.without_person()
+    return render(page, [LoggedEvent(0, OPERATORS, OF_OPERATORS[page.partition("/")[0]].kind, {})], context)
+
+
 def rows_of(page: str) -> list[str]:
     return re.findall(r"<tr.*?</tr>", page, re.DOTALL)
 
@@ -140,8 +150,7 @@ def test_a_planted_fault_is_seen_and_leads_to_its_thing(
     monkeypatch.setattr(settings, "NOTIFICATION_WEBHOOK", "https://hooks.example.org/")
     assert "All is well" in at_operator.get(CLOUD).content.decode()
     sentence, address = plant(well, people)
-    part = at_operator.get(CLOUD, headers={"HX-Request": "true", "HX-Target": "now"}).content.decode()
-    assert "<html" not in part
+    part = pushed(people, "cloud")
     (row,) = [row for row in rows_of(part) if sentence in row.replace("&#x27;", "'")]
     assert f'href="{address}"' in row
     if address.startswith("#"):
@@ -154,11 +163,50 @@ def test_a_planted_fault_is_seen_and_leads_to_its_thing(
         assert f'id="{address.partition("#")[2]}"' in answer.content.decode()
 
 
-def test_the_part_fetches_itself_within_a_minute(well: Cloud, at_operator: Client) -> None:
-    page = at_operator.get(CLOUD).content.decode()
-    (every,) = re.findall(r'hx-trigger="every (\d+)s"', page)
-    assert int(every) <= 30
-    assert f'hx-get="{CLOUD}"' in page
+WATCHED = ("cloud", "host", "pool", "drain")
+
+
+def test_the_pages_are_live_and_nothing_on_them_is_polled(well: Cloud, at_operator: Client) -> None:
+    pool = StoragePool.objects.create(name="fast", driver="nbd")
+    ids = {"cloud": (), "host": (host().id,), "pool": (pool.id,), "host_drain": (host().id,)}
+    for name, args in ids.items():
+        page = at_operator.get(reverse(f"dashboard:{name}", args=args)).content.decode()
+        live = "/".join([name.removeprefix("host_"), *map(str, args)])
+        assert f'data-live-page="{live}"' in page
+        assert 'hx-trigger="every' not in page
+
+
+@pytest.mark.parametrize("page", WATCHED)
+def test_a_fault_without_an_event_is_pushed_within_half_a_minute(page: str) -> None:
+    assert 0 < OF_OPERATORS[page].seconds <= 30
+    assert OF_OPERATORS[page].kind in PAGES[page].kinds
+
+
+def test_every_page_that_is_drawn_without_an_event_is_drawn_for_its_kind() -> None:
+    assert all(name in PAGES for name in OF_OPERATORS)
+    assert all(each.kind in PAGES[name].kinds for name, each in OF_OPERATORS.items() if each.seconds)
+
+
+def test_a_host_gets_its_own_changes_with_its_buttons(well: Cloud, people: People, at_operator: Client) -> None:
+    page = f"host/{host().id}"
+    assert "End maintenance" not in pushed(people, page)
+    before = events.latest_id()
+    at_operator.post(f"{HOSTS}{host().id}/maintenance/", {"reason": "<b>fan"})
+    (event,) = events.since([OPERATORS], before)
+    html = render(page, [event], people.operator.context.without_person())
+    assert 'id="host-now"' in html
+    assert "&lt;b&gt;fan" in html
+    assert "End maintenance" in html[html.index('id="host-actions"') :]
+    other = event._replace(payload={"id": str(well.add_host("host-2").host.id)})
+    assert render(page, [other], people.operator.context) == ""
+    assert pushed(people, page, people.alice) == ""
+
+
+@pytest.mark.parametrize("page", ["host", "pool", "drain"])
+def test_the_page_of_a_deleted_thing_says_so(people: People, page: str) -> None:
+    html = pushed(people, f"{page}/00000000-0000-4000-8000-000000000000")
+    assert 'id="record-notice"' in html
+    assert "This was deleted" in html
 
 
 def test_findings_of_the_last_report_are_shown_without_those_that_are_checked_now(
@@ -506,15 +554,19 @@ def test_a_host_is_drained_by_its_plan(at_operator: Client, well: Cloud, people:
     assert at_operator.post(start, {"ways": ["stop"], "reason": "disk"}).status_code == 303
     page = drain_page(at_operator, server.host_id)
     assert "Progress of the drain" in page
+    assert f'data-live-page="drain/{server.host_id}"' in page
     assert inherited_by_dialogs(page) == set()
     assert "1</span> waiting" in page
     change_drain(at_operator, server.host_id, "pause")
     assert "Paused." in drain_page(at_operator, server.host_id)
     change_drain(at_operator, server.host_id, "resume")
     well.run()
+    before = events.latest_id()
     services.run_all()
+    assert "drain" in {event.kind for event in events.since([OPERATORS], before)}
     page = drain_page(at_operator, server.host_id)
     assert "Last drain" in page
+    assert "Last drain" in pushed(people, f"drain/{server.host_id}")
     assert well.fresh(server).vm_state == VmState.STOPPED
     assert "Bring instances back" not in page, "the host is in maintenance"
     at_operator.post(reverse("dashboard:host_maintenance_end", args=[server.host_id]))

@@ -177,12 +177,12 @@ def test_every_live_page_is_drawn_for_what_it_follows_alone(alice: Person, cloud
 
     page = LivePage(PAGES[name].kinds, draw)
     with mock.patch.dict(PAGES, {name: page}):
-        for kind in ("instance", "image", "catalogue", "network", "volume", "host", "batch", "migration"):
+        for kind in ("instance", "image", "catalogue", "network", "volume", "host", "batch", "migration", "drain"):
             event = log_of(alice)[0]._replace(kind=kind, payload={"id": str(instance.id), "name": "web"})
             html = render(f"{name}/x", [event], alice.context)
             assert bool(html) is (kind in PAGES[name].kinds), kind
     assert drawn == [("x", 1)] * len(PAGES[name].kinds)
     about = {"id": str(uuid.uuid4()), "name": "x", "entry": "x", "instance": str(uuid.uuid4())}
     event = log_of(alice)[0]._replace(kind=min(page.kinds), payload=about)
-    rest = "" if name.endswith("s") or name in {"overview", "topology"} else f"/{uuid.uuid4()}"
+    rest = "" if name.endswith("s") or name in {"overview", "topology", "cloud"} else f"/{uuid.uuid4()}"
     assert isinstance(render(name + rest, [event], alice.context), str), "its templates are there"

@@ -11,6 +11,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from portal.dashboard.live import render
+from provisioning.events.selectors import OPERATORS, LoggedEvent
 from provisioning.hosts.models import Host
 from provisioning.volumes.models import PoolClaim, PoolHost, StoragePool, Volume
 from tests.dashboard.conftest import SignedIn
@@ -131,9 +133,8 @@ def test_the_page_of_a_pool(at_operator: Client, cloud: Cloud, people: People, p
     assert "not admitted to it: <bdi>host-2</bdi>" in page
     assert f'href="/graphs/pools/{pool.id}/24h/"' in page
     StoragePool.objects.filter(id=pool.id).update(free_gb=1)
-    part = at_operator.get(f"{POOLS}{pool.id}/", headers={"HX-Request": "true", "HX-Target": "now"}).content.decode()
-    assert "It is 99% full" in part
-    assert "<html" not in part
+    event = LoggedEvent(0, OPERATORS, "host", {})
+    assert "It is 99% full" in render(f"pool/{pool.id}", [event], people.operator.context.without_person())
 
 
 def test_hosts_and_cloud_lead_to_it(at_operator: Client, pool: StoragePool) -> None:

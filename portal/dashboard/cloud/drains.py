@@ -21,11 +21,12 @@ from portal.dashboard.records import Crumbs, SheetPage
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.plans.moves import PlannedMove, known_ways
+from provisioning.compute.records.migration_records import KIND as MIGRATIONS
 from provisioning.drains import selectors, services
 from provisioning.drains.models import Drain, DrainItem
 from provisioning.drains.selectors import DRAIN, SHOW
 from provisioning.drains.services import DrainRequest
-from provisioning.hosts.models import Host
+from provisioning.hosts.notifications import KIND
 from provisioning.hosts.selectors import is_alive
 from provisioning.identity.selectors.lookups import projects_by_id
 
@@ -46,18 +47,23 @@ class HostDrain(WatchedPage, HostPage):
 
     rule = SHOW
     template = "dashboard/cloud/drain.html"
-    part_template = "dashboard/cloud/_drain.html"
+    live_templates = ("dashboard/cloud/_drain_progress.html",)
+    live_kind = "drain"
+    kinds = frozenset({KIND, MIGRATIONS, services.EVENT})
+    key = "host_id"
 
-    def parts(self, **_: Any) -> Mapping[str, Any]:
+    def parts(self) -> Mapping[str, Any]:
         host, can = self.record, {"drain": self.allows(DRAIN)}
         latest = selectors.latest_of(host)
         unfinished = latest is not None and latest.finished_at is None
-        found = {"host": host, "can": can, "unfinished": unfinished, "latest": None}
-        if latest is not None:
-            found |= {"latest": latest} | _progress(latest)
-        return found if unfinished else found | self._plan(host)
+        found = {"host": host, "can": can, "unfinished": unfinished, "latest": latest}
+        return found if latest is None else found | _progress(latest)
 
-    def _plan(self, host: Host) -> dict[str, Any]:
+    def whole(self, parts: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the plan, unless a drain is in progress."""
+        if parts["unfinished"]:
+            return {"parallel": settings.DRAIN_MOVES}
+        host = self.record
         offered = known_ways(host_up=is_alive(host, timezone.now()))
         try:
             chosen = services.checked_ways(host, self.request.GET.getlist("ways"))

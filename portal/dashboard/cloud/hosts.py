@@ -15,7 +15,7 @@ from portal.dashboard import wording
 from portal.dashboard.cloud.migrations import moves_on
 from portal.dashboard.cloud.rows import host_rows
 from portal.dashboard.cloud.things import troubles_of
-from portal.dashboard.cloud.watched import SECONDS, WatchedPage
+from portal.dashboard.cloud.watched import WatchedPage
 from portal.dashboard.forms import Form
 from portal.dashboard.graphs import sparklines
 from portal.dashboard.graphs.parts import OF_HOSTS
@@ -29,13 +29,16 @@ from provisioning.batches.services import BatchRequest
 from provisioning.compute.actions.evacuate import Evacuate
 from provisioning.compute.models import Instance
 from provisioning.compute.plans.moves import PlannedMove, plan_host
+from provisioning.compute.records.migration_records import KIND as MIGRATIONS
 from provisioning.compute.selectors.hosts import MOST_GUESTS, guests_on
 from provisioning.compute.selectors.migrations import EVERY_PROJECT
 from provisioning.compute.services.hosts import change_host, disable_host, enable_host
 from provisioning.doctor.cloud import RULE as CLOUD
 from provisioning.doctor.cloud import faults_of_host
 from provisioning.drains.selectors import SHOW as DRAINS
+from provisioning.drains.services import EVENT as DRAIN_EVENT
 from provisioning.hosts.models import Host, HostCertificate
+from provisioning.hosts.notifications import KIND
 from provisioning.hosts.selectors import host_for, is_alive
 from provisioning.identity.selectors.lookups import projects_by_id, users_by_id
 from provisioning.network.selectors.hosts import networks_on
@@ -45,8 +48,6 @@ from provisioning.volumes.selectors.pools import RULE as POOLS
 SHOW = "os_compute_api:os-hypervisors:show"
 CHANGE = "os_compute_api:os-services:update"
 LONGEST_REASON = 255
-SECONDS_OF_MOVES = 3
-"""Seconds after which the page is read again while instances move."""
 
 
 class HostPage(Page):
@@ -69,11 +70,14 @@ class HostDetail(WatchedPage, HostPage):
     """The page of one host: state, capacity, faults, instances, pools and networks."""
 
     template = "dashboard/cloud/host.html"
-    part_template = "dashboard/cloud/_host.html"
+    live_templates = ("dashboard/cloud/_host.html", "dashboard/cloud/_host_actions.html")
+    live_kind = "host"
+    kinds = frozenset({KIND, MIGRATIONS, DRAIN_EVENT})
+    key = "host_id"
 
-    def parts(self, **_: Any) -> Mapping[str, Any]:
+    def parts(self) -> Mapping[str, Any]:
         host, now = self.record, timezone.now()
-        guests, moves = guests_on(host), moves_on(self.context, host)
+        guests = guests_on(host)
         projects = projects_by_id({guest.project_id for guest in guests})
         users = users_by_id({guest.user_id for guest in guests})
         faults = faults_of_host(self.context, host) if self.allows(CLOUD) else []
@@ -87,8 +91,7 @@ class HostDetail(WatchedPage, HostPage):
             ],
             "many": host.instances_allocated,
             "more": len(guests) == MOST_GUESTS,
-            "moves": moves,
-            "seconds": SECONDS_OF_MOVES if moves else SECONDS,
+            "moves": moves_on(self.context, host),
             "pools": self._pools(),
             "networks": networks_on(host),
             "aggregates": list(host.aggregates.order_by("name")),

@@ -262,14 +262,16 @@ class PoolDetail(WatchedPage):
     rule = RULE
     back_to = "dashboard:pools"
     template = "dashboard/cloud/pool.html"
-    part_template = "dashboard/cloud/_pool.html"
+    live_templates = ("dashboard/cloud/_pool.html",)
+    live_kind = "pool"
+    key = "pool_id"
     record: StoragePool
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
         self.record = pool_for(self.context, kwargs["pool_id"])
         return {}
 
-    def parts(self, **_: Any) -> Mapping[str, Any]:
+    def parts(self) -> Mapping[str, Any]:
         pool, now = self.record, timezone.now()
         volumes = volumes_in(pool) if self.allows(VOLUMES) else []
         projects = projects_by_id({each.project_id for each in volumes})

@@ -25,9 +25,10 @@ class CloudPage(WatchedPage):
     section = "cloud"
     rule = RULE
     template = "dashboard/cloud/cloud.html"
-    part_template = "dashboard/cloud/_cloud.html"
+    live_templates = ("dashboard/cloud/_cloud.html",)
+    live_kind = "cloud"
 
-    def parts(self, **_: Any) -> Mapping[str, Any]:
+    def parts(self) -> Mapping[str, Any]:
         cloud = cloud_for(self.context)
         rows = sorted(host_rows(cloud.hosts, cloud.at), key=lambda row: row.order)
         whole = bars_of([state_of(host, cloud.at) for host in cloud.hosts])

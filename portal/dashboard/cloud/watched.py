@@ -1,39 +1,68 @@
-"""Pages that fetch their changing part again every few seconds.
+"""Live pages of operators: one part, drawn by the page and by its socket alike.
 
-The state of the cloud also changes without an event: a host stops reporting, a worker dies, a message in the queue gets
-old.
+The state of the cloud also changes without an event (a host stops reporting, a worker dies, a message in the queue gets
+old), so the sockets of these pages also draw without one (``portal.sockets.browser.OF_OPERATORS``).
 """
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, cast
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from django.http import HttpRequest, HttpResponse
-from django.utils import timezone
-from django.utils.cache import patch_vary_headers
+from django.template.loader import render_to_string
 
-from portal.dashboard.pages import Page, PageRequest
-
-PART = "now"
-"""The id of the element that is fetched again."""
-SECONDS = 15
+from portal.dashboard.pages import Page
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NotFoundError
+from provisioning.common.ids import NOBODY, read_id
+from provisioning.events.selectors import LoggedEvent
+from provisioning.identity import policy
 
 
 class WatchedPage(Page):
-    """Base of these pages. ``template`` includes ``part_template``, which extends ``dashboard/cloud/_watched.html``."""
+    """Base of these pages. ``template`` includes ``live_templates``, whose elements have ids.
+
+    ``live_kind``: the first part of the name of the live page; the id of the record follows if ``key`` is the name of
+    its argument in the URL. ``kinds``: the events that change the page; of those with an ``id``, only the record's do.
+    """
 
     template: ClassVar[str]
-    part_template: ClassVar[str]
+    live_templates: ClassVar[Sequence[str]]
+    live_kind: ClassVar[str]
+    kinds: ClassVar[frozenset[str]] = frozenset({"host"})
+    key: ClassVar[str] = ""
 
     def get(self, request: HttpRequest, **given: Any) -> HttpResponse:
-        """Show the page, or only its changing part if the part itself asks for it."""
-        htmx = cast("PageRequest", request).htmx
-        context = {"read_at": timezone.now(), "seconds": SECONDS, "address": request.get_full_path()}
-        context |= dict(self.parts(**given))
-        part = bool(htmx) and htmx.target == PART
-        answer = self.part(self.part_template, context) if part else self.page(self.template, context)
-        patch_vary_headers(answer, ["HX-Request", "HX-Target"])
-        return answer
+        since = self.live_since()
+        self.live_page = f"{self.live_kind}/{given[self.key]}" if self.key else self.live_kind
+        parts = dict(self.parts())
+        return self.page(self.template, {"live_since": since, **parts, **self.whole(parts)})
 
-    def parts(self, **given: Any) -> Mapping[str, Any]:
-        """Return the context of the part."""
+    def parts(self) -> Mapping[str, Any]:
+        """Return the context of the live part; it depends on the record and the caller only."""
         raise NotImplementedError
+
+    def whole(self, parts: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return additional context of the whole page."""
+        return {}
+
+    @classmethod
+    def draw(cls, rest: str, events: Sequence[LoggedEvent], context: RequestContext) -> str:
+        """Return the live part as HTML with ids; a notice if the record was deleted, and nothing if the events are
+        about others or the caller may not see the page.
+        """
+        identity = read_id(rest) or NOBODY
+        if not policy.allows(context, cls.rule) or not any(_concerns(event, identity) for event in events):
+            return ""
+        page = cls()
+        page.context = context
+        try:
+            page.target(**({cls.key: identity} if cls.key else {}))
+            parts = dict(page.parts())
+        except NotFoundError:
+            return render_to_string("dashboard/records/_gone.html")
+        return "".join(render_to_string(each, parts) for each in cls.live_templates)
+
+
+def _concerns(event: LoggedEvent, identity: uuid.UUID) -> bool:
+    return identity == NOBODY or event.payload.get("id") in {None, str(identity)}
