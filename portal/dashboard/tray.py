@@ -11,6 +11,7 @@ from portal.dashboard.sentences import SENTENCES
 from provisioning.batches import selectors
 from provisioning.batches.kinds import KINDS
 from provisioning.batches.models import Batch, BatchItem
+from provisioning.batches.registry import BatchAction
 from provisioning.common.context import RequestContext
 from provisioning.common.ids import read_id
 
@@ -71,10 +72,18 @@ class Row:
     unsuccessful: list[Result]
 
     @cached_property
-    def label(self) -> str:
+    def action(self) -> BatchAction | None:
         kind = KINDS.get(self.batch.kind)
-        action = kind.action(self.batch.action) if kind else None
-        return action.label if action else self.batch.action
+        return kind.action(self.batch.action) if kind else None
+
+    @property
+    def label(self) -> str:
+        return self.action.label if self.action else self.batch.action
+
+    @property
+    def undo(self) -> bool:
+        """Whether the batch can be undone."""
+        return self.over and self.batch.done > 0 and bool(self.action and self.action.undone_by)
 
     @property
     def over(self) -> bool:

@@ -138,6 +138,7 @@ def _of_button(of_one: type[ServerAction[Any]]) -> BatchAction:
         _begin(action),
         danger=button.danger,
         possible=lambda record: action.offered(record) and not (record.locked and action.key != Unlock.key),
+        undone_by=_REVERSED.get(button.name, ""),
     )
 
 
@@ -158,6 +159,8 @@ def _image_of(task: Task) -> None:
     create_image(task.context, task.id, _copy_name(task))
 
 
+_REVERSED = {"start": "stop", "stop": "start", "lock": "unlock", "unlock": "lock"}
+"""Action → the action that reverses it."""
 _OF_ONE: Sequence[type[ServerAction[Any]]] = (Start, Stop, Reboot, HardReboot, Shelve, Unshelve, Lock, Unlock)
 INSTANCES = Kind(
     "instances",

@@ -58,6 +58,8 @@ class BatchAction:
     argument: Argument | None = None
     possible: Callable[[Any], bool] = lambda _: True
     """Whether the resource allows the action now; for the number in the confirmation."""
+    undone_by: str = ""
+    """The action that reverses it exactly for each resource that it changed. Such an action needs no confirmation."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -262,6 +262,23 @@ def dismiss(context: RequestContext, batch_id: uuid.UUID) -> None:
         announce(batch)
 
 
+def undo(context: RequestContext, batch_id: uuid.UUID) -> Batch:
+    """Start the reverse action for the resources that a finished batch has changed, and remove it from the tray.
+
+    Idempotent. Raises NotFoundError, ConflictError while the batch is running or if its action has no reverse, and the
+    errors of ``create``.
+    """
+    with transaction.atomic():
+        batch = batch_for(context, batch_id)
+        found = action_named(batch.kind, batch.action)
+        if found is None or not found[1].undone_by:
+            raise ConflictError("The action cannot be undone.")
+        dismiss(context, batch_id)
+        ids = batch.items.filter(state=_State.DONE).order_by("position").values_list("resource_id", flat=True)
+        key = uuid.uuid5(batch.id, "undo")
+        return create(context, BatchRequest(batch.kind, found[1].undone_by, list(ids), key=key))
+
+
 def announce(batch: Batch) -> None:
     """Wake the pages of the batch's user."""
     payload = {"id": str(batch.id), "project_id": str(batch.project_id)}

@@ -75,6 +75,90 @@ def test_the_question_names_all_and_the_answer_returns_to_the_list(
     assert 'data-live-page="tray"' not in at_alice.get("/flavors/").content.decode()
 
 
+def press(client: Client, path: str, records: list[Instance], **query: str) -> Any:
+    """Press the button of an action on many, with scripts."""
+    picked = {"selection": "ids", "id": [str(each.pk) for each in records], **query}
+    return client.post(path, picked, headers=HTMX)
+
+
+def test_an_action_that_can_be_undone_starts_without_a_question_and_is_undone(
+    at_alice: Client, three: list[Instance], cloud: Cloud
+) -> None:
+    listed = at_alice.get("/instances/").content.decode()
+    assert f'hx-post="{STOP}"' in listed
+    assert f'hx-get="{DELETE}"' in listed
+    answer = press(at_alice, STOP, three[:2])
+    assert answer.headers["HX-Redirect"] == "/instances/?q=web"
+    batch = Batch.objects.get()
+    undo = f"/batches/{batch.id}/undo/"
+    assert undo not in at_alice.get("/networks/").content.decode(), "it is still running"
+    assert at_alice.post(undo).status_code == 303
+    assert Batch.objects.count() == 1
+    cloud.run()
+    assert [state_of(each)[0] for each in three] == ["stopped", "stopped", "active"]
+    assert undo in at_alice.get("/networks/").content.decode()
+    assert at_alice.post(undo, headers=HTMX).headers["HX-Redirect"] == "/instances/?q=web"
+    at_alice.post(undo)
+    cloud.run()
+    assert [state_of(each)[0] for each in three] == ["active"] * 3
+    assert list(Batch.objects.exclude(pk=batch.pk).values_list("action", "done")) == [("start", 2)]
+    assert undo not in at_alice.get("/networks/").content.decode()
+
+
+@pytest.mark.parametrize("why", ["all", "many", "impossible", "dangerous", "no script"])
+def test_the_rest_is_asked_first(
+    at_alice: Client, three: list[Instance], monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    path, picked = STOP, {"selection": "ids", "id": [str(each.pk) for each in three]}
+    if why == "all":
+        picked["selection"] = "all"
+    elif why == "many":
+        monkeypatch.setattr("portal.dashboard.batches.views.NAMED", 2)
+    elif why == "impossible":
+        path = "/bulk/instances/start/"
+    elif why == "dangerous":
+        path = DELETE
+    answer = at_alice.post(path, picked, headers={} if why == "no script" else HTMX)
+    assert answer.status_code == 200
+    assert "3 instances?" in answer.content.decode()
+    assert not Batch.objects.exists()
+
+
+def test_only_changed_resources_are_changed_back(
+    at_alice: Client, signed_in: SignedIn, charlie: Person, three: list[Instance], cloud: Cloud
+) -> None:
+    press(at_alice, "/bulk/instances/lock/", three[:1])
+    cloud.run()
+    at_alice.post("/bulk/instances/lock/", answer_to(asked(at_alice, "/bulk/instances/lock/", three[:2])))
+    cloud.run()
+    last = Batch.objects.latest("created_at")
+    assert (last.done, last.unsuccessful) == (1, 1)
+    assert signed_in(charlie).post(f"/batches/{last.id}/undo/").status_code == 404
+    at_alice.post(f"/batches/{last.id}/undo/")
+    cloud.run()
+    assert [Instance.objects.get(pk=each.pk).locked for each in three] == [True, False, False]
+
+
+def test_actions_without_a_reverse_are_not_undone(at_alice: Client, three: list[Instance], cloud: Cloud) -> None:
+    at_alice.post("/bulk/instances/tag/", answer_to(asked(at_alice, "/bulk/instances/tag/", three), tag="lab"))
+    cloud.run()
+    undo = f"/batches/{Batch.objects.get().id}/undo/"
+    assert undo not in at_alice.get("/networks/").content.decode()
+    assert at_alice.post(undo).status_code == 303
+    assert Batch.objects.count() == 1
+
+
+def test_a_reverse_reverses() -> None:
+    found = [(kind, each) for kind in KINDS.values() for each in kind.actions if each.undone_by]
+    assert found
+    for kind, each in found:
+        back = kind.action(each.undone_by)
+        assert back is not None
+        assert back.undone_by == each.name
+        assert not each.danger
+        assert each.argument is None
+
+
 def test_a_selection_can_be_sent_as_a_form(at_alice: Client, three: list[Instance]) -> None:
     page = at_alice.post(STOP, {"selection": "ids", "id": [three[0].id], "next": "/instances/?q=w"})
     assert page.status_code == 200

@@ -81,7 +81,7 @@ def test_from_sign_in_to_a_server_with_ssh_a_web_port_and_a_disk(cloud: OneMachi
 
 
 def test_five_of_forty_are_stopped(cloud: OneMachine, clicks: Clicks) -> None:
-    """Six clicks at most: the first and the last of the five, the action, and the answer to its question."""
+    """Six clicks in the list at most: each of the five, and the action; *Undo* is one more."""
     cloud.openstack("quota", "set", "--instances", "60", "--cores", "80", "--ram", "81920", "demo", cloud="admin")
     create = ("server", "create", "--image", "novella-guest", "--flavor", "m1.nano", "--network", "demo-net")
     cloud.openstack(*create, "--min", "40", "--max", "40", "--wait", "forty")
@@ -90,11 +90,12 @@ def test_five_of_forty_are_stopped(cloud: OneMachine, clicks: Clicks) -> None:
     page.wait_for_url(f"{cloud.url}/")
     page.get_by_role("navigation", name="Main", exact=True).get_by_role("link", name="Instances").click()
     page.wait_for_url("**/instances/")
-    boxes = page.locator("#list-rows input[name=id]")
-    boxes.nth(2).click()
-    boxes.nth(6).click(modifiers=["Shift"])
+    before = clicks.number
+    for place in (2, 5, 11, 23, 38):
+        page.locator("#list-rows input[name=id]").nth(place).click()
     expect(page.locator("[data-picked-count]")).to_have_text("5 selected")
     page.locator(".bulk").get_by_role("button", name="Stop").click()
-    page.locator("#dialog").get_by_test_id("confirm").click()
     expect(page.locator('#list-rows [data-status="SHUTOFF"]')).to_have_count(5)
-    assert clicks.number <= 6
+    assert clicks.number - before <= 6
+    page.locator("#tray").get_by_role("button", name="Undo").click()
+    expect(page.locator('#list-rows [data-status="ACTIVE"]')).to_have_count(40)

@@ -114,6 +114,7 @@ def _stopped(page: Page, cloud: Cloud) -> list[Line]:
     page.get_by_label("Select all").check()
     page.locator("[name=selection]").check()
     page.locator(".bulk").get_by_role("button", name="Stop").click()
+    page.locator("#dialog").get_by_test_id("confirm").wait_for()
     with page.expect_response(lambda answer: answer.request.method == "POST" and "/bulk/" in answer.url) as answered:
         page.locator("#dialog").get_by_test_id("confirm").click()
     began = time.monotonic()

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from django.conf import settings
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
 from portal.common import rate_limits
@@ -14,6 +14,7 @@ from portal.common.redirects import safe_next
 from portal.dashboard.batches.forms import BatchForm
 from portal.dashboard.batches.selection import selected
 from portal.dashboard.instances.deletion import volumes_left
+from portal.dashboard.lists import selection
 from portal.dashboard.names import bdi
 from portal.dashboard.pages import Page, PageRequest
 from portal.dashboard.tray import list_of, results_of, row_of
@@ -25,13 +26,14 @@ from provisioning.common.errors import InvalidInputError, NovellaError
 from provisioning.compute.disks import block_devices
 
 NAMED = 10
-"""Maximum number of names in a confirmation."""
+"""Maximum number of names in a confirmation, and of resources of an action without one."""
 
 
 class BulkAction(Page):
     """An action on the selected resources of a list: asks for confirmation, then starts a batch.
 
-    The confirmed form contains the ids that were named and counted, not the query of the list.
+    The confirmed form contains the ids that were named and counted, not the query of the list. An action that can be
+    undone starts without a confirmation if a script sends a few ids by ``POST`` and all of them allow it now.
     """
 
     counted = ""
@@ -59,7 +61,7 @@ class BulkAction(Page):
     def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
         """Start the batch, or ask for confirmation if the selection was sent by ``POST``."""
         if "confirmed" not in request.POST:
-            return self.get(request)
+            return self._start_direct() or self.get(request)
         form = BatchForm(self.context, self.action, request.POST)
         if form.is_valid():
             typed = form.cleaned_data
@@ -72,13 +74,27 @@ class BulkAction(Page):
                 key=typed["key"],
             )
             try:
-                rate_limits.check(self.context, rate_limits.WRITES, len(wanted.ids))
-                services.create(self.context, wanted)
+                self._create(wanted)
                 return self.go(self.back_to)
             except InvalidInputError as error:
                 form.refuse(error)
         records = list(self.kind.find(self.context, form.cleaned_data.get("chosen", ())))
         return self._ask(form, self._question(records, permanent=bool(form["permanent"].value())), status=422)
+
+    def _start_direct(self) -> HttpResponse | None:
+        """Start the batch and show the list again; None if the action must be confirmed."""
+        request = cast("PageRequest", self.request)
+        if not (request.htmx and self.action.undone_by) or request.POST.get("selection") == selection.ALL:
+            return None
+        ids = selected(request, self.kind)
+        if not 0 < len(ids) <= NAMED or not all(map(self.action.possible, self.kind.find(self.context, ids))):
+            return None
+        self._create(services.BatchRequest(self.kind.name, self.action.name, ids))
+        return reload_page(request, reverse(self.back_to))
+
+    def _create(self, wanted: services.BatchRequest) -> None:
+        rate_limits.check(self.context, rate_limits.WRITES, len(wanted.ids))
+        services.create(self.context, wanted)
 
     def _ask(self, form: BatchForm, question: Mapping[str, Any], *, status: int = 200) -> HttpResponse:
         htmx = cast("PageRequest", self.request).htmx
@@ -142,6 +158,25 @@ class BatchPage(Page):
         self.live_page = f"batch/{batch.id}"
         parts = {"row": row_of(batch), "results": results_of(batch)}
         return self.page("dashboard/batches/page.html", {"live_since": since, **parts})
+
+
+def reload_page(request: HttpRequest, otherwise: str) -> HttpResponse:
+    """Show the page again on which the request was sent, or ``otherwise`` if it is not a page of this portal."""
+    htmx = cast("PageRequest", request).htmx
+    if htmx:
+        return HttpResponse(headers={"HX-Redirect": htmx.current_url_abs_path or otherwise})
+    return HttpResponseRedirect(otherwise, status=303)
+
+
+class BatchUndo(Page):
+    """Starts the reverse action for the resources that an action has changed."""
+
+    back_to = "dashboard:batches"
+
+    def post(self, request: HttpRequest, batch_id: uuid.UUID) -> HttpResponse:
+        """Show the page again, with the new action in the tray."""
+        batch = services.undo(self.context, batch_id)
+        return reload_page(request, reverse(list_of(batch.kind)))
 
 
 class BatchDismiss(Page):

@@ -15,7 +15,11 @@ def bulk_actions(kind: str) -> Callable[[RequestContext], Sequence[BulkAction]]:
 
     def allowed(context: RequestContext) -> Sequence[BulkAction]:
         return [
-            BulkAction(each.name, each.label, each.icon, reverse("dashboard:bulk", args=[kind, each.name]), each.danger)
+            BulkAction(
+                *(each.name, each.label, each.icon, reverse("dashboard:bulk", args=[kind, each.name])),
+                danger=each.danger,
+                direct=bool(each.undone_by),
+            )
             for each in KINDS[kind].actions
             if policy.allows(context, each.rule)
         ]

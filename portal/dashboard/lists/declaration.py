@@ -69,13 +69,17 @@ class Filter:
 
 
 class BulkAction(NamedTuple):
-    """An action on the selected rows. Its address gets the selection (``lists.selection``)."""
+    """An action on the selected rows. Its address gets the selection (``lists.selection``).
+
+    ``direct``: a selection that is sent by ``POST`` may start the action without a confirmation.
+    """
 
     name: str
     label: str
     icon: str
     address: str
     danger: bool = False
+    direct: bool = False
 
 
 @dataclass(frozen=True, slots=True)
