@@ -46,11 +46,11 @@ import provisioning.hosts.retention
 import provisioning.hosts.sealing
 import provisioning.hosts.subjects
 import provisioning.identity.checks
-import provisioning.identity.encrypted
+import provisioning.identity.encryption.encrypted
+import provisioning.identity.encryption.key_records
 import provisioning.identity.jobs
-import provisioning.identity.key_records
-import provisioning.identity.project_resources
-import provisioning.identity.retention
+import provisioning.identity.records.project_resources
+import provisioning.identity.records.retention
 import provisioning.identity.services.credentials
 import provisioning.images.jobs
 import provisioning.images.ownership
@@ -89,7 +89,7 @@ import provisioning.volumes.upkeep.upkeep
 import provisioning.volumes.wiring.holdings
 import provisioning.volumes.wiring.ownership
 from provisioning.common.tasks import TASKS
-from provisioning.identity.encrypted import Encrypted
+from provisioning.identity.encryption.encrypted import Encrypted
 
 WORKING = (
     provisioning.identity.jobs,
@@ -134,14 +134,14 @@ def connect() -> None:
     _encryption()
     _users()
     _hosts()
-    provisioning.jobs.registry.START_CHECKS.connect(provisioning.identity.key_records.agree_if_possible)
+    provisioning.jobs.registry.START_CHECKS.connect(provisioning.identity.encryption.key_records.agree_if_possible)
     register_check(provisioning.identity.checks.check_policy_file)
     TASKS.check()
     provisioning.compute.state_machine.deadlines.check()
 
 
 def _owners() -> None:
-    provisioning.identity.project_resources.OF_PROJECTS.connect(
+    provisioning.identity.records.project_resources.OF_PROJECTS.connect(
         *provisioning.quotas.project_resources.OF_PROJECTS,
         *provisioning.ec2.retention.OF_PROJECTS,
         *provisioning.images.ownership.OF_PROJECTS,
@@ -154,7 +154,7 @@ def _owners() -> None:
         *provisioning.launches.ownership.OF_PROJECTS,
         *provisioning.starred.services.OF_PROJECTS,
     )
-    provisioning.identity.project_resources.OF_USERS.connect(
+    provisioning.identity.records.project_resources.OF_USERS.connect(
         *provisioning.quotas.project_resources.OF_USERS,
         *provisioning.compute.records.ownership.OF_USERS,
         *provisioning.batches.retention.OF_USERS,
@@ -188,7 +188,7 @@ def _limits() -> None:
 
 def _retention() -> None:
     provisioning.jobs.retention.PURGED.connect(
-        *provisioning.identity.retention.PURGED,
+        *provisioning.identity.records.retention.PURGED,
         *provisioning.ec2.retention.PURGED,
         *provisioning.hosts.retention.PURGED,
         *provisioning.images.retention.PURGED,
@@ -199,7 +199,7 @@ def _retention() -> None:
     provisioning.jobs.retention.KEPT.connect(
         provisioning.jobs.jobs.KEPT,
         provisioning.notifications.jobs.KEPT,
-        provisioning.identity.retention.KEPT,
+        provisioning.identity.records.retention.KEPT,
         provisioning.quotas.project_resources.KEPT,
         provisioning.hosts.retention.KEPT,
         provisioning.cpus.services.KEPT,
@@ -231,7 +231,7 @@ def _ec2() -> None:
 
 
 def _encryption() -> None:
-    provisioning.identity.encrypted.KINDS.connect(
+    provisioning.identity.encryption.encrypted.KINDS.connect(
         Encrypted("credential", provisioning.identity.services.credentials.encrypt_again),
         Encrypted("command", provisioning.hosts.sealing.encrypt_again),
         Encrypted("authority of hosts", provisioning.hosts.certificates.encrypt_again),

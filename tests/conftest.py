@@ -12,8 +12,9 @@ from django.conf import settings
 from django.core.cache import caches
 from django.test.signals import setting_changed
 
-from provisioning.identity import keys, policy
-from provisioning.identity.hashers import Argon2Hasher
+from provisioning.identity import policy
+from provisioning.identity.credentials.hashers import Argon2Hasher
+from provisioning.identity.encryption import keys
 
 pytest_plugins = [
     "tests.support.standing",

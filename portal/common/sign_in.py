@@ -25,8 +25,9 @@ from django.utils.functional import SimpleLazyObject
 from portal.common.client_address import client_address, client_of
 from provisioning.common.context import RequestContext, new_request_id
 from provisioning.common.errors import NotAuthenticatedError
-from provisioning.identity import mfa, policy, tokens
-from provisioning.identity.authenticate import PasswordProof, prove_person
+from provisioning.identity import policy
+from provisioning.identity.authentication.authenticate import PasswordProof, prove_person
+from provisioning.identity.credentials import mfa
 from provisioning.identity.errors import PasswordExpiredError, TooManyAttemptsError
 from provisioning.identity.models import Domain, Project, User
 from provisioning.identity.selectors.entries import projects_of, roles_of
@@ -41,7 +42,8 @@ from provisioning.identity.services.scopes import (
 )
 from provisioning.identity.services.sign_ins import end_session, move_session, open_browser_session
 from provisioning.identity.services.tokens import issue_token, revoke_token
-from provisioning.identity.tokens import Scope, TokenData
+from provisioning.identity.tokens import tokens
+from provisioning.identity.tokens.tokens import Scope, TokenData
 
 TOKEN = "token"  # noqa: S105 - the name of the session's entry, not a token
 """The session's key for the token."""

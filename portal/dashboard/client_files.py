@@ -15,7 +15,7 @@ from django.http import HttpRequest
 
 from portal.common.public_url import public_url
 from provisioning.common.context import RequestContext
-from provisioning.identity.catalog import PATHS
+from provisioning.identity.records.catalog import PATHS
 
 CLOUD = "novella"
 """The cloud's name in ``clouds.yaml``."""

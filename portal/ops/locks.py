@@ -2,7 +2,7 @@
 
 from django.conf import settings
 
-from provisioning.identity.counters import CACHE
+from provisioning.identity.lockout.counters import CACHE
 
 ELSEWHERE = (
     "With this NOVELLA_CACHE_URL wrong passwords are counted in each process's own memory, which a command does not "

@@ -5,7 +5,7 @@ from datetime import datetime
 from django.db.models import QuerySet
 
 from provisioning.batches.models import Batch, BatchItem
-from provisioning.identity.project_resources import Owned
+from provisioning.identity.records.project_resources import Owned
 from provisioning.jobs.retention import Part, Purged
 
 

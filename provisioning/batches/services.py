@@ -27,7 +27,8 @@ from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInp
 from provisioning.common.retry import when_broken_off
 from provisioning.events import services as events
 from provisioning.events.selectors import of_user
-from provisioning.identity import owner_locks, policy
+from provisioning.identity import policy
+from provisioning.identity.records import owner_locks
 from provisioning.identity.selectors.acting import context_of_user
 from provisioning.jobs.cast import cast
 from provisioning.jobs.selectors import waiting_jobs

@@ -1,7 +1,7 @@
 """The rows of the catalogue: deletion, limits and retention."""
 
 from provisioning.catalogue.models import CatalogueImage
-from provisioning.identity.project_resources import Ids, Owned
+from provisioning.identity.records.project_resources import Ids, Owned
 
 
 def _remove(project_ids: Ids) -> None:

@@ -18,7 +18,7 @@ from provisioning.ec2.models import (
     MetadataOptions,
     SpentSignature,
 )
-from provisioning.identity.project_resources import Owned
+from provisioning.identity.records.project_resources import Owned
 from provisioning.jobs.retention import Purged
 
 

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from provisioning.common.errors import NotAuthenticatedError, TooManyRequestsError
 from provisioning.ec2.models import SpentSignature
-from provisioning.identity.ec2_signatures import SignedRequest
+from provisioning.identity.credentials.ec2_signatures import SignedRequest
 
 ALIKE = timedelta(seconds=1)
 """The resolution of signatures: equal requests within one second have the same signature."""

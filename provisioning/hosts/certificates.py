@@ -24,8 +24,8 @@ from compute_agent.contract.certificates import Certificate, CertificateRequest,
 from provisioning.common.errors import ConflictError
 from provisioning.hosts.authority import Authority, new_authority
 from provisioning.hosts.models import CertificateAuthority, Host, HostCertificate
-from provisioning.identity import keys
-from provisioning.identity.encrypted import renewed
+from provisioning.identity.encryption import keys
+from provisioning.identity.encryption.encrypted import renewed
 
 log = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ from compute_agent.contract.commands import CommandBody, PasswordRequest, spec_o
 from compute_agent.contract.messages import decode_command_body, encode
 from compute_agent.contract.volume import VolumeSpec
 from provisioning.hosts.models import HostCommand
-from provisioning.identity import keys
-from provisioning.identity.encrypted import renewed
+from provisioning.identity.encryption import keys
+from provisioning.identity.encryption.encrypted import renewed
 
 log = logging.getLogger(__name__)
 B = TypeVar("B", bound=CommandBody)

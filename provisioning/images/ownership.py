@@ -1,7 +1,7 @@
 """The images of projects and their limits."""
 
 from provisioning.ec2.kinds import Kind
-from provisioning.identity.project_resources import Ids, Owned
+from provisioning.identity.records.project_resources import Ids, Owned
 from provisioning.images.models import Image, ImageMember
 from provisioning.images.selectors.storage import measured
 from provisioning.quotas.registry import Measured

@@ -167,7 +167,7 @@ BOUNDS: dict[str, Bound] = {
             "provisioning.identity.services.sign_ins.MOST_PROGRAMS",
         ),
     ),
-    "identity.KnownAddress": _number("user", "provisioning.identity.lockout.MOST_ADDRESSES"),
+    "identity.KnownAddress": _number("user", "provisioning.identity.lockout.lockout.MOST_ADDRESSES"),
     "identity.ApplicationCredential": _number(
         "user", "provisioning.identity.services.application_credentials.MOST_OF_USER"
     ),
@@ -203,7 +203,7 @@ BOUNDS: dict[str, Bound] = {
     "ec2.GivenValue": _part("a few of each resource that EC2 shows, deleted with it"),
     "ec2.ClientToken": _age("after its request", "provisioning.ec2.client_tokens.KEPT"),
     "ec2.SpentSignature": _age(
-        "at the latest after its request", "provisioning.identity.ec2_signatures.LONGEST_EXPIRY"
+        "at the latest after its request", "provisioning.identity.credentials.ec2_signatures.LONGEST_EXPIRY"
     ),
     # batches
     "batches.Batch": _number("user in each project", "provisioning.batches.services.MOST_OF_USER"),

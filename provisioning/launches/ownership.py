@@ -1,6 +1,6 @@
 """Launch templates and snippets of projects: deletion, limits and retention."""
 
-from provisioning.identity.project_resources import Owned
+from provisioning.identity.records.project_resources import Owned
 from provisioning.launches.bounds import MOST_SNIPPETS, MOST_TEMPLATES, MOST_VERSIONS
 from provisioning.launches.models import LaunchTemplate, Snippet
 

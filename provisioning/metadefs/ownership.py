@@ -1,6 +1,6 @@
 """The metadata definitions of projects: deletion, limits and retention."""
 
-from provisioning.identity.project_resources import Ids, Owned
+from provisioning.identity.records.project_resources import Ids, Owned
 from provisioning.metadefs.models import MetadefNamespace
 from provisioning.metadefs.services.bounds import MOST, MOST_NAMESPACES, MOST_TYPES
 

@@ -1,6 +1,6 @@
 """Deletes limits, counters and reservations with their project or user; and lists the records without a quota."""
 
-from provisioning.identity.project_resources import Owned
+from provisioning.identity.records.project_resources import Owned
 from provisioning.quotas.services.ledger import forget
 
 _OF_OPERATORS = "Created by administrators of Identity, not by the project or user itself."

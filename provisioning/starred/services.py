@@ -7,8 +7,8 @@ from django.db import transaction
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError
 from provisioning.common.ids import NOBODY
-from provisioning.identity import owner_locks
-from provisioning.identity.project_resources import Owned
+from provisioning.identity.records import owner_locks
+from provisioning.identity.records.project_resources import Owned
 from provisioning.search import find
 from provisioning.starred.models import Star
 

@@ -20,7 +20,7 @@ from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.doctor.checks.certificates import authority_of_hosts, certificates_that_are_not_renewed
 from provisioning.hosts import certificates
 from provisioning.hosts.models import CertificateAuthority, Host, HostCertificate
-from provisioning.identity import keys
+from provisioning.identity.encryption import keys
 
 pytestmark = pytest.mark.django_db
 

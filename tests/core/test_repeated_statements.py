@@ -16,8 +16,8 @@ from provisioning.common.context import RequestContext
 from provisioning.common.lookups import Ids
 from provisioning.common.prepared import Prepared, PreparedUpdate
 from provisioning.common.repeated import Repeated
-from provisioning.identity import effective
 from provisioning.identity.models import User
+from provisioning.identity.roles import effective
 from tests.support.clouds import Cloud
 
 on_postgresql = pytest.mark.parametrize(

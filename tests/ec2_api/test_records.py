@@ -12,7 +12,7 @@ from provisioning.common.errors import InvalidInputError, OverQuotaError
 from provisioning.ec2 import client_tokens, ids, tags
 from provisioning.ec2.client_tokens import MismatchError, Owner
 from provisioning.ec2.models import ClientToken, Ec2Id, Ec2Tag, SpentSignature
-from provisioning.identity import project_resources
+from provisioning.identity.records import project_resources
 from provisioning.jobs import retention
 from tests.compute_api.conftest import put_server
 from tests.support.cast import People

@@ -19,7 +19,6 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
 from provisioning.compute.models import Instance, KeyPair
 from provisioning.compute.services.key_pairs import create_key_pair
-from provisioning.identity import last_admin
 from provisioning.identity.models import (
     ApplicationCredential,
     Credential,
@@ -32,6 +31,7 @@ from provisioning.identity.models import (
     SignIn,
     User,
 )
+from provisioning.identity.roles import last_admin
 from provisioning.identity.services.application_credentials import create_application_credential
 from provisioning.identity.services.assignments import assign_role, grant, revoke_grant
 from provisioning.identity.services.credentials import create_credential

@@ -16,9 +16,9 @@ from django.core.management import CommandError, call_command
 from portal.ops.management.commands import web
 from provisioning.common.before_fork import in_child
 from provisioning.doctor.checks.keys import keys_that_differ
-from provisioning.identity import key_records, keys
-from provisioning.identity.key_records import KeyMismatchError
-from provisioning.identity.keys import KeysMissingError
+from provisioning.identity.encryption import key_records, keys
+from provisioning.identity.encryption.key_records import KeyMismatchError
+from provisioning.identity.encryption.keys import KeysMissingError
 from provisioning.identity.models import KeyHolder, KeyRecord
 from provisioning.jobs import registry
 

@@ -14,7 +14,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.events.models import Event
-from provisioning.identity import keys, tokens
+from provisioning.identity.encryption import keys
 from provisioning.identity.models import RevokedToken, RoleAssignment
 from provisioning.identity.selectors.tokens import context_for_token
 from provisioning.identity.services.assignments import assign_role
@@ -22,6 +22,7 @@ from provisioning.identity.services.passwords import change_password, set_passwo
 from provisioning.identity.services.projects import set_project_enabled
 from provisioning.identity.services.tokens import issue_token, revoke_token
 from provisioning.identity.services.users import delete_user, revoke_all, set_user_enabled
+from provisioning.identity.tokens import tokens
 from tests.support.cast import PASSWORD, People, Person
 from tests.support.roles import remove_role
 from tests.support.tables import each_row

@@ -15,9 +15,9 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from provisioning.common.errors import NotAuthenticatedError
-from provisioning.identity import throttle
 from provisioning.identity.errors import TooManyAttemptsError
-from provisioning.identity.lockout import account_of, remember
+from provisioning.identity.lockout import throttle
+from provisioning.identity.lockout.lockout import account_of, remember
 from provisioning.identity.services.passwords import authenticate_password
 from provisioning.identity.services.users import set_user_enabled
 from tests.identity.bodies import TOKENS, by_password

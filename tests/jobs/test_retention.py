@@ -31,7 +31,7 @@ from provisioning.compute.selectors import totals
 from provisioning.doctor.examination import examine
 from provisioning.hosts.models import Host, JoinToken
 from provisioning.identity.models import AccessRule
-from provisioning.identity.retention import note_unused
+from provisioning.identity.records.retention import note_unused
 from provisioning.identity.services import application_credentials as credentials
 from provisioning.identity.services.application_credentials import RequestPattern
 from provisioning.images.models import Image, ImageProperty

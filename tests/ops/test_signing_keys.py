@@ -18,7 +18,7 @@ from django.test import RequestFactory
 
 from portal.common.security_headers import SecurityHeadersMiddleware
 from portal.environment import database, secret_keys
-from provisioning.identity import key_records
+from provisioning.identity.encryption import key_records
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 SHOW = """

@@ -46,7 +46,7 @@ from provisioning.identity.services.sign_ins import open_browser_session
 from provisioning.identity.services.tokens import issue_token, revoke_token
 from provisioning.identity.services.trusts import TrustRequest, create_trust
 from provisioning.identity.services.unified_limits import create_limits, create_registered_limits
-from provisioning.identity.tokens import IssuedToken
+from provisioning.identity.tokens.tokens import IssuedToken
 from provisioning.images import services as images
 from provisioning.images.models import ImageTask
 from provisioning.jobs.models import Lease

@@ -24,7 +24,7 @@ from provisioning.common import environment
 from provisioning.common.errors import TooManyRequestsError
 from provisioning.common.machine_cache import MachineCache
 from provisioning.compute.models import Instance
-from provisioning.identity import throttle
+from provisioning.identity.lockout import throttle
 from tests.identity.bodies import by_password
 from tests.support.cast import Api, People, Person, sign_in_browser
 from tests.support.clouds import Cloud

@@ -10,7 +10,7 @@ from django.conf import settings as django_settings
 from django.test import Client
 
 from portal.sockets import follower
-from provisioning.identity.authenticate import AuthRequest, CredentialProof, authenticate
+from provisioning.identity.authentication.authenticate import AuthRequest, CredentialProof, authenticate
 from provisioning.identity.models import Role
 from provisioning.identity.selectors.lookups import role_records
 from provisioning.identity.selectors.sign_ins import sign_ins_of

@@ -12,7 +12,7 @@ import pytest
 from provisioning.common import retry
 from provisioning.common.errors import NovellaError, OverQuotaError
 from provisioning.compute.launch.request import DiskRequest
-from provisioning.identity import owner_locks
+from provisioning.identity.records import owner_locks
 from provisioning.quotas import drift
 from provisioning.quotas.selectors import usage_of
 from provisioning.quotas.services.limits import set_limit

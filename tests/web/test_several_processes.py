@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from provisioning.identity import throttle
+from provisioning.identity.lockout import throttle
 from tests.jobs.conftest import PATIENCE, ROOT, eventually
 from tests.web.conftest import Several, one_alone
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from provisioning.compute.models import Instance, InstanceFault
 from provisioning.hosts.models import Host
-from provisioning.identity.keys import TOKENS
+from provisioning.identity.encryption.keys import TOKENS
 from provisioning.identity.models import Project, User
 from provisioning.identity.services.assignments import assign_role
 from provisioning.identity.services.catalog import ensure_catalog

@@ -82,7 +82,7 @@ _TARGETS = (
     ),
     Target(
         "tokens",
-        "provisioning/identity/tokens.py",
+        "provisioning/identity/tokens/tokens.py",
         ("TokenData.audit_ids", "TokenData.root", "issue", "read", "_text", "_bytes"),
         ("tests/identity/test_issue_token.py", "tests/identity/test_tokens_resource.py",
          "tests/identity/test_revocation.py", "tests/identity/auth/test_sessions.py",
@@ -118,7 +118,7 @@ _TARGETS = (
     ),
     Target(
         "ec2-signatures",
-        "provisioning/identity/ec2_signatures.py",
+        "provisioning/identity/credentials/ec2_signatures.py",
         (
             "SignedRequest.is_signed_with", "SignedRequest.is_timely", "SignedRequest.valid_until",
             "SignedRequest._version_2", "SignedRequest._version_4", "SignedRequest._signed_4", "is_s3_signature",

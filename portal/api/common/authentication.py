@@ -7,10 +7,11 @@ from rest_framework.request import Request
 from portal.api.common.links import endpoint
 from provisioning.common.context import RequestContext, new_request_id
 from provisioning.common.errors import ForbiddenError, NotAuthenticatedError
-from provisioning.identity import access_rules, tokens
+from provisioning.identity.credentials import access_rules
 from provisioning.identity.errors import REFUSED
 from provisioning.identity.selectors.tokens import context_of
 from provisioning.identity.services.ec2 import METHOD as EC2_METHOD
+from provisioning.identity.tokens import tokens
 
 TYPES = {"volume": ("block-storage", "volumev3", "volume")}
 """First path segment → the service types that access rules may use for it, where the names differ."""

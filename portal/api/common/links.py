@@ -4,7 +4,7 @@ from django.http import HttpRequest
 from rest_framework.request import Request
 
 from portal.common.public_url import public_url
-from provisioning.identity.catalog import PATHS
+from provisioning.identity.records.catalog import PATHS
 
 __all__ = ["SERVICES", "endpoint", "public_url"]
 

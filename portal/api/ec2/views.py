@@ -25,8 +25,9 @@ from provisioning.common.errors import NotAuthenticatedError
 from provisioning.common.ids import NOBODY
 from provisioning.common.retry import lost_race
 from provisioning.ec2 import client_tokens, signatures
-from provisioning.identity import access_rules, policy
-from provisioning.identity.ec2_signatures import SignedRequest
+from provisioning.identity import policy
+from provisioning.identity.credentials import access_rules
+from provisioning.identity.credentials.ec2_signatures import SignedRequest
 from provisioning.identity.services.ec2 import context_for_request
 
 BEGUN_ANEW = 3

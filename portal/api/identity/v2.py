@@ -15,10 +15,10 @@ from portal.api.identity.auth.tokens import subject_of
 from portal.api.identity.dialect import patterns
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
-from provisioning.identity.authenticate import authenticate
+from provisioning.identity.authentication.authenticate import authenticate
 from provisioning.identity.selectors.visible_projects import projects_open_to
 from provisioning.identity.services.tokens import revoke_token
-from provisioning.identity.tokens import TokenData
+from provisioning.identity.tokens.tokens import TokenData
 
 DOMAIN = "default"
 

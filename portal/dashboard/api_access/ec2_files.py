@@ -9,7 +9,7 @@ from django.http import HttpRequest
 
 from portal.common.public_url import public_url
 from portal.dashboard.client_files import CLOUD
-from provisioning.identity.catalog import PATHS
+from provisioning.identity.records.catalog import PATHS
 
 PROFILE = CLOUD
 """The profile's name in the files."""

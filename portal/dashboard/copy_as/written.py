@@ -11,7 +11,7 @@ from portal.dashboard.copy_as.calls import Call, FormName
 from portal.dashboard.copy_as.forms import ansible, command, curl, python, terraform
 from portal.dashboard.copy_as.forms.place import LABELS, Place, Write
 from provisioning.common.context import RequestContext
-from provisioning.identity.catalog import PATHS
+from provisioning.identity.records.catalog import PATHS
 
 ASKED = "copy_as"
 """Name of the button that requests the lines instead of running the action."""

@@ -8,8 +8,9 @@ from django.urls import reverse
 
 from portal.dashboard.pages import Page
 from provisioning.common.errors import ForbiddenError, NotFoundError
-from provisioning.identity import policy, privilege_escalation
+from provisioning.identity import policy
 from provisioning.identity.models import Domain, Group, Project, Role, User
+from provisioning.identity.roles import privilege_escalation
 from provisioning.identity.selectors import dashboard_lists
 from provisioning.identity.selectors.lookups import by_id
 

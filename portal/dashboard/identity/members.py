@@ -37,8 +37,8 @@ from portal.dashboard.names import bdi
 from portal.dashboard.pages import FormPage
 from portal.dashboard.questions import QuestionPage
 from provisioning.common.errors import NotFoundError
-from provisioning.identity.grant_target import Place
 from provisioning.identity.models import Domain, Group, Role, User
+from provisioning.identity.roles.grant_target import Place
 from provisioning.identity.selectors import dashboard_lists, members
 from provisioning.identity.selectors.lookups import existing
 from provisioning.identity.services import onboarding

@@ -8,9 +8,9 @@ from django.urls import reverse
 from portal.dashboard.identity.base import DomainPage, IdentityPage, ProjectPage
 from portal.dashboard.pages import Page
 from provisioning.identity import policy
-from provisioning.identity.grant_target import Place
 from provisioning.identity.models import Domain, Group, Project, Role, User
-from provisioning.identity.role_reach import roles_beyond_domains
+from provisioning.identity.roles.grant_target import Place
+from provisioning.identity.roles.role_reach import roles_beyond_domains
 from provisioning.identity.selectors import dashboard_lists
 from provisioning.identity.selectors.role_lookups import rule_target
 

@@ -17,7 +17,7 @@ from portal.dashboard.names import bdi
 from portal.dashboard.pages import FormPage
 from provisioning.identity import policy
 from provisioning.identity.models import Role
-from provisioning.identity.role_reach import roles_beyond_domains
+from provisioning.identity.roles.role_reach import roles_beyond_domains
 from provisioning.identity.selectors import dashboard_lists
 from provisioning.identity.selectors.role_lookups import counts_beyond_domains
 from provisioning.identity.services import onboarding

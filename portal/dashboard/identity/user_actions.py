@@ -15,7 +15,7 @@ from portal.dashboard.identity.forms import PasswordForm
 from portal.dashboard.names import bdi
 from portal.dashboard.pages import FormPage
 from portal.dashboard.questions import Question, QuestionPage
-from provisioning.identity.lockout import lift_lockout
+from provisioning.identity.lockout.lockout import lift_lockout
 from provisioning.identity.models import User
 from provisioning.identity.selectors.application_credentials import existing_application_credential
 from provisioning.identity.services.application_credentials import delete_application_credential

@@ -20,7 +20,7 @@ from portal.dashboard.identity.listing import USERS
 from portal.dashboard.identity.members import LIST
 from portal.dashboard.identity.places import GRANT, REVOKE, check_grants, least_grant
 from portal.dashboard.names import bdi
-from provisioning.identity.lockout import lockout_of
+from provisioning.identity.lockout.lockout import lockout_of
 from provisioning.identity.models import Project, User
 from provisioning.identity.selectors import dashboard_lists, members
 from provisioning.identity.selectors.application_credentials import application_credentials_of

@@ -21,7 +21,7 @@ from provisioning.compute import selectors as compute
 from provisioning.compute.models import Instance
 from provisioning.compute.services.remote_consoles import EXCLUSIVE, RULE, TAKE_OVER, create_console, find_token
 from provisioning.identity import policy
-from provisioning.identity.tokens import read
+from provisioning.identity.tokens.tokens import read
 
 TYPES = {"vnc": "novnc", "serial": "serial"}
 KEYS = {

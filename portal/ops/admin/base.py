@@ -19,8 +19,9 @@ from portal.ops.admin.named import NamedChoices
 from portal.ops.shown import IN_DASHBOARD, OBJECT_PAGES
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NovellaError
-from provisioning.identity import policy, privilege_escalation
+from provisioning.identity import policy
 from provisioning.identity.models import Group, User
+from provisioning.identity.roles import privilege_escalation
 
 if TYPE_CHECKING:  # generic only for the type checker
     ModelAdmin = admin.ModelAdmin[Any]

@@ -11,7 +11,8 @@ from provisioning.catalogue.selectors import entry_of, is_live
 from provisioning.catalogue.services.announcements import announce
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError
-from provisioning.identity import owner_locks, policy
+from provisioning.identity import policy
+from provisioning.identity.records import owner_locks
 from provisioning.images import services as images
 from provisioning.images.models import Image
 

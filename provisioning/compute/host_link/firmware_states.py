@@ -26,8 +26,8 @@ from provisioning.compute.disks.device_names import hardware_of
 from provisioning.compute.models import FirmwareState, Instance
 from provisioning.compute.records import host_commands
 from provisioning.compute.state_machine import state
-from provisioning.identity import keys
-from provisioning.identity.encrypted import renewed
+from provisioning.identity.encryption import keys
+from provisioning.identity.encryption.encrypted import renewed
 
 NOT_HERE = "There is no firmware state for this host here."
 
@@ -110,7 +110,7 @@ def _commanded(instance: Instance, *kinds: type[CommandBody]) -> Iterator[Comman
 
 
 def encrypt_again(newest: Fernet) -> tuple[int, list[str]]:
-    """Encrypt the stored states again with this key (``identity.encrypted``)."""
+    """Encrypt the stored states again with this key (``identity.encryption.encrypted``)."""
     changed, lost = 0, []
     for instance_id in list(FirmwareState.objects.values_list("instance_id", flat=True)):
         row = FirmwareState.objects.filter(instance_id=instance_id)

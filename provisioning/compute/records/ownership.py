@@ -2,7 +2,7 @@
 
 from provisioning.compute.models import BlockDevice, FlavorAccess, Instance, KeyPair, ServerGroup
 from provisioning.ec2.kinds import Kind
-from provisioning.identity.project_resources import Ids, Owned
+from provisioning.identity.records.project_resources import Ids, Owned
 
 
 def _servers(project_ids: Ids) -> int:

@@ -6,8 +6,8 @@ import string
 from cryptography.fernet import Fernet, InvalidToken
 
 from provisioning.compute.models import Instance
-from provisioning.identity import keys
-from provisioning.identity.encrypted import renewed
+from provisioning.identity.encryption import keys
+from provisioning.identity.encryption.encrypted import renewed
 
 MOST = 1024
 """Maximum number of characters of a password that a guest posts, encrypted, as in Nova."""
@@ -40,7 +40,7 @@ def opened(instance: Instance) -> str | None:
 
 
 def encrypt_again(newest: Fernet) -> tuple[int, list[str]]:
-    """Encrypt the stored passwords again with this key (``identity.encrypted``)."""
+    """Encrypt the stored passwords again with this key (``identity.encryption.encrypted``)."""
     changed, lost = 0, []
     waiting = Instance.objects.exclude(admin_password="")
     for instance_id, kept in list(waiting.values_list("id", "admin_password")):

@@ -20,8 +20,9 @@ from provisioning.compute.models import ConsoleToken, Instance, InstanceAction
 from provisioning.compute.services.running import check_running
 from provisioning.compute.states import VmState
 from provisioning.events.services import record
-from provisioning.identity import policy, token_store
-from provisioning.identity.tokens import TokenData
+from provisioning.identity import policy
+from provisioning.identity.authentication import token_store
+from provisioning.identity.tokens.tokens import TokenData
 
 RULE = "os_compute_api:os-remote-consoles"
 TAKE_OVER = "novella:servers:replace_console"

@@ -9,7 +9,7 @@ from provisioning.doctor.finding import Finding, check
 from provisioning.hosts.certificates import CURRENT, LIFE, RENEW_AFTER, authorities
 from provisioning.hosts.models import HostCertificate
 from provisioning.hosts.selectors import alive
-from provisioning.identity import keys
+from provisioning.identity.encryption import keys
 
 
 @check("certificates", at_once=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from provisioning.common.errors import NovellaError
 from provisioning.doctor.finding import Finding, check
-from provisioning.identity import key_records
+from provisioning.identity.encryption import key_records
 from provisioning.identity.models import KeyHolder, KeyRecord
 
 

@@ -4,7 +4,7 @@ from django.db import models
 
 
 class KeyRecord(models.Model):
-    """The key of one kind (``provisioning.identity.key_records.KINDS``) with which the cloud encrypts or signs."""
+    """The key of one kind (``identity.encryption.key_records.KINDS``) with which the cloud encrypts or signs."""
 
     kind = models.CharField(max_length=20, primary_key=True)
     current = models.CharField(max_length=16)  # fingerprint

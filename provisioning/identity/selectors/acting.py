@@ -3,8 +3,8 @@
 import uuid
 
 from provisioning.common.context import RequestContext, new_request_id
-from provisioning.identity import effective
 from provisioning.identity.models import Project, User
+from provisioning.identity.roles import effective
 
 
 def context_of_user(user_id: uuid.UUID, project_id: uuid.UUID, *, request_id: str = "") -> RequestContext | None:

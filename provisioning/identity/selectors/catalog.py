@@ -9,8 +9,8 @@ from django.db.models import Exists, Model, UUIDField
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.common.prepared import Prepared
-from provisioning.identity.catalog import INTERFACES, OWN, filled, is_filtered_by
 from provisioning.identity.models import Endpoint, Policy, ProjectEndpoint, ProjectEndpointGroup, Region, Service
+from provisioning.identity.records.catalog import INTERFACES, OWN, filled, is_filtered_by
 
 _Record = TypeVar("_Record", bound=Model)
 _PLACE = {own.id: place for place, own in enumerate(OWN)}

@@ -2,8 +2,8 @@
 
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
-from provisioning.identity.catalog import is_filtered_by
 from provisioning.identity.models import Endpoint, EndpointGroup, Project, ProjectEndpoint, ProjectEndpointGroup
+from provisioning.identity.records.catalog import is_filtered_by
 from provisioning.identity.selectors.catalog import endpoints
 
 

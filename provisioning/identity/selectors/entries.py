@@ -7,8 +7,8 @@ from typing import Any
 from django.db.models import Q, QuerySet, UUIDField
 
 from provisioning.common.prepared import Prepared
-from provisioning.identity import effective
 from provisioning.identity.models import Domain, GroupMembership, Project, RoleAssignment
+from provisioning.identity.roles import effective
 
 
 def roles_of(user_id: uuid.UUID, project_id: uuid.UUID) -> frozenset[str]:

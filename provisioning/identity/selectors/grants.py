@@ -2,8 +2,8 @@
 
 from typing import Unpack
 
-from provisioning.identity.grant_target import Target, columns_of
 from provisioning.identity.models import Role, RoleAssignment
+from provisioning.identity.roles.grant_target import Target, columns_of
 
 
 def granted_roles(**target: Unpack[Target]) -> list[Role]:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from django.db.models import Q, QuerySet
 
-from provisioning.identity.grant_target import Place, columns_of_place
 from provisioning.identity.models import Domain, Group, GroupMembership, Project, Role, RoleAssignment, User
+from provisioning.identity.roles.grant_target import Place, columns_of_place
 from provisioning.identity.selectors.trees import parents_of
 
 MOST_MEMBERS = 500

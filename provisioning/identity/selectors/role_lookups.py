@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Collection
 
 from provisioning.identity.models import ImpliedRole, Role
-from provisioning.identity.role_reach import roles_beyond_domains
+from provisioning.identity.roles.role_reach import roles_beyond_domains
 
 
 def roles(*, domain_id: str | None = None) -> list[Role]:

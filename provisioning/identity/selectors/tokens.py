@@ -2,10 +2,11 @@
 
 from provisioning.common.context import RequestContext, new_request_id
 from provisioning.common.errors import NotAuthenticatedError
-from provisioning.identity import effective, tokens
 from provisioning.identity.errors import REFUSED
+from provisioning.identity.roles import effective
 from provisioning.identity.selectors import application_credentials
-from provisioning.identity.tokens import TokenData
+from provisioning.identity.tokens import tokens
+from provisioning.identity.tokens.tokens import TokenData
 
 
 def token_data(value: str) -> TokenData:

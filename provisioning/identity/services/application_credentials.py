@@ -14,11 +14,13 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.common.retry import when_broken_off
 from provisioning.common.text import has_control_characters
-from provisioning.identity import announce, effective, secret_hashes
-from provisioning.identity.conflicts import conflict_as
+from provisioning.identity.credentials import secret_hashes
 from provisioning.identity.models import AccessRule, ApplicationCredential, Project, Role, User
-from provisioning.identity.owner_locks import lock_rows
+from provisioning.identity.records.conflicts import conflict_as
+from provisioning.identity.records.owner_locks import lock_rows
+from provisioning.identity.roles import effective
 from provisioning.identity.selectors.lookups import role_records
+from provisioning.identity.tokens import announce
 
 MOST_OF_USER = 500
 """Maximum number of application credentials of one user."""

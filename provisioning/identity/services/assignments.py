@@ -4,11 +4,11 @@ from typing import Any, Unpack
 
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.common.retry import when_broken_off
-from provisioning.identity import announce
-from provisioning.identity.conflicts import conflict_as
-from provisioning.identity.grant_target import Target, columns_of
-from provisioning.identity.last_admin import keeping_an_administrator
 from provisioning.identity.models import Domain, Group, Project, Role, RoleAssignment, User
+from provisioning.identity.records.conflicts import conflict_as
+from provisioning.identity.roles.grant_target import Target, columns_of
+from provisioning.identity.roles.last_admin import keeping_an_administrator
+from provisioning.identity.tokens import announce
 
 
 @when_broken_off

@@ -8,9 +8,9 @@ from django.db import transaction
 
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.common.text import has_control_characters
-from provisioning.identity.catalog import INTERFACES, OWN, check_url
-from provisioning.identity.conflicts import conflict_as
 from provisioning.identity.models import LONG, Endpoint, Region, Service
+from provisioning.identity.records.catalog import INTERFACES, OWN, check_url
+from provisioning.identity.records.conflicts import conflict_as
 
 Extra = dict[str, Any]
 

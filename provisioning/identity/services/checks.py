@@ -13,8 +13,8 @@ from django.db.models import Model
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.common.json_text import encoded
 from provisioning.common.text import has_control_characters
-from provisioning.identity.last_admin import keeping_an_administrator
 from provisioning.identity.models import SHORT, Domain, Group, Project, User
+from provisioning.identity.roles.last_admin import keeping_an_administrator
 
 LONGEST_TEXT = 65_535
 """Maximum length of a description."""

@@ -14,12 +14,13 @@ from django.db.models.functions import Length
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError, UnavailableError
 from provisioning.common.retry import when_broken_off
-from provisioning.identity import announce, keys
-from provisioning.identity.conflicts import conflict_as
-from provisioning.identity.encrypted import renewed
+from provisioning.identity.encryption import keys
+from provisioning.identity.encryption.encrypted import renewed
 from provisioning.identity.models import Credential, Project, SignIn, User
+from provisioning.identity.records.conflicts import conflict_as
 from provisioning.identity.services.application_credentials import check_manages
 from provisioning.identity.services.sign_ins import OTHERS
+from provisioning.identity.tokens import announce
 
 EC2 = "ec2"
 _UNKNOWN = "project_id"

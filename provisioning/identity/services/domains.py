@@ -8,9 +8,9 @@ from django.utils import timezone
 
 from provisioning.common.errors import ConflictError, ForbiddenError, NotFoundError
 from provisioning.common.retry import when_broken_off
-from provisioning.identity import announce, owner_locks, project_resources
-from provisioning.identity.last_admin import keeping_an_administrator
 from provisioning.identity.models import SHORT, Domain, Group, Project, Role, User
+from provisioning.identity.records import owner_locks, project_resources
+from provisioning.identity.roles.last_admin import keeping_an_administrator
 from provisioning.identity.services.checks import (
     changed,
     check_name,
@@ -22,6 +22,7 @@ from provisioning.identity.services.checks import (
     store,
     undisturbed,
 )
+from provisioning.identity.tokens import announce
 
 DEFAULT = "default"
 """The id of the domain that cannot be deleted."""

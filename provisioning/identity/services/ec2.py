@@ -10,7 +10,7 @@ from django.utils import timezone
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.common.prepared import Prepared
-from provisioning.identity.ec2_signatures import SignedRequest, is_s3_signature
+from provisioning.identity.credentials.ec2_signatures import SignedRequest, is_s3_signature
 from provisioning.identity.errors import REFUSED
 from provisioning.identity.models import Credential, Project, Trust, User
 from provisioning.identity.selectors.tokens import context_of
@@ -26,7 +26,7 @@ from provisioning.identity.services.credentials import (
 )
 from provisioning.identity.services.sign_ins import Client, record_client
 from provisioning.identity.services.tokens import issue_token, may_enter
-from provisioning.identity.tokens import IssuedToken, Scope, TokenData
+from provisioning.identity.tokens.tokens import IssuedToken, Scope, TokenData
 
 METHOD = "ec2credential"
 _NOBODY = Ec2Keys(access="", secret=secrets.token_hex(32))

@@ -5,8 +5,6 @@ from typing import Any
 
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
 from provisioning.common.retry import when_broken_off
-from provisioning.identity.catalog import INTERFACES
-from provisioning.identity.conflicts import conflict_as
 from provisioning.identity.models import (
     LONG,
     Endpoint,
@@ -15,6 +13,8 @@ from provisioning.identity.models import (
     ProjectEndpoint,
     ProjectEndpointGroup,
 )
+from provisioning.identity.records.catalog import INTERFACES
+from provisioning.identity.records.conflicts import conflict_as
 from provisioning.identity.services.checks import check_name, check_text, store
 
 FILTERS = ("service_id", "region_id", "interface", "enabled")

@@ -7,11 +7,11 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from provisioning.identity.lockout import forget_addresses
+from provisioning.identity.lockout.lockout import forget_addresses
 from provisioning.identity.models import ApplicationCredential, RevokedToken, SignIn, Trust
 from provisioning.identity.services.application_credentials import delete_application_credential
 from provisioning.identity.services.sign_ins import WRITTEN_EVERY
-from provisioning.identity.tokens import KEPT_AFTER_END
+from provisioning.identity.tokens.tokens import KEPT_AFTER_END
 
 
 def flush(*, credentials_after: timedelta = timedelta()) -> dict[str, int]:

@@ -6,9 +6,8 @@ from django.db import IntegrityError, transaction
 
 from provisioning.common.errors import ConflictError, NotFoundError
 from provisioning.common.retry import when_broken_off
-from provisioning.identity import announce
-from provisioning.identity.last_admin import keeping_an_administrator
 from provisioning.identity.models import SHORT, Domain, Group, GroupMembership, User
+from provisioning.identity.roles.last_admin import keeping_an_administrator
 from provisioning.identity.services.checks import (
     changed,
     check_name,
@@ -18,6 +17,7 @@ from provisioning.identity.services.checks import (
     one_of_its_name,
     undisturbed,
 )
+from provisioning.identity.tokens import announce
 
 
 class GroupChanges(TypedDict, total=False):

@@ -15,8 +15,8 @@ from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
 from provisioning.common.errors import NotAuthenticatedError, UnavailableError
-from provisioning.identity import lockout, throttle
 from provisioning.identity.errors import REFUSED
+from provisioning.identity.lockout import lockout, throttle
 from provisioning.identity.models import Credential, RevokedToken, User
 from provisioning.identity.selectors.lookups import record_by
 from provisioning.identity.services import credentials

@@ -10,10 +10,11 @@ from django.utils import timezone
 
 from provisioning.common.errors import InvalidInputError, NotAuthenticatedError
 from provisioning.common.retry import when_broken_off
-from provisioning.identity import announce, lockout, throttle
 from provisioning.identity.errors import REFUSED, PasswordExpiredError
+from provisioning.identity.lockout import lockout, throttle
 from provisioning.identity.models import SignIn, User
 from provisioning.identity.selectors.lookups import record_by
+from provisioning.identity.tokens import announce
 
 LONGEST_PASSWORD = 1024
 """Maximum length of a password."""

@@ -3,8 +3,8 @@
 from django.utils import timezone
 
 from provisioning.common.errors import NotAuthenticatedError
-from provisioning.identity import throttle
 from provisioning.identity.errors import REFUSED
+from provisioning.identity.lockout import throttle
 from provisioning.identity.models import ApplicationCredential, User
 from provisioning.identity.selectors.application_credentials import application_credential_by
 from provisioning.identity.selectors.lookups import record_by

@@ -8,9 +8,9 @@ from django.utils import timezone
 
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.common.retry import when_broken_off
-from provisioning.identity import announce, owner_locks, project_resources
-from provisioning.identity.last_admin import keeping_an_administrator
 from provisioning.identity.models import SHORT, Domain, Project, ProjectTag
+from provisioning.identity.records import owner_locks, project_resources
+from provisioning.identity.roles.last_admin import keeping_an_administrator
 from provisioning.identity.selectors.trees import parents_of
 from provisioning.identity.services.checks import (
     MOST_TAGS,
@@ -25,6 +25,7 @@ from provisioning.identity.services.checks import (
     store,
     undisturbed,
 )
+from provisioning.identity.tokens import announce
 
 DEEPEST = 5
 """Maximum depth of project trees, as in Keystone."""

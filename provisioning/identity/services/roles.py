@@ -6,11 +6,12 @@ from django.db import transaction
 
 from provisioning.common.errors import ConflictError, ForbiddenError, NotFoundError
 from provisioning.common.retry import when_broken_off
-from provisioning.identity import announce, last_admin
-from provisioning.identity.conflicts import conflict_as
-from provisioning.identity.last_admin import keeping_an_administrator
 from provisioning.identity.models import LONG, Domain, ImpliedRole, Role, RoleAssignment
+from provisioning.identity.records.conflicts import conflict_as
+from provisioning.identity.roles import last_admin
+from provisioning.identity.roles.last_admin import keeping_an_administrator
 from provisioning.identity.services.checks import check_name, undisturbed
+from provisioning.identity.tokens import announce
 
 BUILT_IN = ("admin", "manager", "member", "reader", "service")
 """The global roles that policy rules refer to; they cannot be changed or deleted."""

@@ -4,7 +4,7 @@ from provisioning.common.errors import ForbiddenError
 from provisioning.common.ids import read_id
 from provisioning.identity.models import Domain, Project, User
 from provisioning.identity.selectors.entries import domains_of, entries_of, projects_of, roles_on_system
-from provisioning.identity.tokens import Scope
+from provisioning.identity.tokens.tokens import Scope
 
 
 def scope_for_sign_in(user: User, project_id: str | None = None) -> Scope:

@@ -19,11 +19,12 @@ from django.utils import timezone
 
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.common.retry import when_broken_off
-from provisioning.identity import announce, lockout
-from provisioning.identity.conflicts import conflict_as
 from provisioning.identity.errors import REFUSED
+from provisioning.identity.lockout import lockout
 from provisioning.identity.models import ApplicationCredential, Project, SignIn, User
-from provisioning.identity.tokens import KEPT_AFTER_END, TokenData
+from provisioning.identity.records.conflicts import conflict_as
+from provisioning.identity.tokens import announce
+from provisioning.identity.tokens.tokens import KEPT_AFTER_END, TokenData
 
 MOST_BROWSERS = 25
 """Maximum number of concurrent browser sessions of one user; a new one ends the least recently used."""

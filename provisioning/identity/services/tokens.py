@@ -7,10 +7,11 @@ from django.utils import timezone
 
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.common.retry import when_broken_off
-from provisioning.identity import announce, effective, tokens
 from provisioning.identity.errors import REFUSED
 from provisioning.identity.models import ApplicationCredential, Domain, Project, RevokedToken, SignIn, Trust, User
-from provisioning.identity.tokens import KEPT_AFTER_END, IssuedToken, Scope, TokenData
+from provisioning.identity.roles import effective
+from provisioning.identity.tokens import announce, tokens
+from provisioning.identity.tokens.tokens import KEPT_AFTER_END, IssuedToken, Scope, TokenData
 
 
 def issue_token(

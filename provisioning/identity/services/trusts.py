@@ -13,12 +13,13 @@ from django.utils import timezone
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.common.retry import when_broken_off
-from provisioning.identity import announce, effective
-from provisioning.identity.conflicts import conflict_as
 from provisioning.identity.models import Project, Role, Trust, TrustRole, User
+from provisioning.identity.records.conflicts import conflict_as
+from provisioning.identity.roles import effective
 from provisioning.identity.selectors.lookups import existing
 from provisioning.identity.selectors.trusts import existing_trust, roles_of_trust
 from provisioning.identity.services.checks import merged
+from provisioning.identity.tokens import announce
 
 MOST_OF_USER = 1000
 """Maximum number of trusts of one trustor."""

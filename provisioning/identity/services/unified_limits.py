@@ -11,8 +11,8 @@ from django.db import transaction
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.common.retry import when_broken_off
-from provisioning.identity.conflicts import conflict_as
 from provisioning.identity.models import LONG, Domain, Limit, Project, Region, RegisteredLimit, Service
+from provisioning.identity.records.conflicts import conflict_as
 from provisioning.identity.services.checks import check_name, check_text
 
 LONGEST_TEXT = 255

@@ -6,9 +6,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from provisioning.common.retry import when_broken_off
-from provisioning.identity import announce, owner_locks, project_resources
-from provisioning.identity.last_admin import keeping_an_administrator
 from provisioning.identity.models import LONG, Domain, Project, SignIn, User
+from provisioning.identity.records import owner_locks, project_resources
+from provisioning.identity.roles.last_admin import keeping_an_administrator
 from provisioning.identity.services.checks import (
     changed,
     check_text,
@@ -21,6 +21,7 @@ from provisioning.identity.services.checks import (
 )
 from provisioning.identity.services.passwords import assign_password
 from provisioning.identity.services.user_options import check_options
+from provisioning.identity.tokens import announce
 
 LONGEST_EMAIL = 254
 

@@ -23,8 +23,8 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, GoneError, InvalidInputError, NovellaError, TooLargeError
-from provisioning.identity import owner_locks
 from provisioning.identity.models import Project
+from provisioning.identity.records import owner_locks
 from provisioning.images import store
 from provisioning.images.file_tasks import timeout
 from provisioning.images.formats import check_container, check_taken

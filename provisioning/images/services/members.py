@@ -8,8 +8,8 @@ from django.db import transaction
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError, TooLargeError
 from provisioning.common.ids import read_id
-from provisioning.identity import owner_locks
 from provisioning.identity.models import Project
+from provisioning.identity.records import owner_locks
 from provisioning.images.models import Image, ImageMember
 from provisioning.images.selectors import image_for
 from provisioning.images.selectors.access import key, sees_all

@@ -10,8 +10,8 @@ from django.utils import timezone
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError, NotFoundError
 from provisioning.ec2 import ids as ec2_ids
-from provisioning.identity import owner_locks
 from provisioning.identity.models import Project
+from provisioning.identity.records import owner_locks
 from provisioning.images import store
 from provisioning.images.changes import Change, apply
 from provisioning.images.models import Image

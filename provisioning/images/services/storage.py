@@ -5,8 +5,8 @@ import uuid
 from django.conf import settings
 
 from provisioning.common.errors import OverQuotaError, TooLargeError
-from provisioning.identity import owner_locks
 from provisioning.identity.models import Project
+from provisioning.identity.records import owner_locks
 from provisioning.images.models import Image
 from provisioning.images.selectors.storage import images_of, storage_limit, storage_used
 from provisioning.quotas import selectors as quotas

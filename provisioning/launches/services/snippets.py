@@ -10,7 +10,7 @@ from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInp
 from provisioning.common.retry import when_broken_off
 from provisioning.compute.launch.multipart import CLOUD_CONFIG
 from provisioning.compute.records.names import check_text
-from provisioning.identity.owner_locks import lock_project
+from provisioning.identity.records.owner_locks import lock_project
 from provisioning.launches import selectors
 from provisioning.launches.bounds import LONGEST_SNIPPET, MOST_SNIPPETS
 from provisioning.launches.builtin import BUILT_IN

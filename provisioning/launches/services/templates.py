@@ -14,7 +14,7 @@ from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInp
 from provisioning.common.retry import when_broken_off
 from provisioning.compute.records.names import check_text
 from provisioning.identity import policy
-from provisioning.identity.owner_locks import lock_project
+from provisioning.identity.records.owner_locks import lock_project
 from provisioning.launches import selectors
 from provisioning.launches.bounds import MOST_TEMPLATES, MOST_VERSIONS
 from provisioning.launches.errors import LockedFieldError, TooManyError

@@ -1,7 +1,7 @@
 """Networking resources that projects own, and those with EC2 ids."""
 
 from provisioning.ec2.kinds import Kind
-from provisioning.identity.project_resources import Ids, Owned
+from provisioning.identity.records.project_resources import Ids, Owned
 from provisioning.network.models import (
     AddressGroup,
     AddressScope,

@@ -32,7 +32,7 @@ from provisioning.common.prepared import (
     PreparedUpdate,
     PreparedUpdateReturning,
 )
-from provisioning.identity import owner_locks
+from provisioning.identity.records import owner_locks
 from provisioning.quotas import selectors
 from provisioning.quotas.limits import LEDGER, OF_USERS, PER_USER, UNLIMITED, is_per_type
 from provisioning.quotas.models import QuotaLimit, QuotaUsage, Reservation

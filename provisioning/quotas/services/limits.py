@@ -9,8 +9,8 @@ from django.db import transaction
 from provisioning.common.errors import InvalidInputError, OverQuotaError
 from provisioning.common.numbers import MAX_INTEGER
 from provisioning.common.retry import when_broken_off
-from provisioning.identity import owner_locks
 from provisioning.identity.models import Project
+from provisioning.identity.records import owner_locks
 from provisioning.quotas import selectors
 from provisioning.quotas.limits import COMPUTE, DEFAULTS, EACH, UNLIMITED, is_per_type
 from provisioning.quotas.models import QuotaLimit, QuotaUsage, Reservation

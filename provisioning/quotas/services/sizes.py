@@ -5,7 +5,7 @@ import uuid
 from django.db import transaction
 from django.db.models import F
 
-from provisioning.identity import owner_locks
+from provisioning.identity.records import owner_locks
 from provisioning.quotas.limits import OF_USERS
 from provisioning.quotas.models import QuotaUsage, Reservation
 from provisioning.quotas.selectors import NO_BOUNDS

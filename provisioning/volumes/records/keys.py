@@ -8,8 +8,8 @@ from cryptography.fernet import Fernet, InvalidToken
 
 from compute_agent.contract.volume import VolumeEncryption
 from provisioning.common.errors import GoneError, InvalidInputError
-from provisioning.identity import keys
-from provisioning.identity.encrypted import renewed
+from provisioning.identity.encryption import keys
+from provisioning.identity.encryption.encrypted import renewed
 from provisioning.volumes.models import Backup, TypeEncryption, Volume
 
 CIPHER, KEY_SIZE = "aes-xts-plain64", 256
@@ -82,7 +82,8 @@ def data_key_of(backup: Backup) -> bytes:
 
 
 def encrypt_again(newest: Fernet) -> tuple[int, list[str]]:
-    """Encrypt the keys of all volumes and backups again, with the credential key ``newest`` (``identity.encrypted``).
+    """Encrypt the keys of all volumes and backups again, with the credential key ``newest`` (see
+    ``identity.encryption.encrypted``).
 
     Returns the number of changed rows, and the ids of rows whose key no credential key decrypts.
     """

@@ -1,7 +1,7 @@
 """The Block Storage resources of projects."""
 
 from provisioning.ec2.kinds import Kind
-from provisioning.identity.project_resources import Owned
+from provisioning.identity.records.project_resources import Owned
 from provisioning.volumes.models import Backup, Group, Snapshot, Volume
 from provisioning.volumes.pools import deleted_data
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from provisioning.identity import access_rules
+from provisioning.identity.credentials import access_rules
 from tests.support.tables import each_row
 
 

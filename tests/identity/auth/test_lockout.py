@@ -16,9 +16,9 @@ from pytest_django import Settings
 
 from provisioning.common import machine_cache
 from provisioning.common.errors import NotAuthenticatedError
-from provisioning.identity import lockout, throttle
 from provisioning.identity.errors import TooManyAttemptsError
-from provisioning.identity.lockout import lift_lockout, lockout_of
+from provisioning.identity.lockout import lockout, throttle
+from provisioning.identity.lockout.lockout import lift_lockout, lockout_of
 from provisioning.identity.models import KnownAddress
 from provisioning.identity.services import passwords
 from provisioning.identity.services.flush import flush

@@ -29,7 +29,7 @@ from provisioning.identity.services.assignments import assign_role
 from provisioning.identity.services.passwords import set_password
 from provisioning.identity.services.sign_ins import Client, end_other_sign_ins, end_sign_in, record_client
 from provisioning.identity.services.users import revoke_all, set_user_enabled
-from provisioning.identity.tokens import KEPT_AFTER_END
+from provisioning.identity.tokens.tokens import KEPT_AFTER_END
 from tests.identity.bodies import TOKENS, by_password, by_token, in_project
 from tests.support.cast import PASSWORD, Api, People, Person
 from tests.support.tables import each_row

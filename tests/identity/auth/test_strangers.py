@@ -10,7 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
-from provisioning.identity import throttle
+from provisioning.identity.lockout import throttle
 from provisioning.identity.services.users import set_user_enabled
 from tests.identity.bodies import TOKENS, by_password, by_token, in_project
 from tests.support.cast import PASSWORD, Api, People, make_user

@@ -10,7 +10,7 @@ from django.db import OperationalError, connection
 from django.db.models import Model
 from django.utils import timezone
 
-from provisioning.identity import secret_hashes, tokens
+from provisioning.identity.credentials import secret_hashes
 from provisioning.identity.models import AccessRule, ApplicationCredential, Role, User
 from provisioning.identity.selectors.tokens import context_for_token, context_of
 from provisioning.identity.services.application_credentials import (
@@ -20,6 +20,7 @@ from provisioning.identity.services.application_credentials import (
 )
 from provisioning.identity.services.assignments import assign_role
 from provisioning.identity.services.tokens import issue_token
+from provisioning.identity.tokens import tokens
 from tests.support.cast import Api, People, Person, make_project
 from tests.support.tables import each_row
 

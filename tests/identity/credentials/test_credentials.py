@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
 from provisioning.common.errors import ForbiddenError, NotFoundError
-from provisioning.identity import keys
+from provisioning.identity.encryption import keys
 from provisioning.identity.models import Credential
 from provisioning.identity.selectors.application_credentials import application_credentials_of
 from provisioning.identity.selectors.credentials import existing_credential

@@ -14,7 +14,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from provisioning.common.errors import NotAuthenticatedError
-from provisioning.identity.ec2_signatures import SignedRequest
+from provisioning.identity.credentials.ec2_signatures import SignedRequest
 from provisioning.identity.models import Credential, Role, SignIn
 from provisioning.identity.selectors.tokens import context_for_token, context_of
 from provisioning.identity.services.application_credentials import (

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import time_machine
 
-from provisioning.identity.ec2_signatures import SignedRequest, is_s3_signature
+from provisioning.identity.credentials.ec2_signatures import SignedRequest, is_s3_signature
 
 SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 SECRET_OF_SUITE = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"

@@ -12,7 +12,6 @@ from django.db import transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from provisioning.identity import effective, last_admin
 from provisioning.identity.models import (
     Domain,
     Group,
@@ -23,6 +22,7 @@ from provisioning.identity.models import (
     RoleAssignment,
     User,
 )
+from provisioning.identity.roles import effective, last_admin
 from provisioning.identity.selectors.assignment_lists import AssignmentFilters, assignments
 from provisioning.identity.selectors.entries import projects_of, roles_of, roles_on_system
 from provisioning.identity.selectors.tokens import context_of

@@ -14,7 +14,7 @@ from pytest_django import Settings
 
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.events.models import Event
-from provisioning.identity import keys
+from provisioning.identity.encryption import keys
 from provisioning.identity.models import Credential, ImpliedRole, SignIn, Trust, User
 from provisioning.identity.selectors.tokens import context_for_token
 from provisioning.identity.services.application_credentials import create_application_credential
@@ -25,7 +25,7 @@ from provisioning.identity.services.projects import set_project_enabled
 from provisioning.identity.services.roles import create_role, delete_role
 from provisioning.identity.services.tokens import issue_token, revoke_token
 from provisioning.identity.services.users import set_user_enabled
-from provisioning.identity.tokens import read
+from provisioning.identity.tokens.tokens import read
 from tests.identity.bodies import TOKENS, by_password, by_token, in_project
 from tests.identity.credentials.test_ec2_tokens import EC2, signed
 from tests.identity.trusts.giving import TRUSTS, body, enter, give, token, with_token

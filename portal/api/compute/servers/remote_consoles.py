@@ -14,7 +14,7 @@ from portal.common.console_urls import client_url
 from portal.common.public_url import public_url
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.services.remote_consoles import create_console, find_token
-from provisioning.identity.tokens import TokenData, read
+from provisioning.identity.tokens.tokens import TokenData, read
 
 _PROTOCOLS = ["vnc", "spice", "rdp", "serial"]
 _TYPES = ["novnc", "xvpvnc", "spice-html5", "rdp-html5", "serial"]

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
-from provisioning.identity.ec2_signatures import ALGORITHM, SignedRequest
+from provisioning.identity.credentials.ec2_signatures import ALGORITHM, SignedRequest
 
 OF_PROTOCOL = frozenset(
     {

@@ -8,7 +8,7 @@ from rest_framework.request import Request
 
 from portal.common.client_address import client_of
 from provisioning.common.errors import InvalidInputError, NotAuthenticatedError
-from provisioning.identity.authenticate import (
+from provisioning.identity.authentication.authenticate import (
     AuthRequest,
     CredentialProof,
     DomainScope,

@@ -10,7 +10,6 @@ from portal.api.common import links
 from portal.api.identity.dialect import bodies
 from provisioning.common.context import RequestContext
 from provisioning.identity.models import Domain, Project, User
-from provisioning.identity.receipts import MoreMethodsError
 from provisioning.identity.selectors.application_credentials import application_credential_by
 from provisioning.identity.selectors.catalog import catalog_for
 from provisioning.identity.selectors.lookups import (
@@ -19,7 +18,8 @@ from provisioning.identity.selectors.lookups import (
     role_records,
 )
 from provisioning.identity.selectors.trusts import trust_of_token
-from provisioning.identity.tokens import TokenData
+from provisioning.identity.tokens.receipts import MoreMethodsError
+from provisioning.identity.tokens.tokens import TokenData
 
 Shape = dict[str, Any]
 

@@ -17,14 +17,15 @@ from portal.common.client_address import client_address
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NotAuthenticatedError, NotFoundError
 from provisioning.common.ids import read_id
-from provisioning.identity import policy, tokens
-from provisioning.identity.authenticate import authenticate
-from provisioning.identity.receipts import MoreMethodsError
+from provisioning.identity import policy
+from provisioning.identity.authentication.authenticate import authenticate
 from provisioning.identity.selectors.tokens import context_of
 from provisioning.identity.selectors.visible_projects import domains_open_to, may_enter_system, projects_open_to
 from provisioning.identity.services.passwords import change_password
 from provisioning.identity.services.tokens import revoke_token
-from provisioning.identity.tokens import TokenData
+from provisioning.identity.tokens import tokens
+from provisioning.identity.tokens.receipts import MoreMethodsError
+from provisioning.identity.tokens.tokens import TokenData
 
 SUBJECT = "X-Subject-Token"
 NO = frozenset({"", "0", "false", "no", "off"})

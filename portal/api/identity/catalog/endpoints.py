@@ -5,8 +5,8 @@ from typing import Any
 from portal.api.identity.dialect import Attribute, Checked, InMemory, Operation, Resource, Values, routes
 from portal.api.identity.dialect.resource import FLAG, KEY, reference
 from provisioning.common.errors import InvalidInputError, NotFoundError
-from provisioning.identity.catalog import INTERFACES, LONGEST_URL
 from provisioning.identity.models import LONG, Endpoint
+from provisioning.identity.records.catalog import INTERFACES, LONGEST_URL
 from provisioning.identity.selectors.catalog import endpoints, existing_endpoint, existing_region, existing_service
 from provisioning.identity.services.catalog import create_endpoint, delete_endpoint, update_endpoint
 

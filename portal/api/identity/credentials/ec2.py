@@ -13,7 +13,7 @@ from portal.api.identity.credentials.of_user import OfUserView
 from portal.api.identity.dialect import bodies, patterns
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
-from provisioning.identity.ec2_signatures import SignedRequest
+from provisioning.identity.credentials.ec2_signatures import SignedRequest
 from provisioning.identity.models import Credential, User
 from provisioning.identity.selectors.credentials import credentials_for, existing_credential, project_to_enter
 from provisioning.identity.selectors.tokens import context_of
@@ -26,7 +26,7 @@ from provisioning.identity.services.credentials import (
     project_id_of,
 )
 from provisioning.identity.services.ec2 import authenticate_ec2, authenticate_s3, create_ec2_credential
-from provisioning.identity.tokens import IssuedToken
+from provisioning.identity.tokens.tokens import IssuedToken
 
 Schema = dict[str, Any]
 

@@ -10,8 +10,9 @@ from portal.api.common.validation import Schema
 from portal.api.identity.dialect import IDENTITY, Checked, DetailView, ListView, Paged, ResourceView
 from portal.api.identity.dialect import resource as dialect
 from provisioning.common.errors import ForbiddenError, NotFoundError
-from provisioning.identity import policy, privilege_escalation
+from provisioning.identity import policy
 from provisioning.identity.models import Domain
+from provisioning.identity.roles import privilege_escalation
 from provisioning.identity.selectors.lookups import existing
 
 

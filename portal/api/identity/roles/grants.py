@@ -10,8 +10,8 @@ from portal.api.identity.dialect import patterns
 from portal.api.identity.dialect.bodies import list_links
 from portal.api.identity.roles.roles import ROLE, DomainScopedView
 from provisioning.common.errors import NotFoundError
-from provisioning.identity.grant_target import Target
 from provisioning.identity.models import Role
+from provisioning.identity.roles.grant_target import Target
 from provisioning.identity.selectors.grants import granted_roles, has_grant
 from provisioning.identity.selectors.role_lookups import rule_target
 from provisioning.identity.services.assignments import grant, no_assignment, revoke_grant

@@ -5,7 +5,7 @@ from django.db.models import Model
 
 from portal.ops.admin.base import InDashboard, identity_rules, row_action
 from provisioning.common.context import RequestContext
-from provisioning.identity.lockout import lift_lockout, lockout_of
+from provisioning.identity.lockout.lockout import lift_lockout, lockout_of
 from provisioning.identity.models import User
 from provisioning.identity.services.users import revoke_all, set_user_enabled
 

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from portal.ops import seed
 from provisioning.common.errors import NovellaError
 from provisioning.hosts.selectors import enrolled_hosts
-from provisioning.identity import key_records
+from provisioning.identity.encryption import key_records
 
 
 class Command(BaseCommand):

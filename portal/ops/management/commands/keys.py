@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from provisioning.common.errors import NovellaError
-from provisioning.identity import key_records
+from provisioning.identity.encryption import key_records
 from provisioning.identity.models import KeyHolder, KeyRecord
 
 

@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand
 from django.db import transaction
 
 from portal.ops import locks, named
-from provisioning.identity.lockout import lift_lockout
+from provisioning.identity.lockout.lockout import lift_lockout
 from provisioning.identity.services.passwords import set_password
 from provisioning.identity.services.users import set_user_enabled
 

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from portal.environment import add_secret_key
-from provisioning.identity import key_records
+from provisioning.identity.encryption import key_records
 from provisioning.identity.models import KeyRecord
 
 KEYS = {"NOVELLA_SECRET_KEY": "secret_key", "NOVELLA_BUS_KEY": "bus_key"}

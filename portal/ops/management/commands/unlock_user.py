@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from portal.ops import locks, named
-from provisioning.identity.lockout import lift_lockout, lockout_of
+from provisioning.identity.lockout.lockout import lift_lockout, lockout_of
 
 
 class Command(BaseCommand):

@@ -5,8 +5,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from provisioning.identity import key_records, keys, rotation
-from provisioning.identity.encrypted import encrypt_all_again
+from provisioning.identity.encryption import key_records, keys, rotation
+from provisioning.identity.encryption.encrypted import encrypt_all_again
 
 
 class Command(BaseCommand):

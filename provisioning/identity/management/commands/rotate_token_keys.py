@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from provisioning.identity import key_records, keys, rotation
+from provisioning.identity.encryption import key_records, keys, rotation
 
 
 class Command(BaseCommand):

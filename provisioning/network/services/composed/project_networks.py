@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db import transaction
 
 from provisioning.common.retry import when_broken_off
-from provisioning.identity import owner_locks
+from provisioning.identity.records import owner_locks
 from provisioning.network.errors import AutoAllocationFailureError
 from provisioning.network.models import AutoAllocatedTopology, Network, SubnetPool
 from provisioning.network.services.networks.networks import create_network, delete_network

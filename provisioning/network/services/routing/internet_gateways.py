@@ -8,7 +8,7 @@ from django.db import transaction
 from provisioning.common.errors import OverQuotaError
 from provisioning.common.retry import when_broken_off
 from provisioning.ec2 import given
-from provisioning.identity import owner_locks
+from provisioning.identity.records import owner_locks
 from provisioning.network.errors import GatewayAttachedError
 from provisioning.network.models import InternetGateway, Network, Router
 from provisioning.network.services.base import records

@@ -9,7 +9,7 @@ from django.db.models import UUIDField
 from compute_agent.contract.network import SECURITY_GROUP
 from provisioning.common.prepared import Prepared
 from provisioning.common.retry import when_broken_off
-from provisioning.identity import owner_locks
+from provisioning.identity.records import owner_locks
 from provisioning.network.errors import (
     SecurityGroupCannotRemoveDefaultError,
     SecurityGroupCannotUpdateDefaultError,

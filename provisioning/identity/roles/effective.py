@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from django.db import connection
 
 from provisioning.common.repeated import Repeated
-from provisioning.identity.tokens import TokenData
+from provisioning.identity.tokens.tokens import TokenData
 
 _MINE = """
     mine(role_id, project_id, domain_id, system, inherited) AS (

@@ -20,7 +20,7 @@ from django.utils import timezone
 from django.utils.functional import cached_property
 
 from provisioning.common.ids import NOBODY
-from provisioning.identity.counters import key_of, lockouts, network_of
+from provisioning.identity.lockout.counters import key_of, lockouts, network_of
 from provisioning.identity.models import KnownAddress, User
 
 REMEMBERED = timedelta(days=30)

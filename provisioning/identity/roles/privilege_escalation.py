@@ -10,7 +10,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError
 from provisioning.identity import policy
 from provisioning.identity.models import Group, GroupMembership, RoleAssignment, TrustRole, User
-from provisioning.identity.role_reach import roles_beyond_domains
+from provisioning.identity.roles.role_reach import roles_beyond_domains
 
 
 def is_superior(context: RequestContext, record: User | Group) -> bool:

@@ -8,7 +8,7 @@ from django.db.models import Q
 
 from provisioning.common.errors import ForbiddenError
 from provisioning.identity.models import GroupMembership, Project, Role, RoleAssignment, User
-from provisioning.identity.role_reach import ADMIN, roles_bringing
+from provisioning.identity.roles.role_reach import ADMIN, roles_bringing
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from cryptography.fernet import Fernet, InvalidToken
 
 from provisioning.common.wired import Wired
-from provisioning.identity import keys
+from provisioning.identity.encryption import keys
 
 EncryptAgain = Callable[[Fernet], tuple[int, Sequence[str]]]
 """Encrypts secrets again with this key; returns their number, and the ids of secrets that no key decrypts.

@@ -9,7 +9,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.identity.errors import REFUSED
 from provisioning.identity.selectors.tokens import context_of
-from provisioning.identity.tokens import TokenData
+from provisioning.identity.tokens.tokens import TokenData
 
 
 def keep(data: TokenData) -> dict[str, Any]:

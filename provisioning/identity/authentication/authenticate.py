@@ -7,7 +7,7 @@ from django.conf import settings
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NotAuthenticatedError
-from provisioning.identity import mfa, receipts, tokens
+from provisioning.identity.credentials import mfa
 from provisioning.identity.errors import REFUSED
 from provisioning.identity.models import ApplicationCredential, Domain, Project, Trust, User
 from provisioning.identity.selectors.lookups import by_id, existing, record_by
@@ -20,7 +20,8 @@ from provisioning.identity.services.program_sign_ins import authenticate_applica
 from provisioning.identity.services.sign_ins import Client, record_client
 from provisioning.identity.services.tokens import may_enter
 from provisioning.identity.services.trusts import use_trust
-from provisioning.identity.tokens import IssuedToken, TokenData
+from provisioning.identity.tokens import receipts, tokens
+from provisioning.identity.tokens.tokens import IssuedToken, TokenData
 
 
 @dataclass(frozen=True, slots=True)

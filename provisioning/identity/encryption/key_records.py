@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import DatabaseError, transaction
 
 from provisioning.common.errors import ConflictError
-from provisioning.identity import keys
+from provisioning.identity.encryption import keys
 from provisioning.identity.models import KeyHolder, KeyRecord
 
 TOKENS, CREDENTIALS, SESSIONS, QUEUE = "tokens", "credentials", "sessions", "queue"

@@ -11,9 +11,9 @@ import time
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from provisioning.identity import lockout
-from provisioning.identity.counters import counting, key_of, network_of, store
 from provisioning.identity.errors import TooManyAttemptsError
+from provisioning.identity.lockout import lockout
+from provisioning.identity.lockout.counters import counting, key_of, network_of, store
 
 FREE = 5
 """Wrong passwords for one name from one address before throttling; also the number of concurrent attempts."""

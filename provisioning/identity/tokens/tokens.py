@@ -18,7 +18,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from provisioning.common.errors import ForbiddenError, NotAuthenticatedError
-from provisioning.identity import keys
+from provisioning.identity.encryption import keys
 from provisioning.identity.errors import REFUSED
 from provisioning.identity.models import ApplicationCredential, Domain, Project, SignIn, Trust, User
 

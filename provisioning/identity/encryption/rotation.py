@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 
 from django.core.management.base import CommandError
 
-from provisioning.identity import key_records
-from provisioning.identity.keys import KeyFolder
+from provisioning.identity.encryption import key_records
+from provisioning.identity.encryption.keys import KeyFolder
 
 
 def add_arguments(parser: ArgumentParser, *, keep: int) -> None:

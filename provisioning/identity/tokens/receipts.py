@@ -17,10 +17,11 @@ from django.conf import settings
 from django.utils import timezone
 
 from provisioning.common.errors import NotAuthenticatedError
-from provisioning.identity import keys, mfa
+from provisioning.identity.credentials import mfa
+from provisioning.identity.encryption import keys
 from provisioning.identity.errors import REFUSED
 from provisioning.identity.models import User
-from provisioning.identity.tokens import LONGEST_VALUE
+from provisioning.identity.tokens.tokens import LONGEST_VALUE
 
 METHODS = frozenset({"password", "totp"})
 """Methods that a receipt can contain. A token or application credential is excluded, because its restrictions

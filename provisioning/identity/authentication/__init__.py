@@ -1,0 +1,1 @@
+"""Authentication: the proofs of a user, and the tokens that they get."""

@@ -1,0 +1,1 @@
+"""The credential keys, their rotation, and the values that they encrypt."""

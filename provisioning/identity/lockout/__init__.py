@@ -1,0 +1,1 @@
+"""Limits for password guessing: by account, and by name and address."""

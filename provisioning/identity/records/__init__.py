@@ -1,0 +1,1 @@
+"""Records of Identity: owners of resources, conflicts, the catalog and retention."""

@@ -1,0 +1,1 @@
+"""Tokens and receipts, and the notification that they were revoked."""
