@@ -26,7 +26,7 @@ if __name__ == "__main__":
     from django.core.management import execute_from_command_line
     from django.db.utils import OperationalError, ProgrammingError
 
-    from provisioning.common.left_out import leave_out
+    from provisioning.common.processes.left_out import leave_out
 
     leave_out(os.environ.get("NOVELLA_ROLE", ""))
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")

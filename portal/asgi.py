@@ -12,7 +12,7 @@ import sys
 import django
 from channels.routing import ProtocolTypeRouter
 
-from provisioning.common.left_out import leave_out
+from provisioning.common.processes.left_out import leave_out
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 leave_out(os.environ.get("NOVELLA_ROLE", ""))

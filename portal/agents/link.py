@@ -39,7 +39,7 @@ from portal.agents.strangers import Strangers
 from portal.common import handshake
 from portal.common.consumer import Consumer
 from provisioning.common.errors import InvalidInputError, NotAuthenticatedError
-from provisioning.common.threads import in_thread
+from provisioning.common.processes.threads import in_thread
 from provisioning.events import services as log
 from provisioning.events.selectors import LoggedEvent
 from provisioning.events.tailer import Subscription, tailer

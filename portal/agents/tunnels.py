@@ -9,7 +9,7 @@ from portal.common.consumer import Consumer
 from portal.common.tunnel_relay import Pipe
 from portal.common.tunnels import PersonEnd, tunnels
 from provisioning.common.errors import NotAuthenticatedError
-from provisioning.common.threads import in_thread
+from provisioning.common.processes.threads import in_thread
 from provisioning.hosts import enrolment
 
 

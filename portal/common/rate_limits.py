@@ -18,7 +18,7 @@ from django.core.cache import caches
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import TooManyRequestsError
-from provisioning.common.machine_cache import MachineCache
+from provisioning.common.machine.machine_cache import MachineCache
 
 CACHE = "rates"
 LAUNCHES, WRITES, SEARCHES, DRY_RUNS = "launches", "writes", "searches", "dry_runs"

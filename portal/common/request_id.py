@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse
 
-from provisioning.common import tracing
 from provisioning.common.context import new_request_id
+from provisioning.common.processes import tracing
 
 _GLOBAL = re.compile(r"req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 

@@ -16,7 +16,7 @@ from django.http import QueryDict
 
 from portal.dashboard.plain import plain
 from provisioning.common.errors import NovellaError
-from provisioning.common.numbers import MAX_INTEGER
+from provisioning.common.values.numbers import MAX_INTEGER
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ from portal.dashboard.plain import plain
 from portal.dashboard.things import Thing, starred
 from portal.dashboard.tray import tray_for
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import lost_race
 from provisioning.common.errors import ForbiddenError, NotAuthenticatedError, NotFoundError, NovellaError
-from provisioning.common.retry import lost_race
 from provisioning.events import selectors as events
 from provisioning.identity import policy
 from provisioning.identity.selectors.entries import Entries, entries_of

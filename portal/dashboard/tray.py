@@ -13,7 +13,7 @@ from provisioning.batches.kinds import KINDS
 from provisioning.batches.models import Batch, BatchItem
 from provisioning.batches.registry import BatchAction
 from provisioning.common.context import RequestContext
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 
 PAGES = {
     "instances": "dashboard:instance",

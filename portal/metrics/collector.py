@@ -9,8 +9,8 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from portal.metrics.volumes import block_storage
-from provisioning.common.database import database_size
-from provisioning.common.tally import BOUNDS, Tally
+from provisioning.common.database.sizes import database_size
+from provisioning.common.values.tally import BOUNDS, Tally
 from provisioning.compute.selectors import gauges, totals
 from provisioning.compute.selectors.gauges import Capacity
 from provisioning.compute.selectors.totals import ACTION, LAUNCH, STEP

@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.numbers import MAX_INTEGER
+from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.identity.models import LONG, SHORT
 from provisioning.identity.services.checks import check_name
 from provisioning.identity.services.passwords import check_new_password

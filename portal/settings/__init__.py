@@ -191,7 +191,7 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "filters": {
-        "request": {"()": "provisioning.common.tracing.RequestIdFilter"},
+        "request": {"()": "provisioning.common.processes.tracing.RequestIdFilter"},
         "health": {"()": "portal.common.log_filters.HealthCheckFilter"},
     },
     "formatters": {

@@ -6,7 +6,7 @@ from portal.common import handshake
 from portal.common.sign_in import token_of_cookies
 from portal.sockets.follower import Follower
 from portal.sockets.guest_logs import LogEndedError, guest_logs
-from provisioning.common.threads import SOCKETS
+from provisioning.common.processes.threads import SOCKETS
 from provisioning.compute import selectors as compute
 from provisioning.compute.models import Instance
 

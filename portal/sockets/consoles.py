@@ -15,7 +15,7 @@ from portal.common.tunnels import Tunnel
 from portal.sockets.follower import TOO_MANY
 from portal.sockets.joined import BUSY, NO_GUEST, NO_HOST, JoinedSocket, JoinEndedError
 from provisioning.common.errors import NotAuthenticatedError, NovellaError
-from provisioning.common.machine_shares import shares
+from provisioning.common.machine.machine_shares import shares
 from provisioning.compute.models import Instance
 from provisioning.compute.services import remote_consoles
 from provisioning.identity.authentication.token_store import recall

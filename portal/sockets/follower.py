@@ -25,8 +25,8 @@ from provisioning.common.errors import (
     NotFoundError,
     NovellaError,
 )
-from provisioning.common.machine_shares import shares
-from provisioning.common.threads import SOCKETS
+from provisioning.common.machine.machine_shares import shares
+from provisioning.common.processes.threads import SOCKETS
 from provisioning.events import selectors as events
 from provisioning.events.selectors import LoggedEvent
 from provisioning.events.tailer import Subscription, tailer

@@ -12,8 +12,8 @@ from portal.common import handshake
 from portal.common.tunnels import Tunnel
 from portal.sockets.joined import BUSY, NO_GUEST, NO_HOST, JoinedSocket, JoinEndedError
 from portal.sockets.places import TooManySocketsError
-from provisioning.common.machine_shares import shares
-from provisioning.common.threads import SOCKETS
+from provisioning.common.machine.machine_shares import shares
+from provisioning.common.processes.threads import SOCKETS
 from provisioning.compute.models import Instance
 from provisioning.compute.services import tunnels
 

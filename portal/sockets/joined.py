@@ -15,7 +15,7 @@ from compute_agent.contract.calls import CallBody, CallError, CallResult
 from portal.common.tunnels import HostEnd, Tunnel, tunnels
 from portal.sockets.follower import CONFLICT, FAILED, REFUSALS, Follower, code_of, fits
 from provisioning.common.errors import NovellaError, UnavailableError
-from provisioning.common.threads import SOCKETS
+from provisioning.common.processes.threads import SOCKETS
 from provisioning.compute.errors import ConsoleTakenError
 from provisioning.compute.models import Instance
 from provisioning.events.selectors import LoggedEvent

@@ -6,7 +6,7 @@ from django.conf import settings
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
-from provisioning.common.machine_shares import shares
+from provisioning.common.machine.machine_shares import shares
 
 
 class TooManySocketsError(NovellaError):

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from provisioning.common.context import RequestContext
-from provisioning.common.threads import RENDERS
+from provisioning.common.processes.threads import RENDERS
 from provisioning.events.selectors import LoggedEvent
 from provisioning.identity.policy import PersonalRuleError
 

@@ -19,7 +19,7 @@ from django.db import connections
 from portal.web import master
 from portal.web.board import Board
 from portal.web.master import RESUME, STOPPING, Row, State
-from provisioning.common.before_fork import keep_shared
+from provisioning.common.processes.before_fork import keep_shared
 
 BACKLOG = 1024
 """Maximum number of connections waiting to be accepted."""

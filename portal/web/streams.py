@@ -15,8 +15,8 @@ from django.conf import settings
 from django.http import FileResponse, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
-from provisioning.common.connections import give_back
-from provisioning.common.transfers import seconds_for
+from provisioning.common.database.connections import give_back
+from provisioning.common.values.transfers import seconds_for
 
 HEADER = "X-Novella-Exchange"
 """Internal header with the exchange; the web server removes it from clients' requests."""

@@ -7,7 +7,7 @@ from django.conf import settings
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import TooManyRequestsError
-from provisioning.common.machine_shares import shares
+from provisioning.common.machine.machine_shares import shares
 
 RETRY_AFTER = 10
 """Seconds after which a refused client should retry."""

@@ -11,7 +11,7 @@ from django.utils import timezone
 from provisioning.batches.registry import Argument, BatchAction, Kind, Task
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.compute import selectors as compute
 from provisioning.compute.actions.base import Button, ServerAction
 from provisioning.compute.actions.delete import Delete, delete_once

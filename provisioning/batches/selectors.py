@@ -12,7 +12,7 @@ from django.utils import timezone
 from provisioning.batches.models import Batch, BatchItem
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
-from provisioning.common.ids import NOBODY
+from provisioning.common.values.ids import NOBODY
 
 SHOWN = 5
 """Maximum number of batches in the tray."""

@@ -21,10 +21,10 @@ from provisioning.batches.kinds import PERMANENT, action_named
 from provisioning.batches.models import Batch, BatchItem
 from provisioning.batches.registry import BatchAction, Kind, Task
 from provisioning.batches.selectors import batch_for
-from provisioning.common import tracing
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError, NovellaError
-from provisioning.common.retry import when_broken_off
+from provisioning.common.processes import tracing
 from provisioning.events import services as events
 from provisioning.events.selectors import of_user
 from provisioning.identity import policy

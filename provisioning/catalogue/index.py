@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from provisioning.catalogue.errors import CatalogueError
-from provisioning.common.text import has_control_characters
+from provisioning.common.values.text import has_control_characters
 from provisioning.images.records import BASE, READ_ONLY
 from provisioning.images.services.sources import CHECKSUMS, Origin
 

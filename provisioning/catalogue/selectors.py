@@ -14,7 +14,7 @@ from provisioning.catalogue.models import CatalogueImage, CatalogueIndex
 from provisioning.catalogue.reading import BUILT_IN, NONE, is_address
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
-from provisioning.common.ids import NOBODY
+from provisioning.common.values.ids import NOBODY
 from provisioning.images.models import Image, ImageTask
 
 

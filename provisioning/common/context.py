@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass, field, replace
 
-from provisioning.common.ids import NOBODY
+from provisioning.common.values.ids import NOBODY
 
 
 def new_request_id() -> str:

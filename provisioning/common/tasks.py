@@ -16,7 +16,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import transaction
 from django.db.models import Model, Q
 
-from provisioning.common.retry import when_broken_off
+from provisioning.common.database.retry import when_broken_off
 
 S = TypeVar("S")
 """The record that waits."""

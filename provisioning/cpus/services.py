@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 
 from compute_agent.contract.cpu import MOST_CPUS, Cpu, RunningCpu
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.cpus.models import GuestProcessor, Processor
 from provisioning.hosts.processors import plausible
 

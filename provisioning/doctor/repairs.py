@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from django.db import transaction
 
-from provisioning.common.retry import when_broken_off
+from provisioning.common.database.retry import when_broken_off
 from provisioning.compute.models import Instance
 from provisioning.compute.state_machine import state
 from provisioning.doctor.finding import Repair

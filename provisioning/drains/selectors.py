@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
-from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.compute.plans.moves import Plan, plan_host
 from provisioning.drains.models import Drain, DrainItem
 from provisioning.hosts.models import Host

@@ -15,10 +15,10 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from provisioning.common import tracing
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NovellaError
-from provisioning.common.retry import when_broken_off
+from provisioning.common.processes import tracing
 from provisioning.compute.actions.power import Start
 from provisioning.compute.actions.resize import ConfirmResize
 from provisioning.compute.errors import InstanceBusyError

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from django.db.models import CharField, UUIDField
 
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.prepared import Prepared
 from provisioning.ec2 import tags
 from provisioning.ec2.kinds import KINDS
 from provisioning.ec2.models import CreationTags

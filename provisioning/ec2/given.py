@@ -10,8 +10,8 @@ from typing import Any
 
 from django.db.models import CharField, Model, QuerySet, UUIDField
 
-from provisioning.common.lookups import Among, Ids
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.lookups import Among, Ids
+from provisioning.common.database.prepared import Prepared
 from provisioning.common.wired import Wired
 from provisioning.ec2.models import GivenValue
 

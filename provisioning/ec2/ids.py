@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 
 from django.db.models import CharField, Q, UUIDField
 
-from provisioning.common.lookups import Among, Ids
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.lookups import Among, Ids
+from provisioning.common.database.prepared import Prepared
 from provisioning.ec2.kinds import KINDS, by_prefix
 from provisioning.ec2.models import Ec2Id
 

@@ -4,8 +4,8 @@ import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from provisioning.common.lookups import Among, Ids
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.lookups import Among, Ids
+from provisioning.common.database.prepared import Prepared
 from provisioning.ec2.models import MetadataOptions
 
 DEFAULT_TOKENS, REQUIRED, DEFAULT_HOPS = "optional", "required", 1

@@ -8,10 +8,10 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import CharField, Count, Exists, OuterRef, Q, QuerySet
 
+from provisioning.common.database.lookups import Among, Ids
+from provisioning.common.database.prepared import Prepared
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import InvalidInputError, OverQuotaError
-from provisioning.common.lookups import Among, Ids
-from provisioning.common.prepared import Prepared
-from provisioning.common.retry import when_broken_off
 from provisioning.ec2 import ids
 from provisioning.ec2.models import Ec2Id, Ec2Tag
 

@@ -10,7 +10,7 @@ from django.db import connection
 from django.db.models import Max
 from django.utils import timezone
 
-from provisioning.common.prepared import PreparedInsert
+from provisioning.common.database.prepared import PreparedInsert
 from provisioning.events import wake
 from provisioning.events.models import Event
 

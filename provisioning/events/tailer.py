@@ -14,7 +14,7 @@ from typing import Any
 from django.db import close_old_connections, connection
 from django.db.models import BigIntegerField, Q, QuerySet
 
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.prepared import Prepared
 from provisioning.events import selectors, wake
 from provisioning.events.models import Event
 from provisioning.events.selectors import LoggedEvent

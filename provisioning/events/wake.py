@@ -21,7 +21,7 @@ from typing import Any, Protocol
 from django.conf import settings
 from django.db import connection, transaction
 
-from provisioning.common.repeated import Repeated
+from provisioning.common.database.repeated import Repeated
 
 EVENTS = "events"
 QUEUE = "queue"

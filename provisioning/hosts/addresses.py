@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.db.models import Exists, OuterRef, Q
 
-from provisioning.common.text import one_line
+from provisioning.common.values.text import one_line
 from provisioning.hosts.models import Host
 
 log = logging.getLogger(__name__)

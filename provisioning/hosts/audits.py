@@ -12,11 +12,11 @@ from django.utils import timezone
 from compute_agent.contract.cpu import RunningCpu
 from compute_agent.contract.messages import MOST_REPAIRS, GuestState, Owned, ResourceAudit, Tracking
 from compute_agent.contract.volume import KnownVolume, PoolState
-from provisioning.common.ids import read_id
-from provisioning.common.numbers import MAX_INTEGER
-from provisioning.common.retry import when_broken_off
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.sqlite import remote_hosts
-from provisioning.common.text import one_line
+from provisioning.common.values.ids import read_id
+from provisioning.common.values.numbers import MAX_INTEGER
+from provisioning.common.values.text import one_line
 from provisioning.hosts import addresses, cached_images, leftovers
 from provisioning.hosts.models import Host
 from provisioning.hosts.processors import plausible

@@ -6,7 +6,7 @@ from itertools import islice
 
 from django.db import IntegrityError, transaction
 
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.hosts.models import CachedImage
 
 MOST = 1000

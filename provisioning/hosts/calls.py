@@ -13,10 +13,10 @@ from django.utils import timezone
 
 from compute_agent.contract.calls import Call, CallBody, CallResult, ConsoleOutputCall
 from compute_agent.contract.messages import decode_call_body, decode_call_result, encode
-from provisioning.common.connections import give_back
+from provisioning.common.database.connections import give_back
 from provisioning.common.errors import UnavailableError
-from provisioning.common.ids import read_id
-from provisioning.common.threads import SOCKETS
+from provisioning.common.processes.threads import SOCKETS
+from provisioning.common.values.ids import read_id
 from provisioning.events import services as events
 from provisioning.events.selectors import LoggedEvent
 from provisioning.events.tailer import tailer

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Count, DurationField, ExpressionWrapper, F, Q, QuerySet, Sum
 
-from provisioning.common.tally import BOUNDS, Tally
+from provisioning.common.values.tally import BOUNDS, Tally
 from provisioning.hosts.models import CommandTotal, HostCommand
 
 TRIES = 5

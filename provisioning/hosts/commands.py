@@ -13,9 +13,9 @@ from django.utils import timezone
 
 from compute_agent.contract.commands import CommandBody
 from compute_agent.contract.messages import REPORTS_BEGINNING, Command, decode_command_body, encode
-from provisioning.common.ids import read_id
-from provisioning.common.lookups import Among, Ids
-from provisioning.common.prepared import Prepared, PreparedInsert, PreparedUpdate
+from provisioning.common.database.lookups import Among, Ids
+from provisioning.common.database.prepared import Prepared, PreparedInsert, PreparedUpdate
+from provisioning.common.values.ids import read_id
 from provisioning.events import services as events
 from provisioning.hosts import command_times
 from provisioning.hosts.models import Host, HostCommand

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from compute_agent.contract.messages import CONTRACT_VERSION, OLDEST_CONTRACT, Enrol
 from provisioning.common.errors import InvalidInputError, NotAuthenticatedError
-from provisioning.common.text import one_line
+from provisioning.common.values.text import one_line
 from provisioning.hosts import commands, machines, notifications
 from provisioning.hosts.models import Host, JoinToken
 

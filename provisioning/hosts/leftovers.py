@@ -9,9 +9,9 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from compute_agent.contract.messages import MOST_LEFTOVERS, ResourceAudit
-from provisioning.common.ids import read_id
-from provisioning.common.retry import when_broken_off
-from provisioning.common.text import one_line
+from provisioning.common.database.retry import when_broken_off
+from provisioning.common.values.ids import read_id
+from provisioning.common.values.text import one_line
 from provisioning.hosts.models import Leftover
 from provisioning.hosts.subjects import HANDLERS
 

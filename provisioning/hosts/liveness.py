@@ -12,7 +12,7 @@ from django.utils import timezone
 from compute_agent.contract.messages import Hello, Owned, Ownership
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.common.sqlite import remote_hosts
-from provisioning.common.text import one_line
+from provisioning.common.values.text import one_line
 from provisioning.hosts.audits import compare, compare_documents, compare_volumes
 from provisioning.hosts.commands import awaited
 from provisioning.hosts.credentials import in_use

@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from provisioning.common.errors import InvalidInputError, NotAuthenticatedError
-from provisioning.common.text import one_line
+from provisioning.common.values.text import one_line
 from provisioning.hosts.models import Host
 
 log = logging.getLogger(__name__)

@@ -226,7 +226,7 @@ class HostCommand(models.Model):
 
 
 class CommandTotal(models.Model):
-    """Total duration of one kind's deleted commands; ``buckets`` as in ``common.tally``."""
+    """Total duration of one kind's deleted commands; ``buckets`` as in ``common.values.tally``."""
 
     kind = models.CharField(max_length=40, unique=True)
     count = models.PositiveBigIntegerField(default=0)

@@ -10,9 +10,9 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
-from provisioning.common.numbers import MAX_INTEGER
-from provisioning.common.retry import when_broken_off
-from provisioning.common.text import one_line
+from provisioning.common.database.retry import when_broken_off
+from provisioning.common.values.numbers import MAX_INTEGER
+from provisioning.common.values.text import one_line
 from provisioning.hosts.models import RefusedAgent
 from provisioning.identity import policy
 

@@ -9,8 +9,8 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from compute_agent.contract.messages import AgentEvent, encode
-from provisioning.common.ids import read_id
-from provisioning.common.text import one_line
+from provisioning.common.values.ids import read_id
+from provisioning.common.values.text import one_line
 from provisioning.hosts.models import RejectedReport
 
 MOST = 200

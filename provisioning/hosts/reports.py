@@ -12,10 +12,10 @@ from django.db.models import UUIDField
 from django.utils import timezone
 
 from compute_agent.contract.messages import AgentEvent, decode_event
-from provisioning.common.ids import read_id
-from provisioning.common.lookups import Among, Ids
-from provisioning.common.prepared import Prepared
-from provisioning.common.retry import when_broken_off
+from provisioning.common.database.lookups import Among, Ids
+from provisioning.common.database.prepared import Prepared
+from provisioning.common.database.retry import when_broken_off
+from provisioning.common.values.ids import read_id
 from provisioning.hosts import commands, rejected
 from provisioning.hosts.models import HostCommand, RejectedReport
 from provisioning.hosts.subjects import HANDLERS, SubjectHandler, handler_of

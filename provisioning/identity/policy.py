@@ -23,7 +23,7 @@ from django.conf import settings
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.identity import policy_file
 from provisioning.identity.policies import RULES
 from provisioning.identity.policies.base import PROJECT, Rule

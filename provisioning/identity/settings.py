@@ -59,7 +59,7 @@ several machines, or a folder that they share, ``filecache:///folder``; see
 
 def _of_machine(name: str, entries: int) -> dict[str, Any]:
     return {
-        "BACKEND": "provisioning.common.machine_cache.MachineCache",
+        "BACKEND": "provisioning.common.machine.machine_cache.MachineCache",
         "LOCATION": str(RUN_DIR / f"{name}.sqlite3"),
         "OPTIONS": {"MAX_ENTRIES": entries},
     }

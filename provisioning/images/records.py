@@ -6,9 +6,9 @@ from typing import Any
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError, TooLargeError
-from provisioning.common.ids import read_id
-from provisioning.common.numbers import MAX_INTEGER
-from provisioning.common.text import has_control_characters
+from provisioning.common.values.ids import read_id
+from provisioning.common.values.numbers import MAX_INTEGER
+from provisioning.common.values.text import has_control_characters
 from provisioning.identity import policy
 from provisioning.images import protections
 from provisioning.images.formats import CONTAINER_FORMATS, DISK_FORMATS, check_taken

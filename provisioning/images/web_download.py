@@ -23,7 +23,7 @@ from urllib.parse import urljoin
 
 from django.conf import settings
 
-from provisioning.common.transfers import seconds_for
+from provisioning.common.values.transfers import seconds_for
 from provisioning.images.errors import DownloadError
 from provisioning.images.web_address import Address, WebAddress, read_uri, resolve
 

@@ -5,7 +5,7 @@ import time
 
 from django.db import Error, connection, transaction
 
-from provisioning.common import tracing
+from provisioning.common.processes import tracing
 from provisioning.jobs import queue, registry
 from provisioning.jobs.message import JobMessage, sign, verify
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from django.db import Error, connection
 from django_q.exceptions import TimeoutException
 
-from provisioning.common import tracing
+from provisioning.common.processes import tracing
 from provisioning.jobs import long_jobs, queue, registry, worker_groups
 from provisioning.jobs.message import JobMessage
 

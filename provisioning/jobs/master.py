@@ -14,7 +14,7 @@ from multiprocessing.process import BaseProcess
 
 from django.db import connections
 
-from provisioning.common.before_fork import keep_shared
+from provisioning.common.processes.before_fork import keep_shared
 from provisioning.jobs import worker_groups
 from provisioning.jobs.broker import Broker
 from provisioning.jobs.django_q_internals import make_cluster

@@ -14,8 +14,8 @@ from django.db import close_old_connections, connection
 from django.db.models import Q
 from django.utils import timezone
 
-from provisioning.common import tracing
 from provisioning.common.context import new_request_id
+from provisioning.common.processes import tracing
 from provisioning.jobs import worker_groups
 from provisioning.jobs.models import Lease
 from provisioning.jobs.registry import PeriodicJob

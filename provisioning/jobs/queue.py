@@ -11,7 +11,7 @@ from django.db.models import BigIntegerField, CharField, DateTimeField, F, Query
 from django.utils import timezone
 from django_q.models import OrmQ
 
-from provisioning.common.prepared import (
+from provisioning.common.database.prepared import (
     Prepared,
     PreparedDelete,
     PreparedInsert,

@@ -7,7 +7,7 @@ from django.db import transaction
 from django.db.models import F, Model
 from django.utils import timezone
 
-from provisioning.common.retry import when_broken_off
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.tasks import TASKS
 from provisioning.jobs.absence import absence
 

@@ -19,8 +19,8 @@ from django.db.models import Model, QuerySet
 from django.utils import timezone
 from django_q.models import OrmQ
 
-from provisioning.common.database import rows_of_tables
-from provisioning.common.retry import when_broken_off
+from provisioning.common.database.retry import when_broken_off
+from provisioning.common.database.sizes import rows_of_tables
 from provisioning.common.wired import Wired
 
 BATCH = 200

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from provisioning.common.context import RequestContext
-from provisioning.common.ids import NOBODY
+from provisioning.common.values.ids import NOBODY
 from provisioning.identity import policy
 from provisioning.launches.plan import Opening
 from provisioning.network import services

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.numbers import MAX_INTEGER
+from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.compute.launch.multipart import with_config
 from provisioning.compute.launch.request import DiskRequest, LaunchRequest, NetworkRequest
 

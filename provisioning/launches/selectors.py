@@ -8,7 +8,7 @@ from django.db.models import Q, QuerySet
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
-from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.compute.disks import block_devices
 from provisioning.compute.launch.create import has_no_password
 from provisioning.compute.launch.mounts import SHOWN_SERIAL, mounted_disks

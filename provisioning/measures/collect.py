@@ -16,7 +16,7 @@ from django.db import transaction
 from django.db.models import Min
 
 from compute_agent.contract.samples import GUEST_SERIES, HOST_SERIES
-from provisioning.common.retry import when_broken_off
+from provisioning.common.database.retry import when_broken_off
 from provisioning.compute.models import Instance
 from provisioning.hosts.models import Host
 from provisioning.measures.codes import encode, mean, pack, total, unpack, values

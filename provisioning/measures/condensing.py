@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from django.db import transaction
 
-from provisioning.common.retry import when_broken_off
+from provisioning.common.database.retry import when_broken_off
 from provisioning.measures.collect import BATCH, PAUSE, ROUND, save
 from provisioning.measures.models import Block, Rejection
 from provisioning.measures.points import condense, put

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from django.utils import timezone
 
 from compute_agent.contract.samples import GUEST_SERIES, HOST_SERIES, MOST_GUESTS, Samples
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.measures.codes import encode, pack
 from provisioning.measures.models import Rejection, Report
 from provisioning.measures.resolutions import FINE

@@ -12,7 +12,7 @@ from django.db.models import Q, Sum
 from compute_agent.contract.samples import GUEST_SERIES, HOST_SERIES
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
-from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.compute.models import Instance
 from provisioning.compute.selectors import instance_for
 from provisioning.hosts.models import Host

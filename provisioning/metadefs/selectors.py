@@ -7,7 +7,7 @@ from django.db.models import Manager, Prefetch, Q, QuerySet, prefetch_related_ob
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
-from provisioning.common.listing import Listing, Part, Sort
+from provisioning.common.lists.listing import Listing, Part, Sort
 from provisioning.identity import policy
 from provisioning.metadefs.models import (
     MetadefAssociation,

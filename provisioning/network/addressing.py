@@ -9,8 +9,8 @@ from typing import Any
 import netaddr
 from django.db.models import BigIntegerField, Exists, F, OuterRef, QuerySet, Subquery, UUIDField, Value
 
+from provisioning.common.database.prepared import Prepared
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.prepared import Prepared
 from provisioning.network.models import FixedIP, Subnet
 
 _PREFIX = re.compile(r"(?P<address>[^/]*)(/(?P<length>[0-9]{1,3})|/(?P<mask>[0-9.]{7,15}))?", re.ASCII)

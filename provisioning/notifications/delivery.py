@@ -19,7 +19,7 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef
 from django.utils import timezone
 
-from provisioning.common.text import one_line
+from provisioning.common.values.text import one_line
 from provisioning.jobs import worker_groups
 from provisioning.notifications import webhook
 from provisioning.notifications.models import Delivery, Webhook

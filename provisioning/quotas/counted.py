@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 
 from django.db.models import QuerySet, UUIDField
 
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.prepared import Prepared
 
 Row = TypeVar("Row")
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from django.db.models import Q, Sum, UUIDField
 
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.prepared import Prepared
 from provisioning.quotas import registry
 from provisioning.quotas.limits import DEFAULTS, OF_USERS, UNLIMITED, delivered, is_per_type, raised
 from provisioning.quotas.models import QuotaLimit, QuotaUsage, Reservation

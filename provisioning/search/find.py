@@ -14,7 +14,7 @@ from django.db.models import Case, Q, QuerySet, SmallIntegerField, When
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.identity import policy
 from provisioning.search.sources import SOURCES, Source
 

@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import Model, Q, QuerySet
 
 from provisioning.common.context import RequestContext
-from provisioning.common.ids import NOBODY
+from provisioning.common.values.ids import NOBODY
 from provisioning.compute.models import Instance, InstanceTag, KeyPair
 from provisioning.compute.selectors.catalog import visible_flavors
 from provisioning.hosts.models import Host

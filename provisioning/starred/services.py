@@ -6,7 +6,7 @@ from django.db import transaction
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError
-from provisioning.common.ids import NOBODY
+from provisioning.common.values.ids import NOBODY
 from provisioning.identity.records import owner_locks
 from provisioning.identity.records.project_resources import Owned
 from provisioning.search import find

@@ -15,8 +15,8 @@ from django.db.models import Model
 from compute_agent.contract.commands import CommandBody
 from compute_agent.contract.messages import AgentEvent
 from compute_agent.contract.volume import VOLUME, DeleteSnapshotRequest, SnapshotVolumeRequest
-from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.tasks import TASKS, RecordTask
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.hosts import commands
 from provisioning.hosts.models import HostCommand
 from provisioning.volumes.errors import InvalidVolumeError

@@ -8,7 +8,7 @@ import pytest
 GAPS = 2000
 FRAGMENTED = f"""
 import ctypes
-from provisioning.common import before_fork
+from provisioning.common.processes import before_fork
 
 libc = ctypes.CDLL(None)
 libc.mallinfo2.restype = before_fork._MallInfo

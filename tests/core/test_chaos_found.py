@@ -17,7 +17,7 @@ from django_q.models import OrmQ
 from portal.agents import link
 from portal.api.common import faults
 from portal.sockets import follower
-from provisioning.common import outage
+from provisioning.common.database import outage
 from provisioning.common.environment import env
 from provisioning.jobs import dispatch, queue, registry, worker_groups
 from provisioning.jobs.message import JobMessage, sign

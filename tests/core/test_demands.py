@@ -15,7 +15,7 @@ from pytest_django import Settings
 from compute_agent.contract.hardware import every_trait
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError
-from provisioning.common.guest_demands import FLAVOR, IMAGE, TABLE
+from provisioning.common.values.guest_demands import FLAVOR, IMAGE, TABLE
 from provisioning.compute.actions.base import Prepared
 from provisioning.compute.actions.interfaces import attach_interface
 from provisioning.compute.actions.power import Stop

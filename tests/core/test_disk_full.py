@@ -9,8 +9,8 @@ import pytest
 from django.db import OperationalError, connection
 from django_q.models import OrmQ
 
-from provisioning.common import outage
 from provisioning.common.context import RequestContext
+from provisioning.common.database import outage
 from provisioning.compute.launch.create import launch
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.hosts.reports import receive

@@ -13,7 +13,7 @@ from django_q.models import OrmQ
 from compute_agent.guest_data import meta_data
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NovellaError, OverQuotaError
-from provisioning.common.listing import Sort
+from provisioning.common.lists.listing import Sort
 from provisioning.compute import selectors
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.errors import InstanceBusyError

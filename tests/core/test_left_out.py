@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from provisioning.common.left_out import BY_ROLE
+from provisioning.common.processes.left_out import BY_ROLE
 from tests.support.databases import CHECKOUT
 
 WEB = (

@@ -15,16 +15,16 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
-from provisioning.common.lookups import Among, Ids
-from provisioning.common.prepared import (
+from provisioning.common.database.lookups import Among, Ids
+from provisioning.common.database.prepared import (
     Prepared,
     PreparedDeleteReturning,
     PreparedInsert,
     PreparedUpdate,
     PreparedUpdateReturning,
 )
-from provisioning.common.repeated import Repeated
-from provisioning.common.row_shapes import listed
+from provisioning.common.database.repeated import Repeated
+from provisioning.common.database.row_shapes import listed
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.events.models import Event

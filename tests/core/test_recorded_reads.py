@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from provisioning.common.recorded_reads import Reads, recorded
+from provisioning.common.database.recorded_reads import Reads, recorded
 from provisioning.compute.models import Flavor
 from tests.support.clouds import Cloud
 

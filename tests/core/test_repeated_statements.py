@@ -13,9 +13,9 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
-from provisioning.common.lookups import Ids
-from provisioning.common.prepared import Prepared, PreparedUpdate
-from provisioning.common.repeated import Repeated
+from provisioning.common.database.lookups import Ids
+from provisioning.common.database.prepared import Prepared, PreparedUpdate
+from provisioning.common.database.repeated import Repeated
 from provisioning.identity.models import User
 from provisioning.identity.roles import effective
 from tests.support.clouds import Cloud

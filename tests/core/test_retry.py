@@ -10,7 +10,7 @@ import pytest
 from django.db import OperationalError, transaction
 from django.db.models import F
 
-from provisioning.common import retry
+from provisioning.common.database import retry
 from provisioning.quotas.models import QuotaUsage
 from tests.core.test_parallel import in_threads
 

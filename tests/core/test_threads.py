@@ -12,7 +12,7 @@ from django.db import connection, transaction
 from django.test import TransactionTestCase
 from pytest_django import DjangoDbBlocker
 
-from provisioning.common.threads import Threads, in_thread
+from provisioning.common.processes.threads import Threads, in_thread
 from provisioning.events.models import Event
 from provisioning.events.services import record
 from provisioning.events.tailer import tailer

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from provisioning.common.ids import NOBODY
+from provisioning.common.values.ids import NOBODY
 from provisioning.ec2 import client_tokens, ids
 from provisioning.ec2.models import ClientToken
 from provisioning.images.models import Image

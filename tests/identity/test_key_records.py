@@ -14,7 +14,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from portal.ops.management.commands import web
-from provisioning.common.before_fork import in_child
+from provisioning.common.processes.before_fork import in_child
 from provisioning.doctor.checks.keys import keys_that_differ
 from provisioning.identity.encryption import key_records, keys
 from provisioning.identity.encryption.key_records import KeyMismatchError
@@ -201,7 +201,7 @@ def _text_of(work: Callable[[], None]) -> str:
 def test_what_a_child_raises_comes_back_as_text() -> None:
     """In a process of its own: this one has threads."""
     program = (
-        "from provisioning.common.before_fork import in_child\n"
+        "from provisioning.common.processes.before_fork import in_child\n"
         "def fails():\n    raise ValueError('wrong ' * 3)\n"
         "print([in_child(fails), in_child(lambda: None)])"
     )

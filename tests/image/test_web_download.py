@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from provisioning.common import transfers
+from provisioning.common.values import transfers
 from provisioning.images import web_download
 from provisioning.images.errors import DownloadError, ImportUriError
 from provisioning.images.web_address import is_allowed, read_uri

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 from django_q.models import OrmQ
 
-from provisioning.common import tracing
+from provisioning.common.processes import tracing
 from provisioning.jobs import queue, registry
 from provisioning.jobs.cast import cast, cast_here
 from tests.support import jobs

@@ -19,7 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from compute_agent.contract.messages import Tracking
 from compute_agent.contract.samples import HOST_SERIES, Samples
 from provisioning.common.context import RequestContext
-from provisioning.common.tally import BOUNDS, Tally
+from provisioning.common.values.tally import BOUNDS, Tally
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent, Total
 from provisioning.compute.selectors import totals

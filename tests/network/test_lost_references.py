@@ -15,8 +15,8 @@ from django.db.models import Model
 
 from portal.api.common.views import BEGUN_ANEW, ServiceView
 from portal.api.network.dialect.views import ResourceView
+from provisioning.common.database.retry import lost_race
 from provisioning.common.errors import ConflictError, NovellaError
-from provisioning.common.retry import lost_race
 from provisioning.network import services
 from provisioning.network.models import AddressScope, Network, Port, Router, SecurityGroup, Subnet, SubnetPool
 from provisioning.network.services.base import records

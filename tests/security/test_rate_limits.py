@@ -22,7 +22,7 @@ from portal.api.openapi.document import make_document
 from portal.common import rate_limits
 from provisioning.common import environment
 from provisioning.common.errors import TooManyRequestsError
-from provisioning.common.machine_cache import MachineCache
+from provisioning.common.machine.machine_cache import MachineCache
 from provisioning.compute.models import Instance
 from provisioning.identity.lockout import throttle
 from tests.identity.bodies import by_password
@@ -220,7 +220,7 @@ def test_a_search_of_the_dashboard_is_counted(people: People, cloud: Cloud) -> N
 TAKING = """
 import sys
 from django.conf import settings
-backend = "provisioning.common.machine_cache.MachineCache"
+backend = "provisioning.common.machine.machine_cache.MachineCache"
 settings.configure(CACHES={"default": {"BACKEND": backend, "LOCATION": "/dev/null"},
                            "rates": {"BACKEND": backend, "LOCATION": sys.argv[1]}})
 from portal.common.rate_limits import _take

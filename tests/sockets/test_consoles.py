@@ -18,7 +18,7 @@ from portal.common.consumer import HANG_UP
 from portal.routing import websocket_router
 from portal.sockets import follower, joined
 from provisioning.common.errors import ForbiddenError
-from provisioning.common.machine_shares import shares
+from provisioning.common.machine.machine_shares import shares
 from provisioning.compute.models import ConsoleToken, Instance, InstanceAction
 from provisioning.compute.services import remote_consoles
 from provisioning.compute.state_machine import state

@@ -14,7 +14,7 @@ from compute_agent.contract.messages import CallReply
 from compute_agent.contract.power import PowerState
 from portal.routing import websocket_router
 from portal.sockets import follower, guest_ports, joined
-from provisioning.common.machine_shares import shares
+from provisioning.common.machine.machine_shares import shares
 from provisioning.compute import selectors
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent
 from provisioning.compute.services import tunnels

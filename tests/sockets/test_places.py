@@ -7,7 +7,7 @@ from pytest_django import Settings
 
 from portal.routing import websocket_router
 from portal.sockets import follower
-from provisioning.common.machine_shares import shares
+from provisioning.common.machine.machine_shares import shares
 from tests.sockets.test_browser import PAGE, browser
 from tests.sockets.test_taken_away import enter, script
 from tests.support.cast import People

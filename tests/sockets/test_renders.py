@@ -17,7 +17,7 @@ from compute_agent.contract.messages import Heartbeat
 from portal.dashboard.live import render as real_render
 from portal.sockets.renders import Renders
 from provisioning.common.context import RequestContext
-from provisioning.common.threads import RENDERS
+from provisioning.common.processes.threads import RENDERS
 from provisioning.events.selectors import LoggedEvent, latest_id
 from provisioning.hosts.models import Host
 from provisioning.identity.policy import PersonalRuleError

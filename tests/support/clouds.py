@@ -12,7 +12,7 @@ from django.db import connection
 from django.db.models import UUIDField
 
 from provisioning.common.context import RequestContext, new_request_id
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.prepared import Prepared
 from provisioning.compute.launch import create
 from provisioning.compute.launch.request import LaunchRequest
 from provisioning.compute.models import Flavor, Instance

@@ -33,7 +33,7 @@ from django.test import TransactionTestCase
 from pytest_django import DjangoDbBlocker
 
 from portal.environment import database as read_database
-from provisioning.common import threads
+from provisioning.common.processes import threads
 from provisioning.events.tailer import tailer
 from tests.support.postgresql_server import READY, TEMPLATE, url_of
 from up import kept

@@ -7,8 +7,8 @@ from datetime import timedelta
 from django.utils import timezone
 from django_q.models import OrmQ
 
-from provisioning.common import tracing
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.prepared import Prepared
+from provisioning.common.processes import tracing
 from provisioning.jobs import queue, registry
 from provisioning.jobs.message import verify
 from provisioning.jobs.models import Lease

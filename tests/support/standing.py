@@ -29,7 +29,7 @@ from django.db.models import DateTimeField
 from django.utils import timezone
 from pytest_django.plugin import blocking_manager_key
 
-from provisioning.common.prepared import PreparedUpdate
+from provisioning.common.database.prepared import PreparedUpdate
 from provisioning.hosts.models import Host
 
 F = TypeVar("F", bound=Callable[..., Any])

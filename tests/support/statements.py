@@ -25,7 +25,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
 from django.db.models.fields.json import HasKeyLookup, KeyTransform
 
-from provisioning.common.prepared import Prepared, PreparedUpdate, _Statement
+from provisioning.common.database.prepared import Prepared, PreparedUpdate, _Statement
 from tests.support.cast import _make_people
 from tests.support.clouds import Cloud
 from tests.support.examined import _in_full

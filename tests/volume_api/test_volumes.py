@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from provisioning.common.numbers import MAX_INTEGER
+from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.hosts.models import HostCommand
 from provisioning.images.models import Image
 from provisioning.quotas import drift

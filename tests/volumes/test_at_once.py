@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from provisioning.common import retry
+from provisioning.common.database import retry
 from provisioning.common.errors import NovellaError, OverQuotaError
 from provisioning.compute.launch.request import DiskRequest
 from provisioning.identity.records import owner_locks

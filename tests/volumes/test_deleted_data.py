@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from compute_agent.contract.volume import MOST_KEPT
 from provisioning.common.errors import OverQuotaError
-from provisioning.common.numbers import GIB
+from provisioning.common.values.numbers import GIB
 from provisioning.doctor.checks.volumes import deleted_volumes, pool_counters
 from provisioning.identity.models import Project
 from provisioning.identity.services.projects import delete_project

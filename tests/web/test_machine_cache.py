@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from provisioning.common import machine_cache
-from provisioning.common.machine_cache import MachineCache
+from provisioning.common.machine import machine_cache
+from provisioning.common.machine.machine_cache import MachineCache
 
 ADD = """
 import sys
 from django.conf import settings
 settings.configure()
-from provisioning.common.machine_cache import MachineCache
+from provisioning.common.machine.machine_cache import MachineCache
 cache = MachineCache(sys.argv[1], {})
 for _ in range(200):
     cache.incr("count")

@@ -12,13 +12,13 @@ from contextlib import ExitStack
 
 import pytest
 
-from provisioning.common.machine_shares import shares
+from provisioning.common.machine.machine_shares import shares
 from tests.jobs.conftest import ROOT, eventually
 
 TAKE = """
 import sys, django
 django.setup()
-from provisioning.common.machine_shares import shares
+from provisioning.common.machine.machine_shares import shares
 print("taken" if shares.take({sys.argv[1]: int(sys.argv[2])}) else "none", flush=True)
 sys.stdin.read()
 """

@@ -14,7 +14,7 @@ from pytest_django import Settings
 
 from portal.web import streams
 from portal.web.streams import BodyInterruptedError, Exchange
-from provisioning.common.machine_shares import shares
+from provisioning.common.machine.machine_shares import shares
 from provisioning.images import services as images
 from provisioning.images.models import Image
 from tests.jobs.conftest import eventually

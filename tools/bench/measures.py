@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from compute_agent.contract.messages import decode_to_portal, encode
 from compute_agent.contract.samples import GUEST_SERIES, HOST_SERIES, GuestSample, Samples
-from provisioning.common.database import database_size
+from provisioning.common.database.sizes import database_size
 from provisioning.compute.models import Instance
 from provisioning.hosts.models import Host
 from provisioning.measures import collect, condensing, inbound

@@ -22,7 +22,7 @@ from rest_framework.response import Response
 
 from portal.api.common.rendering import Rendered, written
 from portal.api.common.views import ServiceView
-from provisioning.common.recorded_reads import Reads, recorded
+from provisioning.common.database.recorded_reads import Reads, recorded
 from provisioning.identity import policy
 
 MOST_TAGS = 8

@@ -5,7 +5,7 @@ from typing import Any
 
 from rest_framework.renderers import BaseRenderer
 
-from provisioning.common.json_text import encoded
+from provisioning.common.values.json_text import encoded
 
 
 class Rendered(bytes):

@@ -22,8 +22,8 @@ from portal.api.common.throttling import READING, RateThrottle
 from portal.api.common.validation import Schema, validate
 from portal.common.rate_limits import WRITES, refusal
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import lost_race
 from provisioning.common.errors import NotFoundError, NovellaError, TooManyRequestsError, UnavailableError
-from provisioning.common.retry import lost_race
 from provisioning.identity import policy
 from provisioning.identity.errors import TooManyAttemptsError
 

@@ -10,7 +10,7 @@ from portal.api.common.microversions import Microversions
 from portal.api.common.views import ServiceView
 from portal.api.frame.lists import Pages
 from provisioning.common.errors import InvalidInputError, NotFoundError
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 
 MICROVERSIONS = Microversions("compute", (2, 1), (2, 96), legacy_header="X-OpenStack-Nova-API-Version")
 """The supported range; fields appear and disappear as in the reference, up to 2.96."""

@@ -20,8 +20,8 @@ from portal.api.frame.kinds import Reader
 from portal.api.frame.resource import Operation
 from portal.api.frame.schemas import query_of
 from provisioning.common.errors import InvalidInputError, NotFoundError
-from provisioning.common.ids import read_id
-from provisioning.common.unset import UNSET
+from provisioning.common.values.ids import read_id
+from provisioning.common.values.unset import UNSET
 from provisioning.compute.selectors.compute_services import number_of
 from provisioning.compute.selectors.hosts import servers_on, workloads
 from provisioning.hosts.models import Host

@@ -13,7 +13,7 @@ from portal.api.frame.attributes import Attribute, Parameter
 from portal.api.frame.kinds import Checked
 from portal.api.frame.resource import Operation, Values
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.compute import selectors
 from provisioning.compute.models import KeyPair
 from provisioning.compute.services.key_pairs import create_key_pair, delete_key_pair

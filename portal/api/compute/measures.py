@@ -14,7 +14,7 @@ from portal.api.compute.timestamps import timestamp
 from portal.api.frame.parts import Call, parts
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.measures import selectors
 from provisioning.measures.pools import POOL_SERIES
 from provisioning.measures.resolutions import SPANS, Span

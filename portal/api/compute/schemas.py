@@ -7,7 +7,7 @@ from typing import Any
 from oslo_utils import strutils
 
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.numbers import MAX_INTEGER
+from provisioning.common.values.numbers import MAX_INTEGER
 
 Schema = dict[str, Any]
 Version = tuple[int, int]

@@ -26,7 +26,7 @@ from portal.api.compute.schemas import BOOLEAN, HOST, TEXT, boolean, read_number
 from portal.api.frame.attributes import Attribute, Parameter
 from portal.api.frame.resource import Operation
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.compute.selectors import compute_services as selectors
 from provisioning.compute.selectors.compute_services import ComputeService
 from provisioning.compute.services.forget_host import forget_host

@@ -15,7 +15,7 @@ from portal.api.frame.lists import Page
 from portal.api.frame.parts import Call, parts
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.compute.selectors import usage
 from provisioning.compute.selectors.usage import Period, ProjectUsage, ServerUsage
 from provisioning.compute.selectors.usage_audit import AuditReport, audit_for

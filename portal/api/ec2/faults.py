@@ -8,7 +8,7 @@ from django.http import UnreadablePostError
 
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Action
-from provisioning.common import outage
+from provisioning.common.database import outage
 from provisioning.common.errors import (
     ConflictError,
     ForbiddenError,

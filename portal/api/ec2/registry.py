@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from provisioning.common.context import RequestContext
-from provisioning.common.ids import NOBODY
+from provisioning.common.values.ids import NOBODY
 from provisioning.identity import policy
 
 

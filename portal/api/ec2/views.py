@@ -21,9 +21,9 @@ from portal.api.ec2.versions import version_of
 from portal.common import rate_limits
 from portal.web.handler import hold_back
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import lost_race
 from provisioning.common.errors import NotAuthenticatedError
-from provisioning.common.ids import NOBODY
-from provisioning.common.retry import lost_race
+from provisioning.common.values.ids import NOBODY
 from provisioning.ec2 import client_tokens, signatures
 from provisioning.identity import policy
 from provisioning.identity.credentials import access_rules

@@ -10,7 +10,7 @@ from portal.api.common.microversions import NEWEST, OLDEST, Version
 from portal.api.common.validation import Schema
 from portal.api.common.views import ServiceView
 from portal.api.frame.kinds import Kind, Reader
-from provisioning.common.unset import UNSET
+from provisioning.common.values.unset import UNSET
 
 
 @dataclass(frozen=True)

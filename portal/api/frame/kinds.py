@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from portal.api.common.validation import Schema
-from provisioning.common.unset import UNSET
+from provisioning.common.values.unset import UNSET
 
 Reader = Callable[[Any], Any]
 """Returns a value of a record."""

@@ -9,8 +9,8 @@ from django.http import QueryDict
 from rest_framework.request import Request
 
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.ids import NOBODY, read_id
-from provisioning.common.listing import Sort
+from provisioning.common.lists.listing import Sort
+from provisioning.common.values.ids import NOBODY, read_id
 
 LARGEST = 1000
 """Maximum number of items of one page, as in Nova."""

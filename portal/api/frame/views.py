@@ -15,7 +15,7 @@ from portal.api.common.views import ServiceView
 from portal.api.frame.attributes import Attribute, Parameter
 from portal.api.frame.resource import Operation, Resource, Values
 from portal.api.frame.schemas import changes_body, new_body, query_of
-from provisioning.common.unset import UNSET
+from provisioning.common.values.unset import UNSET
 
 METHODS = {
     "list": "GET",

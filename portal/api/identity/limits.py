@@ -22,7 +22,7 @@ from portal.api.identity.dialect import (
     routes,
 )
 from portal.api.identity.dialect.resource import KEY, KEY_OR_NULL, new_body, reference
-from provisioning.common.listing import Part
+from provisioning.common.lists.listing import Part
 from provisioning.identity.directory.listing import RowPage
 from provisioning.identity.directory.unified_limits import (
     MODEL,

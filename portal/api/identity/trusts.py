@@ -28,8 +28,8 @@ from portal.api.identity.dialect.bodies import list_links, moment, parameters, s
 from portal.api.identity.dialect.resource import KEY, reference
 from portal.api.identity.roles.roles import ROLE
 from provisioning.common.errors import ForbiddenError, NotFoundError
-from provisioning.common.ids import read_id
-from provisioning.common.numbers import MAX_INTEGER
+from provisioning.common.values.ids import read_id
+from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.identity import policy
 from provisioning.identity.models import LONG, Project, Role, Trust, User
 from provisioning.identity.selectors.lookups import existing

@@ -14,8 +14,8 @@ from portal.api.image.images.queries import LIST_PAGES
 from portal.api.image.images.shapes import moment
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.ids import NOBODY, read_id
-from provisioning.common.listing import Sort
+from provisioning.common.lists.listing import Sort
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.images import selectors, services
 from provisioning.images.models import ImageTask
 from provisioning.images.selectors import tasks

@@ -7,8 +7,8 @@ from portal.api.frame.parts import Call, parts
 from portal.api.network.dialect.views import NetworkView
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
-from provisioning.common.ids import read_id
-from provisioning.common.numbers import MAX_INTEGER
+from provisioning.common.values.ids import read_id
+from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.network.errors import TenantQuotaNotFoundError
 from provisioning.quotas import selectors
 from provisioning.quotas.services.limits import reset_limits, set_limits

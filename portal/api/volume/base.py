@@ -11,7 +11,7 @@ from portal.api.common import links
 from portal.api.common.microversions import Microversions
 from portal.api.common.views import ServiceView
 from provisioning.common.errors import InvalidInputError, NotFoundError
-from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.values.ids import NOBODY, read_id
 
 MICROVERSIONS = Microversions("volume", (3, 0), (3, 71))
 """The supported range; fields appear and disappear as in the reference, up to 3.71."""

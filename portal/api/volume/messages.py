@@ -9,7 +9,7 @@ from portal.api.volume.base import VolumeView
 from portal.api.volume.dialect.kinds import ID, TEXT, TIME
 from portal.api.volume.dialect.listing import Lists
 from portal.api.volume.dialect.resource import LINKS, Resource
-from provisioning.common.unset import UNSET
+from provisioning.common.values.unset import UNSET
 from provisioning.volumes.selectors.offers import message_for, messages_for
 from provisioning.volumes.services.messages import delete_message
 

@@ -12,7 +12,7 @@ from portal.api.volume.base import VolumeView
 from portal.api.volume.dialect.schemas import BOOLEAN, LIMIT, asked_for, boolean
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.identity import policy
 from provisioning.quotas import selectors
 from provisioning.quotas.limits import PER_TYPE, UNLIMITED, VOLUME

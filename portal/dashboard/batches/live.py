@@ -6,7 +6,7 @@ from portal.dashboard.tray import results_of, row_of, tray_for
 from provisioning.batches.selectors import batch_for
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
-from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.values.ids import NOBODY, read_id
 
 
 def render_tray(context: RequestContext) -> str:

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from portal.dashboard.wording import Status
 from provisioning.common.context import RequestContext
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
 from provisioning.doctor.finding import Finding

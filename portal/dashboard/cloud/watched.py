@@ -14,7 +14,7 @@ from django.template.loader import render_to_string
 from portal.dashboard.pages import Page
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
-from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.events.selectors import LoggedEvent
 from provisioning.identity import policy
 

@@ -9,7 +9,7 @@ from django.http import QueryDict
 
 from portal.dashboard.forms import ChoiceLabel, Form, OfferedField, OfferedListField
 from portal.dashboard.names import bdi
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.identity.models import Domain, Group, Project, Role, User
 from provisioning.identity.selectors import dashboard_lists
 from provisioning.identity.selectors.lookups import by_id, record_by

@@ -14,7 +14,7 @@ from portal.dashboard.lists import cells, columns
 from portal.dashboard.lists.bulk import bulk_actions
 from portal.dashboard.lists.declaration import Column, Empty, Filter, RecordList, fixed, same, searched
 from provisioning.common.context import RequestContext
-from provisioning.common.ids import NOBODY
+from provisioning.common.values.ids import NOBODY
 from provisioning.events.selectors import LoggedEvent
 from provisioning.images import selectors
 from provisioning.images.models import Image

@@ -13,7 +13,7 @@ from portal.dashboard.images.forms import ShareForm
 from portal.dashboard.images.views import ImagePage
 from portal.dashboard.pages import FormPage
 from portal.dashboard.questions import QuestionPage
-from provisioning.common.ids import NOBODY
+from provisioning.common.values.ids import NOBODY
 from provisioning.identity.selectors.lookups import projects_by_id
 from provisioning.images import selectors, services
 from provisioning.images.models import ImageMember

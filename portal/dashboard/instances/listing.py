@@ -20,7 +20,7 @@ from portal.dashboard.lists.declaration import Column, Empty, Filter, RecordList
 from portal.dashboard.markup import format_html
 from portal.dashboard.templatetags import novella as tags
 from provisioning.common.context import RequestContext
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.compute.models import Instance
 from provisioning.compute.selectors import instance_choices
 from provisioning.compute.selectors.instances import ALL_PROJECTS, NOT_LISTED

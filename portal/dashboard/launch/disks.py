@@ -8,7 +8,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.datastructures import MultiValueDict
 
-from provisioning.common.numbers import MAX_INTEGER
+from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.launches.plan import MOST_DISKS, DataDisk
 
 ROWS = 3

@@ -17,7 +17,7 @@ from portal.dashboard.pages import Page
 from portal.dashboard.refusals import RecordForm
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
-from provisioning.common.ids import NOBODY
+from provisioning.common.values.ids import NOBODY
 from provisioning.identity import policy
 from provisioning.network import selectors, services
 from provisioning.network.models import Router

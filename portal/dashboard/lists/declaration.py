@@ -11,7 +11,7 @@ from django.db.models.functions import Coalesce, Lower, NullIf
 from django.urls import reverse
 
 from provisioning.common.context import RequestContext
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.events.selectors import LoggedEvent
 from provisioning.identity import policy
 

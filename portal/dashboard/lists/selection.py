@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from portal.dashboard.lists import find
 from portal.dashboard.lists.asked import Asked
 from portal.dashboard.lists.declaration import RecordList
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

@@ -7,7 +7,7 @@ from django.http import QueryDict
 
 from portal.dashboard.forms import Form, OfferedField
 from portal.dashboard.names import bdi
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.identity.models import Project, User
 
 

@@ -16,7 +16,7 @@ from portal.dashboard.pages import Page
 from portal.dashboard.topology.picture import BOX_HEIGHT, BOX_WIDTH, Device, lay_out
 from portal.dashboard.wording import Status
 from provisioning.common.context import RequestContext
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.compute import selectors as compute
 from provisioning.compute.models import Instance
 from provisioning.identity import policy

@@ -15,7 +15,7 @@ from portal.dashboard.records import Crumbs, DetailPage, RecordPage, SheetPage, 
 from portal.dashboard.volumes.forms import BACKUP, FIELD_OF, IMAGE, SNAPSHOT, VOLUME, NewVolumeForm, sized
 from portal.dashboard.volumes.listing import VOLUMES
 from portal.dashboard.volumes.page_parts import page_parts
-from provisioning.common.ids import NOBODY
+from provisioning.common.values.ids import NOBODY
 from provisioning.images import selectors as images
 from provisioning.volumes import selectors, services
 from provisioning.volumes.models import Volume

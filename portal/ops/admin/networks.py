@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 
 from portal.ops.admin.base import ValuesFilter, link_to
 from portal.ops.admin.owned import NAMED_FIRST, Owned, ReadableInline
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.compute.models import Instance
 from provisioning.identity.selectors.lookups import projects_by_id
 from provisioning.network.models import (

@@ -15,8 +15,8 @@ from django.db.backends.postgresql import base, operations
 from django.db.backends.utils import CursorWrapper
 from django.db.utils import NotSupportedError
 
-from provisioning.common.repeated import Repeated
-from provisioning.common.select_compiler import QuickOperations
+from provisioning.common.database.repeated import Repeated
+from provisioning.common.database.select_compiler import QuickOperations
 
 USES_BEFORE_PREPARED = 1
 """Uses of a statement on a connection before it is prepared."""

@@ -31,11 +31,11 @@ from typing import Any, cast
 from django.db import OperationalError
 from django.db.backends.sqlite3 import base, operations
 
-from provisioning.common.patterns import sqlite_regexp
-from provisioning.common.repeated import Repeated
-from provisioning.common.select_compiler import QuickOperations
+from provisioning.common.database.repeated import Repeated
+from provisioning.common.database.select_compiler import QuickOperations
 from provisioning.common.sqlite import remote_hosts
 from provisioning.common.sqlite.turns import Turn, Turns
+from provisioning.common.values.patterns import sqlite_regexp
 
 SHORTEST, LONGEST = 0.0005, 0.004
 """Seconds between two retries; random, so that no process always loses."""

@@ -16,8 +16,8 @@ from django.utils import timezone
 from compute_agent.contract.commands import CommandBody
 from compute_agent.contract.messages import decode_command_body
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError, UnavailableError
-from provisioning.common.retry import when_broken_off
 from provisioning.common.tasks import Task
 from provisioning.compute import selectors
 from provisioning.compute.actions.ways import Way

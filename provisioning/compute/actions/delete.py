@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from compute_agent.contract.commands import DestroyRequest
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError
-from provisioning.common.retry import when_broken_off
 from provisioning.compute import selectors
 from provisioning.compute.actions.base import Button, HostAction, Prepared, check_lock
 from provisioning.compute.actions.registry import action

@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
-from provisioning.common.retry import when_broken_off
 from provisioning.compute import selectors
 from provisioning.compute.actions.base import ServerAction
 from provisioning.compute.actions.evacuation_checks import EVACUATED_FROM, may_be_evacuated, missing_parts, obstacles

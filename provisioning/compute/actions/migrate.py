@@ -7,8 +7,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError, InvalidInputError
-from provisioning.common.retry import when_broken_off
 from provisioning.compute import selectors
 from provisioning.compute.actions.base import HOST_AWAY, Prepared, ServerAction, check_lock, write_begin
 from provisioning.compute.actions.registry import action

@@ -5,8 +5,8 @@ import uuid
 from django.db import transaction
 
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import NovellaError
-from provisioning.common.retry import when_broken_off
 from provisioning.compute import selectors
 from provisioning.compute.actions.base import check_lock
 from provisioning.compute.actions.volumes import VolumeToAttach, attach_volume

@@ -10,7 +10,7 @@ from django.utils import timezone
 from compute_agent.contract.commands import CommandBody, PowerRequest, RebuildRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NovellaError
-from provisioning.common.unset import UNSET, Unset
+from provisioning.common.values.unset import UNSET, Unset
 from provisioning.compute.actions import volume_rebuilds
 from provisioning.compute.actions.base import BROKE, Ending, HostAction, Prepared, Stage
 from provisioning.compute.actions.registry import action

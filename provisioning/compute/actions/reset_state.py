@@ -9,8 +9,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError
-from provisioning.common.retry import when_broken_off
 from provisioning.compute import selectors
 from provisioning.compute.actions.base import ServerAction
 from provisioning.compute.actions.registry import action

@@ -5,8 +5,8 @@ import uuid
 from django.db import transaction
 
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError
-from provisioning.common.retry import when_broken_off
 from provisioning.compute.actions.interfaces import locked_instance, send_refresh
 from provisioning.compute.models import Instance
 from provisioning.compute.state_machine import state

@@ -9,7 +9,7 @@ from typing import Any
 from compute_agent.contract.commands import PowerRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
-from provisioning.common.unset import UNSET, Unset
+from provisioning.common.values.unset import UNSET, Unset
 from provisioning.compute import selectors
 from provisioning.compute.actions.base import FAILED, Button, Ending, HostAction, Prepared
 from provisioning.compute.actions.registry import action

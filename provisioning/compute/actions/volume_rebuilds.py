@@ -8,7 +8,7 @@ from django.utils import timezone
 from compute_agent.contract.steps import STOP_GUEST
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
-from provisioning.common.ids import NOBODY
+from provisioning.common.values.ids import NOBODY
 from provisioning.compute.disks.block_devices import in_project, volumes_of
 from provisioning.compute.flavors.guest_hardware import check_demands
 from provisioning.compute.host_link.outcome import Outcome

@@ -23,9 +23,9 @@ from compute_agent.contract.commands import (
     RefreshVolumeRequest,
 )
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
-from provisioning.common.ids import NOBODY, read_id
-from provisioning.common.retry import when_broken_off
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.compute import selectors
 from provisioning.compute.actions.base import COULD_NOT, B, Prepared, R, TasklessAction, check_lock
 from provisioning.compute.actions.registry import action

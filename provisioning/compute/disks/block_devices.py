@@ -12,9 +12,9 @@ from compute_agent.contract.build import GuestDisk, LocalDisk
 from compute_agent.contract.hardware import COLD_BUSES
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext, new_request_id
+from provisioning.common.database.prepared import Prepared
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
-from provisioning.common.ids import NOBODY
-from provisioning.common.prepared import Prepared
+from provisioning.common.values.ids import NOBODY
 from provisioning.compute.errors import DifferentZoneError
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.volumes import selectors as volumes

@@ -7,7 +7,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
-from provisioning.common.retry import when_broken_off
+from provisioning.common.database.retry import when_broken_off
 from provisioning.compute.disks import block_devices
 from provisioning.compute.disks.snapshot_images import MadeImage, in_project_of, make_record
 from provisioning.compute.errors import InstanceBusyError

@@ -11,9 +11,9 @@ from oslo_utils import strutils
 
 from compute_agent.contract import hardware, hardware_limits
 from compute_agent.contract.hardware_properties import FIRMWARE, HardwareError, property_of
-from provisioning.common import guest_demands
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.guest_demands import FLAVOR, IMAGE, Said
+from provisioning.common.values import guest_demands
+from provisioning.common.values.guest_demands import FLAVOR, IMAGE, Said
 from provisioning.compute.models import Flavor
 from provisioning.scheduler import HostNeed
 

@@ -11,7 +11,7 @@ from typing import Any
 from django.conf import settings
 from django.db.models import BigIntegerField, CharField, F, Field, Q, QuerySet, UUIDField, Value
 
-from provisioning.common.prepared import Prepared, PreparedDeleteReturning, PreparedInsert, PreparedUpdate
+from provisioning.common.database.prepared import Prepared, PreparedDeleteReturning, PreparedInsert, PreparedUpdate
 from provisioning.compute.flavors.sizes import Room, room_of
 from provisioning.compute.models import Allocation, Instance, Migration, MoveAllocation, ServerGroup
 from provisioning.compute.selectors.capacity import disk_limit, memory_limit, vcpus_limit

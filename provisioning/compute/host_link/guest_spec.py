@@ -15,10 +15,10 @@ from compute_agent.contract.build import (
     PortRef,
     RescueImage,
 )
+from provisioning.common.database.lookups import Among, Ids
+from provisioning.common.database.prepared import Prepared
 from provisioning.common.errors import NotFoundError
-from provisioning.common.ids import read_id
-from provisioning.common.lookups import Among, Ids
-from provisioning.common.prepared import Prepared
+from provisioning.common.values.ids import read_id
 from provisioning.compute.disks import block_devices
 from provisioning.compute.host_link.cpu_baseline import baseline_of
 from provisioning.compute.models import Instance

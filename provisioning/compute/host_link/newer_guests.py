@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from django.db.models import UUIDField
 from django.utils import timezone
 
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.prepared import Prepared
 from provisioning.compute.host_link.release import send_destroy
 from provisioning.compute.models import Instance, InstanceActionEvent, NewerGuest
 from provisioning.compute.records import host_commands

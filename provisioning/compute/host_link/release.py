@@ -11,8 +11,8 @@ from django.db.models import UUIDField
 from django.utils import timezone
 
 from compute_agent.contract.commands import DestroyRequest
+from provisioning.common.database.prepared import Prepared
 from provisioning.common.errors import ConflictError
-from provisioning.common.prepared import Prepared
 from provisioning.compute.disks import block_devices
 from provisioning.compute.disks.snapshot_images import remove_image
 from provisioning.compute.flavors.sizes import quota_held

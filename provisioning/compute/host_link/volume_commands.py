@@ -5,7 +5,7 @@ from datetime import datetime
 
 from compute_agent.contract.commands import RefreshVolumeRequest, SwapVolumeRequest
 from compute_agent.contract.messages import decode_command_body
-from provisioning.common.ids import NOBODY
+from provisioning.common.values.ids import NOBODY
 from provisioning.compute.models import Instance
 from provisioning.compute.records import host_commands
 from provisioning.hosts.models import HostCommand

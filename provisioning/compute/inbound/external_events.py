@@ -9,7 +9,7 @@ from django.db import transaction
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
-from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.compute.actions.power import Start, Stop
 from provisioning.compute.actions.volumes import send_refresh
 from provisioning.compute.models import BlockDevice, Instance

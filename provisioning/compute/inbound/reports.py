@@ -14,8 +14,8 @@ from compute_agent.contract.commands import CommandBody, DestroyRequest, Receive
 from compute_agent.contract.messages import AgentEvent, decode_command_body
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS
-from provisioning.common.prepared import Prepared
-from provisioning.common.text import one_line
+from provisioning.common.database.prepared import Prepared
+from provisioning.common.values.text import one_line
 from provisioning.compute.actions.registry import abandoned, action_of, awaiting
 from provisioning.compute.disks import block_devices
 from provisioning.compute.host_link import guest_changes, superseded

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from django.db import transaction
 from django.db.models import Q
 
-from provisioning.common.ids import NOBODY
-from provisioning.common.retry import when_broken_off
+from provisioning.common.database.retry import when_broken_off
+from provisioning.common.values.ids import NOBODY
 from provisioning.compute.actions import new_volumes
 from provisioning.compute.actions.live_migrate import LiveMigrate
 from provisioning.compute.actions.rebuild import RebuildAction

@@ -2,7 +2,7 @@
 
 from django.utils import timezone
 
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.compute.launch.build_kinds import build_kind_of
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent
 from provisioning.compute.records import instance_actions

@@ -8,7 +8,7 @@ from django.conf import settings
 from compute_agent.contract.hardware import PREFIXES
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.compute.disks import device_names
 from provisioning.compute.flavors.sizes import GIB, flavor_copy
 from provisioning.compute.launch.flavor_and_image import (

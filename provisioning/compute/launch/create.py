@@ -9,9 +9,9 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
+from provisioning.common.database.prepared import PreparedInsert
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import OverQuotaError
-from provisioning.common.prepared import PreparedInsert
-from provisioning.common.retry import when_broken_off
 from provisioning.compute.launch.checks import check
 from provisioning.compute.launch.idempotency import LaunchIdentity, identity_of
 from provisioning.compute.launch.map_block_devices import lock_volumes, reserve_volumes

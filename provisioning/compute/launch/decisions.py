@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
-from provisioning.common.prepared import PreparedInsert
+from provisioning.common.database.prepared import PreparedInsert
 from provisioning.compute.models import Instance, SchedulingDecision
 from provisioning.compute.records import instance_actions
 from provisioning.compute.records.instance_actions import Span

@@ -7,8 +7,8 @@ from typing import Any
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError
-from provisioning.common.ids import NOBODY
-from provisioning.common.numbers import MAX_INTEGER
+from provisioning.common.values.ids import NOBODY
+from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.compute.flavors.guest_hardware import check_demands
 from provisioning.compute.flavors.sizes import flavor_copy, quota_held
 from provisioning.compute.launch.checks import MAX_COUNT

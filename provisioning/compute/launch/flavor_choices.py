@@ -8,7 +8,7 @@ from django.db import DatabaseError
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.ids import NOBODY
+from provisioning.common.values.ids import NOBODY
 from provisioning.compute import selectors
 from provisioning.compute.flavors.guest_hardware import check_demands
 from provisioning.compute.flavors.sizes import flavor_copy, quota_amounts

@@ -6,7 +6,7 @@ import uuid
 from dataclasses import dataclass
 
 from provisioning.common.context import RequestContext
-from provisioning.common.ids import NOBODY
+from provisioning.common.values.ids import NOBODY
 from provisioning.compute.launch.request import LaunchRequest
 from provisioning.compute.models import Instance
 

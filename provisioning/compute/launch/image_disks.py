@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.numbers import MAX_INTEGER
+from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.compute.disks.volume_images import PROPERTY
 from provisioning.compute.launch.request import DiskRequest
 

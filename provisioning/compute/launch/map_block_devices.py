@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
-from provisioning.common.ids import NOBODY
+from provisioning.common.values.ids import NOBODY
 from provisioning.compute.disks import block_devices
 from provisioning.compute.launch.attempts import MAPPING
 from provisioning.compute.launch.block_devices import invalid

@@ -9,9 +9,9 @@ from typing import Any
 from django.db import transaction
 
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ForbiddenError, InvalidInputError
-from provisioning.common.ids import read_id
-from provisioning.common.retry import when_broken_off
+from provisioning.common.values.ids import read_id
 from provisioning.compute.disks.volume_images import PROPERTY, SECTOR
 from provisioning.compute.launch.image_disks import disks_of
 from provisioning.compute.launch.request import DiskRequest

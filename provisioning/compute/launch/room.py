@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from django.db import DatabaseError
 
-from provisioning.common.ids import NOBODY
+from provisioning.common.values.ids import NOBODY
 from provisioning.compute.flavors.sizes import flavor_copy
 from provisioning.compute.launch.decisions import options_now
 from provisioning.compute.launch.dry_run import imagined

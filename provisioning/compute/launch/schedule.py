@@ -7,8 +7,8 @@ from django.db import transaction
 from django.db.models import IntegerField, UUIDField
 from django.utils import timezone
 
+from provisioning.common.database.prepared import Prepared
 from provisioning.common.errors import NovellaError
-from provisioning.common.prepared import Prepared
 from provisioning.compute.disks.block_devices import volumes_of
 from provisioning.compute.host_link import newer_guests
 from provisioning.compute.launch.allocate import allocate

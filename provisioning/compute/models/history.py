@@ -142,7 +142,7 @@ class Total(models.Model):
     """Counts of finished actions for the metrics, which remain after the history is purged; one row for each set of
     labels.
 
-    ``buckets`` are the numbers of actions up to each of ``common.tally.BOUNDS``, not cumulative.
+    ``buckets`` are the numbers of actions up to each of ``common.values.tally.BOUNDS``, not cumulative.
     """
 
     family = models.CharField(max_length=20)  # launch step action

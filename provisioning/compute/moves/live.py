@@ -18,8 +18,8 @@ from compute_agent.contract.migration import (
 )
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
-from provisioning.common.ids import NOBODY
-from provisioning.common.numbers import MAX_INTEGER
+from provisioning.common.values.ids import NOBODY
+from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.compute import selectors
 from provisioning.compute.disks import block_devices
 from provisioning.compute.host_link.allocations import second_of

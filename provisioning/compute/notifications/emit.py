@@ -10,9 +10,9 @@ from uuid import UUID
 from django.db.models import UUIDField
 
 from compute_agent.contract.build import PortRef
-from provisioning.common import tracing
 from provisioning.common.context import RequestContext
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.prepared import Prepared
+from provisioning.common.processes import tracing
 from provisioning.compute.models import Aggregate, BlockDevice, Instance, InstanceAction
 from provisioning.compute.notifications import payloads
 from provisioning.compute.notifications.table import ACTIONS, ERROR_OF_TASK, FAILURES, OF_TRANSITION, payload_of

@@ -8,8 +8,8 @@ from django.utils import timezone
 
 from compute_agent.contract.commands import CommandBody
 from compute_agent.contract.messages import SERVER
-from provisioning.common.ids import NOBODY
-from provisioning.common.prepared import Prepared, PreparedUpdate
+from provisioning.common.database.prepared import Prepared, PreparedUpdate
+from provisioning.common.values.ids import NOBODY
 from provisioning.compute.models import Instance
 from provisioning.hosts import commands
 from provisioning.hosts.models import Host, HostCommand

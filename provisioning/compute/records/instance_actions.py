@@ -11,7 +11,7 @@ from django.db.models import Case, CharField, DateTimeField, TextField, UUIDFiel
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
-from provisioning.common.prepared import Prepared, PreparedInsert, PreparedUpdate
+from provisioning.common.database.prepared import Prepared, PreparedInsert, PreparedUpdate
 from provisioning.compute.models import (
     InstanceAction,
     InstanceActionEvent,

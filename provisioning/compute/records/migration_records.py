@@ -7,7 +7,7 @@ from django.db.models import Case, DateTimeField, UUIDField, Value, When
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
-from provisioning.common.prepared import PreparedUpdate
+from provisioning.common.database.prepared import PreparedUpdate
 from provisioning.compute.models import Flavor, Instance, Migration
 from provisioning.compute.records import host_commands
 from provisioning.events.selectors import OPERATORS

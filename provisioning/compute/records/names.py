@@ -5,7 +5,7 @@ import unicodedata
 import uuid
 
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.text import has_control_characters
+from provisioning.common.values.text import has_control_characters
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.IGNORECASE)
 _NOT_IN_LABEL = re.compile(r"[^a-z0-9-]+")

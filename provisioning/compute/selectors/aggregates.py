@@ -2,7 +2,7 @@
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
-from provisioning.common.numbers import MAX_INTEGER
+from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.compute.models import Aggregate
 from provisioning.identity import policy
 

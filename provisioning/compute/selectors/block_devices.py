@@ -3,8 +3,8 @@
 import uuid
 from collections.abc import Collection, Mapping
 
-from provisioning.common.lookups import Among, Ids
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.lookups import Among, Ids
+from provisioning.common.database.prepared import Prepared
 from provisioning.compute.models import BlockDevice
 
 _SHOWN = Prepared(

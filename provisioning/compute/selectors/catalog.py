@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from django.db.models import CharField, Q, QuerySet, UUIDField, Value
 
 from provisioning.common.context import RequestContext
+from provisioning.common.database.prepared import Prepared
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
-from provisioning.common.ids import NOBODY
-from provisioning.common.listing import Listing, Part, Sort
-from provisioning.common.prepared import Prepared
+from provisioning.common.lists.listing import Listing, Part, Sort
+from provisioning.common.values.ids import NOBODY
 from provisioning.compute.models import Flavor, FlavorAccess, KeyPair
 from provisioning.identity import policy
 from provisioning.quotas import selectors as quotas

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from provisioning.common.context import RequestContext
-from provisioning.common.ids import NOBODY
+from provisioning.common.values.ids import NOBODY
 from provisioning.compute.models import Instance, SchedulingDecision
 from provisioning.compute.selectors.attempts import BUILDS, attempts_for
 from provisioning.compute.selectors.instances import instance_for

@@ -11,7 +11,7 @@ from django.db.models.functions import Coalesce
 from compute_agent.contract import steps
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
-from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent, SchedulingDecision
 from provisioning.compute.selectors.block_devices import have_volumes
 from provisioning.compute.selectors.instances import ALL_PROJECTS, instance_for

@@ -17,7 +17,7 @@ from django.db import connection
 from django.db.models import Case, Count, DateTimeField, QuerySet, UUIDField, Value, When
 from django.utils import timezone
 
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.prepared import Prepared
 from provisioning.compute.models import Aggregate, AggregateHost, Instance
 from provisioning.compute.selectors.capacity import disk_limit, memory_limit, vcpus_limit
 from provisioning.compute.states import DISK_TASKS

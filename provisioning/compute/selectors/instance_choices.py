@@ -7,7 +7,7 @@ from django.db.models import CharField, Exists, F, OuterRef, Q, QuerySet
 from django.db.models.fields.json import KeyTextTransform
 
 from provisioning.common.context import RequestContext
-from provisioning.common.ids import NOBODY
+from provisioning.common.values.ids import NOBODY
 from provisioning.compute.models import Instance, InstanceTag
 from provisioning.compute.selectors.instance_lists import narrowed
 from provisioning.compute.selectors.instances import ALL_PROJECTS

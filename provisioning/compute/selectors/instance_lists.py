@@ -9,8 +9,8 @@ from django.db.models import Case, Exists, OuterRef, Q, QuerySet, TextField, Val
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast
 
-from provisioning.common.ids import NOBODY, read_id
-from provisioning.common.listing import NOTHING, Filter, Listing, Sort
+from provisioning.common.lists.listing import NOTHING, Filter, Listing, Sort
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.compute.models import Instance, InstanceTag
 from provisioning.compute.selectors.patterns import matching
 from provisioning.compute.states import STATUSES, VmState

@@ -8,10 +8,10 @@ from typing import Unpack
 from django.db.models import Q, QuerySet, UUIDField
 
 from provisioning.common.context import RequestContext
+from provisioning.common.database.prepared import Prepared
 from provisioning.common.errors import NotFoundError
-from provisioning.common.ids import NOBODY, read_id
-from provisioning.common.listing import Part, Sort
-from provisioning.common.prepared import Prepared
+from provisioning.common.lists.listing import Part, Sort
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.compute.models import Instance, InstanceFault
 from provisioning.compute.selectors.instance_lists import INSTANCES, SORT_KEYS, Filters, narrowed
 from provisioning.compute.states import VmState

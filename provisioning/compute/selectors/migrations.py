@@ -7,8 +7,8 @@ from datetime import datetime
 from django.db.models import Q, QuerySet
 
 from provisioning.common.context import RequestContext
-from provisioning.common.ids import NOBODY, read_id
-from provisioning.common.listing import Listing, Part, Sort
+from provisioning.common.lists.listing import Listing, Part, Sort
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.compute.models import Migration
 from provisioning.hosts.models import Host
 from provisioning.identity import policy

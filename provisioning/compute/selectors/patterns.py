@@ -11,7 +11,7 @@ import re2
 from django.db.models import Q
 
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.patterns import as_in_postgresql
+from provisioning.common.values.patterns import as_in_postgresql
 
 LONGEST = 255
 """Maximum number of characters of a pattern, as of a name."""

@@ -7,7 +7,7 @@ from django.db.models import Count
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
-from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.compute.models import Instance, ServerGroup
 from provisioning.identity import policy
 from provisioning.scheduler import GroupSpec

@@ -6,7 +6,7 @@ from datetime import datetime
 from django.db.models import QuerySet
 
 from compute_agent.contract import steps
-from provisioning.common.tally import Tally
+from provisioning.common.values.tally import Tally
 from provisioning.compute.models import InstanceAction, InstanceActionEvent, Total
 
 LAUNCH, STEP, ACTION = "launch", "step", "action"

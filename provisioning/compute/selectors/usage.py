@@ -10,7 +10,7 @@ from django.db.models import Q, QuerySet
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.compute.models import Instance
 from provisioning.identity import policy
 

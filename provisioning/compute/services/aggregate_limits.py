@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.numbers import MAX_INTEGER
+from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.compute.models import AggregateHost
 from provisioning.hosts.models import Host
 

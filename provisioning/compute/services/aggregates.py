@@ -12,9 +12,9 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError, NovellaError
-from provisioning.common.numbers import MAX_INTEGER
-from provisioning.common.retry import when_broken_off
+from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.compute import notifications
 from provisioning.compute.models import Aggregate, AggregateHost
 from provisioning.compute.records.names import check_text

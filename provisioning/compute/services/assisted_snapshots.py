@@ -7,7 +7,7 @@ serves every attached volume with its own daemon, and takes snapshots of attache
 from typing import NoReturn
 
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.compute.models import BlockDevice
 
 

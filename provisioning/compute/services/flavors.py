@@ -9,7 +9,7 @@ from django.db import IntegrityError, transaction
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
-from provisioning.common.numbers import MAX_INTEGER
+from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.compute import selectors
 from provisioning.compute.models import Flavor
 from provisioning.compute.records.names import check_text

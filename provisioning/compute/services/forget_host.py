@@ -6,8 +6,8 @@ from django.db import transaction
 from django.db.models import Q
 
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError, NotFoundError
-from provisioning.common.retry import when_broken_off
 from provisioning.compute.disks import block_devices
 from provisioning.compute.host_link.allocations import release_second
 from provisioning.compute.host_link.release import release_place

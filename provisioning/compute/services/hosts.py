@@ -10,9 +10,9 @@ from django.db.models import F
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
-from provisioning.common.numbers import MAX_INTEGER
-from provisioning.common.retry import when_broken_off
+from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.compute.host_link.release import release_volumes_of_dead
 from provisioning.compute.models import Aggregate, Instance
 from provisioning.compute.records.names import check_text

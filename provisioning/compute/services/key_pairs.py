@@ -6,8 +6,8 @@ import uuid
 from django.db import IntegrityError, transaction
 
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError
-from provisioning.common.retry import when_broken_off
 from provisioning.compute import selectors
 from provisioning.compute.models import KeyPair
 from provisioning.compute.records.names import key_pair_owner

@@ -7,7 +7,7 @@ from typing import Any
 from django.db import transaction
 
 from provisioning.common.context import RequestContext
-from provisioning.common.retry import when_broken_off
+from provisioning.common.database.retry import when_broken_off
 from provisioning.compute import selectors
 from provisioning.compute.host_link import guest_changes
 from provisioning.compute.state_machine import state

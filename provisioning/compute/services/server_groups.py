@@ -7,10 +7,10 @@ from django.db import connection, transaction
 from django.db.models import QuerySet
 
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError, OverQuotaError
-from provisioning.common.ids import NOBODY, read_id
-from provisioning.common.numbers import MAX_INTEGER
-from provisioning.common.retry import when_broken_off
+from provisioning.common.values.ids import NOBODY, read_id
+from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.compute.models import Instance, ServerGroup
 from provisioning.compute.records.names import check_text
 from provisioning.compute.selectors import server_groups as selectors

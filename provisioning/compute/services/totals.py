@@ -7,8 +7,8 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
-from provisioning.common.retry import when_broken_off
-from provisioning.common.tally import Tally
+from provisioning.common.database.retry import when_broken_off
+from provisioning.common.values.tally import Tally
 from provisioning.compute.models import Total
 from provisioning.compute.selectors import totals
 from provisioning.compute.selectors.totals import Key

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Count, Q
 
-from provisioning.common.ids import NOBODY
+from provisioning.common.values.ids import NOBODY
 from provisioning.compute import notifications
 from provisioning.compute.models import Instance, UsageAudit
 from provisioning.compute.records.periods import AuditPeriod, completed_before

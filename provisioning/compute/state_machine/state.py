@@ -15,8 +15,8 @@ from django.db.models.expressions import Combinable
 from django.utils import timezone
 
 from compute_agent.contract.power import PowerState
-from provisioning.common.lookups import Among, Ids
-from provisioning.common.prepared import Prepared, PreparedUpdate
+from provisioning.common.database.lookups import Among, Ids
+from provisioning.common.database.prepared import Prepared, PreparedUpdate
 from provisioning.compute import notifications
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.notifications import Note

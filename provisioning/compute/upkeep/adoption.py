@@ -11,8 +11,8 @@ from django.utils import timezone
 from compute_agent.contract.messages import GuestState
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError, NovellaError
-from provisioning.common.retry import when_broken_off
 from provisioning.compute.actions.snapshot import drop_unfinished
 from provisioning.compute.disks import block_devices
 from provisioning.compute.disks.snapshot_images import remove_image

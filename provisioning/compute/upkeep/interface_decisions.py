@@ -5,8 +5,8 @@ from django.db import transaction
 
 from compute_agent.contract.build import GuestInterface, NetworkRef, PortRef, Segment
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError
-from provisioning.common.retry import when_broken_off
 from provisioning.compute.actions.interfaces import send_attach, send_detach, send_refresh
 from provisioning.compute.models import Instance, InterfaceDifference
 from provisioning.compute.state_machine import state

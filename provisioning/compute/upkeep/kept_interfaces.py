@@ -19,11 +19,11 @@ from msgspec.structs import replace
 
 from compute_agent.contract.build import AddressPair, GuestInterface
 from compute_agent.contract.messages import GuestState
+from provisioning.common.database.lookups import Among, Ids
+from provisioning.common.database.prepared import Prepared
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import NovellaError
-from provisioning.common.ids import read_id
-from provisioning.common.lookups import Among, Ids
-from provisioning.common.prepared import Prepared
-from provisioning.common.retry import when_broken_off
+from provisioning.common.values.ids import read_id
 from provisioning.compute.actions.interfaces import send_refresh
 from provisioning.compute.host_link import newer_guests
 from provisioning.compute.host_link.release import take_interface, write_interfaces

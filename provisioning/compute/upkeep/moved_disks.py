@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from django.db import transaction
 
 from compute_agent.contract.messages import GuestState
-from provisioning.common.ids import NOBODY, read_id
-from provisioning.common.retry import when_broken_off
+from provisioning.common.database.retry import when_broken_off
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.compute.actions.swap_volume import SwapVolume
 from provisioning.compute.host_link import newer_guests
 from provisioning.compute.models import BlockDevice, Instance

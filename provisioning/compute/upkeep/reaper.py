@@ -13,7 +13,7 @@ from django.utils import timezone
 from compute_agent.contract.commands import BuildRequest
 from compute_agent.contract.messages import SERVER
 from compute_agent.contract.power import PowerState
-from provisioning.common.retry import when_broken_off
+from provisioning.common.database.retry import when_broken_off
 from provisioning.compute.actions.registry import of_task
 from provisioning.compute.host_link.guest_spec import guest_spec
 from provisioning.compute.host_link.outcome import SILENT, Outcome

@@ -17,9 +17,9 @@ from django.utils import timezone
 from compute_agent.contract.messages import GuestState
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import new_request_id
-from provisioning.common.lookups import Among, Ids
-from provisioning.common.prepared import Prepared
-from provisioning.common.retry import when_broken_off
+from provisioning.common.database.lookups import Among, Ids
+from provisioning.common.database.prepared import Prepared
+from provisioning.common.database.retry import when_broken_off
 from provisioning.compute.host_link import newer_guests
 from provisioning.compute.host_link.allocations import second_of
 from provisioning.compute.host_link.release import send_destroy

@@ -13,8 +13,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from compute_agent.contract.messages import GuestState
-from provisioning.common.ids import read_id
-from provisioning.common.retry import when_broken_off
+from provisioning.common.database.retry import when_broken_off
+from provisioning.common.values.ids import read_id
 from provisioning.compute.actions.volumes import send_removal
 from provisioning.compute.models import Instance
 from provisioning.compute.records import host_commands

@@ -8,9 +8,9 @@ from django.db.models import UUIDField
 
 from compute_agent.contract.cpu import RunningCpu
 from compute_agent.contract.messages import SERVER, AgentEvent, GuestState
-from provisioning.common.ids import read_id
-from provisioning.common.lookups import Among, Ids
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.lookups import Among, Ids
+from provisioning.common.database.prepared import Prepared
+from provisioning.common.values.ids import read_id
 from provisioning.compute.host_link import volume_commands
 from provisioning.compute.inbound import reports
 from provisioning.compute.models import Instance, MoveAllocation

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.prepared import Prepared
 from provisioning.compute.models import Instance, InstanceAction, Migration
 from provisioning.compute.records import instance_actions
 from provisioning.compute.records.host_commands import about_servers

@@ -7,7 +7,7 @@ from django.db.models import Count, Q
 
 from compute_agent.contract.commands import DetachInterfaceRequest
 from compute_agent.contract.messages import decode_command_body
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.prepared import Prepared
 from provisioning.compute.actions.interfaces import send_detach
 from provisioning.compute.host_link.release import keeps_ports
 from provisioning.compute.models import Allocation, Instance

@@ -10,7 +10,7 @@ from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery, 
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.prepared import Prepared
 from provisioning.compute.flavors.sizes import Room, larger_room, room_of
 from provisioning.compute.host_link.release import send_destroy
 from provisioning.compute.models import Allocation, Instance, MoveAllocation

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from provisioning.common.errors import NovellaError
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.doctor.finding import Finding, check
 from provisioning.volumes.backups.backup_data import MANIFEST
 from provisioning.volumes.backups.backup_store import current, store_named

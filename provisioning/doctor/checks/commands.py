@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from compute_agent.contract.commands import BuildRequest, ConfirmResizeRequest, PowerRequest
 from compute_agent.contract.messages import decode_command_body
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.prepared import Prepared
 from provisioning.compute.actions.registry import awaiting, commanded_tasks, host_actions
 from provisioning.compute.host_link.release import host_holding, send_destroy
 from provisioning.compute.launch.build_kinds import build_kind_of

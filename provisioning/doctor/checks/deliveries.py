@@ -10,7 +10,7 @@ from django.db.models import DateTimeField, Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from compute_agent.contract.messages import DOCUMENTS
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.prepared import Prepared
 from provisioning.doctor.finding import Finding, check
 from provisioning.doctor.repairs import alone
 from provisioning.hosts.models import Host, HostCommand

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.prepared import Prepared
 from provisioning.compute.actions.reset_state import ResetState
 from provisioning.compute.models import Instance, InstanceAction, InstanceFault
 from provisioning.compute.states import VmState

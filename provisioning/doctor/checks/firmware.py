@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Iterator
 
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.prepared import Prepared
 from provisioning.compute.host_link.firmware_states import has_state
 from provisioning.compute.models import FirmwareState, Instance
 from provisioning.compute.states import VmState

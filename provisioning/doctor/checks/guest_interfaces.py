@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from django.db.models import F
 
 from provisioning.common.context import system_context
+from provisioning.common.database.prepared import Prepared
 from provisioning.common.errors import ConflictError
-from provisioning.common.prepared import Prepared
 from provisioning.compute.models import InterfaceDifference
 from provisioning.compute.states import VmState
 from provisioning.compute.upkeep import interface_decisions

@@ -7,7 +7,7 @@ from django.utils import timezone
 from compute_agent.contract.messages import SERVER
 from compute_agent.contract.volume import VOLUME, GuestVolumes, GuestVolumesCall
 from provisioning.common.errors import UnavailableError
-from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.compute.models import Instance
 from provisioning.compute.upkeep import kept_volumes
 from provisioning.doctor.finding import Finding, check

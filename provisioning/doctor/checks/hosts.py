@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from django.db.models import Count, Q
 from django.utils import timezone
 
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.prepared import Prepared
 from provisioning.compute.states import VmState
 from provisioning.doctor.finding import Finding, Severity, check, number
 from provisioning.hosts.machines import claimed_twice

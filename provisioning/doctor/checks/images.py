@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from compute_agent.contract.commands import SnapshotRequest
 from compute_agent.contract.messages import decode_command_body
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.prepared import Prepared
 from provisioning.compute.disks.snapshot_images import READY, remove_image
 from provisioning.compute.models import Instance, InstanceActionEvent
 from provisioning.compute.states import VmState

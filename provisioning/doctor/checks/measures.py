@@ -6,7 +6,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.utils import timezone
 
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.prepared import Prepared
 from provisioning.doctor.finding import Finding, check
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import alive

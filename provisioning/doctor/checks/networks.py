@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db.models import Count, DateTimeField, Exists, Model, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.prepared import Prepared
 from provisioning.compute.models import Allocation, Instance
 from provisioning.compute.states import VmState
 from provisioning.doctor.finding import Finding, check

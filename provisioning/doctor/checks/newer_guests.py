@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.prepared import Prepared
 from provisioning.compute.host_link.newer_guests import OPEN
 from provisioning.compute.models import NewerGuest
 from provisioning.doctor.finding import Finding, check

@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Iterator
 from functools import partial
 
-from provisioning.common.ids import NOBODY
+from provisioning.common.values.ids import NOBODY
 from provisioning.doctor.finding import Finding, check
 from provisioning.doctor.repairs import alone
 from provisioning.hosts.models import Host

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.prepared import Prepared
 from provisioning.doctor.finding import Finding, Repair, check
 from provisioning.hosts import rejected
 from provisioning.hosts.models import RejectedReport

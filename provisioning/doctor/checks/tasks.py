@@ -6,7 +6,7 @@ from datetime import timedelta
 from django.db.models import DateTimeField
 from django.utils import timezone
 
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.prepared import Prepared
 from provisioning.compute.models import Instance
 from provisioning.compute.state_machine.deadlines import deadline_of
 from provisioning.compute.states import TRANSITIONS, TaskState, VmState

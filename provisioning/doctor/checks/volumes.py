@@ -20,10 +20,10 @@ from compute_agent.contract.volume import (
     StoredVolume,
     VolumeSpec,
 )
+from provisioning.common.database.prepared import Prepared
 from provisioning.common.errors import UnavailableError
-from provisioning.common.ids import NOBODY, read_id
-from provisioning.common.prepared import Prepared
 from provisioning.common.tasks import TASKS
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.states import VmState
 from provisioning.doctor.finding import Finding, Repair, check, number

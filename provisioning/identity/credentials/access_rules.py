@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import re2
 
-from provisioning.common.patterns import compiled
+from provisioning.common.values.patterns import compiled
 
 LONGEST_PATH = 1024
 """Maximum length of a path that can match; no resource has a longer path."""

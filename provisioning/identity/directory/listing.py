@@ -9,7 +9,7 @@ from django.db.models import F, Model, Q, QuerySet, TextField, Value
 from django.db.models.functions import Length, Lower, Right, StrIndex
 from django.db.models.lookups import Exact, GreaterThan
 
-from provisioning.common.listing import Listing, Part, Sort
+from provisioning.common.lists.listing import Listing, Part, Sort
 from provisioning.identity.models import Project
 
 Record = TypeVar("Record", bound=Model)

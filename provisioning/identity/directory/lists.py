@@ -4,8 +4,8 @@ import uuid
 
 from django.db.models import Q, QuerySet
 
-from provisioning.common.ids import read_id
-from provisioning.common.listing import Part
+from provisioning.common.lists.listing import Part
+from provisioning.common.values.ids import read_id
 from provisioning.identity.directory.listing import Record, RowPage, find
 from provisioning.identity.models import Domain, Group, Project, User
 from provisioning.identity.selectors.entries import projects_of

@@ -6,8 +6,8 @@ from django.db.models import Q
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
-from provisioning.common.ids import read_id
-from provisioning.common.listing import Listing, Part, Sort
+from provisioning.common.lists.listing import Listing, Part, Sort
+from provisioning.common.values.ids import read_id
 from provisioning.identity.directory.listing import RowPage, cut, inexact
 from provisioning.identity.models import Limit, RegisteredLimit
 

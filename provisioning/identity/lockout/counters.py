@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from django.core.cache import BaseCache, caches
 
-from provisioning.common.machine_cache import MachineCache
+from provisioning.common.machine.machine_cache import MachineCache
 
 CACHE, LOCKOUTS = "sign_in", "lockouts"
 _lock = threading.Lock()

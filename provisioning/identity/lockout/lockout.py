@@ -19,7 +19,7 @@ from django.conf import settings
 from django.utils import timezone
 from django.utils.functional import cached_property
 
-from provisioning.common.ids import NOBODY
+from provisioning.common.values.ids import NOBODY
 from provisioning.identity.lockout.counters import key_of, lockouts, network_of
 from provisioning.identity.models import KnownAddress, User
 

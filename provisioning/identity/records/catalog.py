@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 
 INTERFACES = ("public", "internal", "admin")
 LONGEST_URL = 1024

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.db.models import Model, QuerySet
 
+from provisioning.common.database.prepared import Prepared
 from provisioning.common.errors import NotFoundError
-from provisioning.common.prepared import Prepared
 from provisioning.identity.models import Project, User
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from django.db import connection
 
-from provisioning.common.repeated import Repeated
+from provisioning.common.database.repeated import Repeated
 from provisioning.identity.tokens.tokens import TokenData
 
 _MINE = """

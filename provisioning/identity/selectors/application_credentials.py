@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.identity.models import AccessRule, ApplicationCredential, Role, User
 from provisioning.identity.roles import effective
 

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple, TypeVar
 from django.conf import settings
 from django.db.models import Exists, Model, UUIDField
 
+from provisioning.common.database.prepared import Prepared
 from provisioning.common.errors import NotFoundError
-from provisioning.common.ids import read_id
-from provisioning.common.prepared import Prepared
+from provisioning.common.values.ids import read_id
 from provisioning.identity.models import Endpoint, Policy, ProjectEndpoint, ProjectEndpointGroup, Region, Service
 from provisioning.identity.records.catalog import INTERFACES, OWN, filled, is_filtered_by
 

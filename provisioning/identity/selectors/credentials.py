@@ -6,7 +6,7 @@ from django.db.models import QuerySet
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.identity.models import Credential, Project
 from provisioning.identity.selectors.entries import projects_of
 from provisioning.identity.selectors.lookups import by_id

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 from django.db.models import Count, Model, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.identity.models import (
     Domain,
     Group,

@@ -1,7 +1,7 @@
 """Endpoint groups, and the endpoints in the catalogs of single projects (OS-EP-FILTER)."""
 
 from provisioning.common.errors import NotFoundError
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.identity.models import Endpoint, EndpointGroup, Project, ProjectEndpoint, ProjectEndpointGroup
 from provisioning.identity.records.catalog import is_filtered_by
 from provisioning.identity.selectors.catalog import endpoints

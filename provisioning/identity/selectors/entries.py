@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import Q, QuerySet, UUIDField
 
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.prepared import Prepared
 from provisioning.identity.models import Domain, GroupMembership, Project, RoleAssignment
 from provisioning.identity.roles import effective
 

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 from django.db.models import CharField, Field, Model, QuerySet, UUIDField
 
+from provisioning.common.database.prepared import Prepared
 from provisioning.common.errors import NotFoundError
-from provisioning.common.ids import read_id
-from provisioning.common.prepared import Prepared
+from provisioning.common.values.ids import read_id
 from provisioning.identity.models import Domain, Group, Project, Role, User
 
 Record = TypeVar("Record", bound=Domain | Group | Project | Role | User)

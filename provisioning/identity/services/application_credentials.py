@@ -11,9 +11,9 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
-from provisioning.common.retry import when_broken_off
-from provisioning.common.text import has_control_characters
+from provisioning.common.values.text import has_control_characters
 from provisioning.identity.credentials import secret_hashes
 from provisioning.identity.models import AccessRule, ApplicationCredential, Project, Role, User
 from provisioning.identity.records.conflicts import conflict_as

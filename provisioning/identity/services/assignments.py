@@ -2,8 +2,8 @@
 
 from typing import Any, Unpack
 
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
-from provisioning.common.retry import when_broken_off
 from provisioning.identity.models import Domain, Group, Project, Role, RoleAssignment, User
 from provisioning.identity.records.conflicts import conflict_as
 from provisioning.identity.roles.grant_target import Target, columns_of

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import transaction
 
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
-from provisioning.common.text import has_control_characters
+from provisioning.common.values.text import has_control_characters
 from provisioning.identity.models import LONG, Endpoint, Region, Service
 from provisioning.identity.records.catalog import INTERFACES, OWN, check_url
 from provisioning.identity.records.conflicts import conflict_as

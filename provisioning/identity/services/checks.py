@@ -11,8 +11,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import Model
 
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
-from provisioning.common.json_text import encoded
-from provisioning.common.text import has_control_characters
+from provisioning.common.values.json_text import encoded
+from provisioning.common.values.text import has_control_characters
 from provisioning.identity.models import SHORT, Domain, Group, Project, User
 from provisioning.identity.roles.last_admin import keeping_an_administrator
 

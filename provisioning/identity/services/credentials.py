@@ -12,8 +12,8 @@ from django.db.models import Sum
 from django.db.models.functions import Length
 
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError, UnavailableError
-from provisioning.common.retry import when_broken_off
 from provisioning.identity.encryption import keys
 from provisioning.identity.encryption.encrypted import renewed
 from provisioning.identity.models import Credential, Project, SignIn, User

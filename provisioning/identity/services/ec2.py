@@ -8,8 +8,8 @@ from django.db.models import CharField
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
+from provisioning.common.database.prepared import Prepared
 from provisioning.common.errors import NotAuthenticatedError
-from provisioning.common.prepared import Prepared
 from provisioning.identity.credentials.ec2_signatures import SignedRequest, is_s3_signature
 from provisioning.identity.errors import REFUSED
 from provisioning.identity.models import Credential, Project, Trust, User

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
-from provisioning.common.retry import when_broken_off
 from provisioning.identity.models import (
     LONG,
     Endpoint,

@@ -4,8 +4,8 @@ from typing import Any, TypedDict, Unpack
 
 from django.db import IntegrityError, transaction
 
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError, NotFoundError
-from provisioning.common.retry import when_broken_off
 from provisioning.identity.models import SHORT, Domain, Group, GroupMembership, User
 from provisioning.identity.roles.last_admin import keeping_an_administrator
 from provisioning.identity.services.checks import (

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from django.conf import settings
 from django.db import transaction
 
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.retry import when_broken_off
 from provisioning.identity.models import Domain, Group, ImpliedRole, Project, Role, RoleAssignment, User
 from provisioning.identity.roles.grant_target import Place, columns_of_place
 from provisioning.identity.roles.last_admin import keeping_an_administrator

@@ -8,8 +8,8 @@ from django.contrib.auth.hashers import make_password
 from django.db import transaction
 from django.utils import timezone
 
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import InvalidInputError, NotAuthenticatedError
-from provisioning.common.retry import when_broken_off
 from provisioning.identity.errors import REFUSED, PasswordExpiredError
 from provisioning.identity.lockout import lockout, throttle
 from provisioning.identity.models import SignIn, User

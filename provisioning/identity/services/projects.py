@@ -6,8 +6,8 @@ from typing import Any, TypedDict, Unpack
 from django.db import transaction
 from django.utils import timezone
 
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
-from provisioning.common.retry import when_broken_off
 from provisioning.identity.models import SHORT, Domain, Project, ProjectTag
 from provisioning.identity.records import owner_locks, project_resources
 from provisioning.identity.roles.last_admin import keeping_an_administrator

@@ -4,8 +4,8 @@ from typing import Any
 
 from django.db import transaction
 
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError, ForbiddenError, NotFoundError
-from provisioning.common.retry import when_broken_off
 from provisioning.identity.models import LONG, Domain, ImpliedRole, Role, RoleAssignment
 from provisioning.identity.records.conflicts import conflict_as
 from provisioning.identity.roles import last_admin

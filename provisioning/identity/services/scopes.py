@@ -1,7 +1,7 @@
 """The scope of a dashboard session: a project, a domain, or the system."""
 
 from provisioning.common.errors import ForbiddenError
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.identity.models import Domain, Project, User
 from provisioning.identity.selectors.entries import domains_of, entries_of, projects_of, roles_on_system
 from provisioning.identity.tokens.tokens import Scope

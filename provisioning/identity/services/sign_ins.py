@@ -17,8 +17,8 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import NotAuthenticatedError
-from provisioning.common.retry import when_broken_off
 from provisioning.identity.errors import REFUSED
 from provisioning.identity.lockout import lockout
 from provisioning.identity.models import ApplicationCredential, Project, SignIn, User

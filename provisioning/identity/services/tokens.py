@@ -5,8 +5,8 @@ from datetime import timedelta
 from django.db import transaction
 from django.utils import timezone
 
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import NotAuthenticatedError
-from provisioning.common.retry import when_broken_off
 from provisioning.identity.errors import REFUSED
 from provisioning.identity.models import ApplicationCredential, Domain, Project, RevokedToken, SignIn, Trust, User
 from provisioning.identity.roles import effective

@@ -11,8 +11,8 @@ from django.db.models import Case, F, Value, When
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
-from provisioning.common.retry import when_broken_off
 from provisioning.identity.models import Project, Role, Trust, TrustRole, User
 from provisioning.identity.records.conflicts import conflict_as
 from provisioning.identity.roles import effective

@@ -8,9 +8,9 @@ from typing import Any
 
 from django.db import transaction
 
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
-from provisioning.common.ids import read_id
-from provisioning.common.retry import when_broken_off
+from provisioning.common.values.ids import read_id
 from provisioning.identity.models import LONG, Domain, Limit, Project, Region, RegisteredLimit, Service
 from provisioning.identity.records.conflicts import conflict_as
 from provisioning.identity.services.checks import check_name, check_text

@@ -5,7 +5,7 @@ from typing import Any, TypedDict, Unpack
 from django.db import transaction
 from django.utils import timezone
 
-from provisioning.common.retry import when_broken_off
+from provisioning.common.database.retry import when_broken_off
 from provisioning.identity.models import LONG, Domain, Project, SignIn, User
 from provisioning.identity.records import owner_locks, project_resources
 from provisioning.identity.roles.last_admin import keeping_an_administrator

@@ -5,7 +5,7 @@ import uuid
 from django.db.models import Q
 
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.images.models import Image, ImageMember
 
 KINDS = {"kernel_id": "aki", "ramdisk_id": "ari"}

@@ -9,7 +9,7 @@ from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 from django.db.models.expressions import OrderBy
 
 from provisioning.common.context import RequestContext
-from provisioning.common.listing import Listing, Part, Sort
+from provisioning.common.lists.listing import Listing, Part, Sort
 from provisioning.images import protections
 from provisioning.images.digests import digest
 from provisioning.images.models import Image, ImageMember, ImageProperty, ImageTag

@@ -6,7 +6,7 @@ from django.db.models import QuerySet
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NotFoundError
-from provisioning.common.ids import NOBODY
+from provisioning.common.values.ids import NOBODY
 from provisioning.images.models import Image, ImageMember
 from provisioning.images.selectors.access import image_for, key, owns
 

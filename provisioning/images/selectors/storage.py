@@ -8,7 +8,7 @@ from django.db.models import Count, Q, Sum
 
 from compute_agent.disk_formats.reading import PIECE
 from provisioning.common.context import RequestContext
-from provisioning.common.ids import NOBODY
+from provisioning.common.values.ids import NOBODY
 from provisioning.images.models import Image
 from provisioning.images.selectors.access import own
 from provisioning.quotas import selectors as quotas

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
-from provisioning.common.listing import Listing, Part, Sort
+from provisioning.common.lists.listing import Listing, Part, Sort
 from provisioning.images.models import Image, ImageTask
 from provisioning.images.selectors.access import key, own, sees_all
 

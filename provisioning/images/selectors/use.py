@@ -5,9 +5,9 @@ import uuid
 from django.db.models import Q, QuerySet, UUIDField
 
 from provisioning.common.context import RequestContext
+from provisioning.common.database.prepared import Prepared
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.ids import NOBODY
-from provisioning.common.prepared import Prepared
+from provisioning.common.values.ids import NOBODY
 from provisioning.images.formats import BOOTABLE_FORMATS
 from provisioning.images.models import Image, ImageMember
 from provisioning.images.selectors.access import key, own, shared_with, usable

@@ -7,7 +7,7 @@ from django.db import transaction
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError, TooLargeError
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.identity.models import Project
 from provisioning.identity.records import owner_locks
 from provisioning.images.models import Image, ImageMember

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from django.db import transaction
 
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import OverQuotaError
-from provisioning.common.ids import NOBODY
-from provisioning.common.retry import when_broken_off
+from provisioning.common.values.ids import NOBODY
 from provisioning.compute.launch.create import check_launch, launch
 from provisioning.compute.launch.idempotency import identity_of
 from provisioning.compute.launch.quote import LaunchQuote

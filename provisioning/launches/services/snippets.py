@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from django.db import IntegrityError, transaction
 
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
-from provisioning.common.retry import when_broken_off
 from provisioning.compute.launch.multipart import CLOUD_CONFIG
 from provisioning.compute.records.names import check_text
 from provisioning.identity.records.owner_locks import lock_project

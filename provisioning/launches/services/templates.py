@@ -10,8 +10,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max
 
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError
-from provisioning.common.retry import when_broken_off
 from provisioning.compute.records.names import check_text
 from provisioning.identity import policy
 from provisioning.identity.records.owner_locks import lock_project

@@ -1,7 +1,7 @@
 """Names of definitions."""
 
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.text import has_control_characters
+from provisioning.common.values.text import has_control_characters
 
 
 def check_text(field: str, name: str) -> str:

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from provisioning.common import guest_demands
-from provisioning.common.guest_demands import FLAVOR, IMAGE, Demand
+from provisioning.common.values import guest_demands
+from provisioning.common.values.guest_demands import FLAVOR, IMAGE, Demand
 from provisioning.metadefs.wellknown import compute, flavors, images, software
 from provisioning.metadefs.wellknown.words import Properties, Schema, WellKnown, words_of
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from provisioning.common.guest_demands import OFF, Demand, Effect
+from provisioning.common.values.guest_demands import OFF, Demand, Effect
 
 Schema = Mapping[str, Any]
 Properties = Mapping[str, Schema]

@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import CharField, UUIDField
 
 from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.prepared import Prepared
 from provisioning.network.models import Delivery, FloatingIP, Network, Router
 from provisioning.network.records.announcements import announce
 

@@ -32,7 +32,7 @@ from compute_agent.contract.network import (
     SecurityGroupDocument,
     ServicePort,
 )
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.prepared import Prepared
 from provisioning.hosts.addresses import seen_from
 from provisioning.network import addressing
 from provisioning.network.delivery.bearers import bearer

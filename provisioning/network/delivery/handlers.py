@@ -10,7 +10,7 @@ from django.db.models import BigIntegerField, UUIDField
 
 from compute_agent.contract.messages import AgentEvent, Owned
 from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURITY_GROUP
-from provisioning.common.prepared import Prepared, PreparedDelete
+from provisioning.common.database.prepared import Prepared, PreparedDelete
 from provisioning.hosts.models import HostCommand
 from provisioning.hosts.subjects import Reported, Subject, SubjectHandler, newest_of
 from provisioning.network.delivery import comparing, conditions, sending

@@ -11,8 +11,8 @@ from django.db.models import CharField, Q, QuerySet, UUIDField
 
 from compute_agent.contract.messages import DOCUMENTS
 from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURITY_GROUP
-from provisioning.common.lookups import Among, Ids
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.lookups import Among, Ids
+from provisioning.common.database.prepared import Prepared
 from provisioning.hosts.models import Host
 from provisioning.network.delivery.bearers import bearer
 from provisioning.network.models import Delivery, FloatingIP, Network, Port, PortForwarding, Router, SecurityGroupRule

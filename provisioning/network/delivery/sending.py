@@ -25,8 +25,8 @@ from msgspec.structs import replace
 
 from compute_agent.contract.messages import DOCUMENTS, MAX_DOCUMENT, encode
 from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURITY_GROUP, ApplyRequest, ForgetRequest
-from provisioning.common.lookups import Among, Ids
-from provisioning.common.prepared import Prepared, PreparedDelete, PreparedInsert, PreparedUpdate
+from provisioning.common.database.lookups import Among, Ids
+from provisioning.common.database.prepared import Prepared, PreparedDelete, PreparedInsert, PreparedUpdate
 from provisioning.hosts import commands
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.hosts.subjects import Subject

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from django.db.models import CharField, UUIDField
 
-from provisioning.common.ids import NOBODY, read_id
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.prepared import Prepared
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.events import services as events
 from provisioning.events.selectors import EVERYBODY
 from provisioning.network.models import (

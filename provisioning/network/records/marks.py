@@ -12,9 +12,9 @@ from django.db.models import Q, UUIDField
 
 from compute_agent.contract.messages import DOCUMENTS
 from compute_agent.contract.network import NETWORK, SECURITY_GROUP
-from provisioning.common.lookups import Among, Ids
-from provisioning.common.prepared import Prepared, PreparedInsert
-from provisioning.common.repeated import Repeated
+from provisioning.common.database.lookups import Among, Ids
+from provisioning.common.database.prepared import Prepared, PreparedInsert
+from provisioning.common.database.repeated import Repeated
 from provisioning.hosts.models import Host
 from provisioning.jobs.cast import cast
 from provisioning.network.models import Delivery, DeliveryMark, Port

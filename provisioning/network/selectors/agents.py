@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER
 from provisioning.common.context import RequestContext
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import is_alive
 from provisioning.network.errors import AgentNotFoundError

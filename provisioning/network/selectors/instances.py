@@ -11,8 +11,8 @@ import netaddr
 from django.db.models import UUIDField
 
 from compute_agent.contract.build import AddressPair, DhcpOption, FixedAddress, NetworkRef, PortRef
-from provisioning.common.lookups import Among, Ids
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.lookups import Among, Ids
+from provisioning.common.database.prepared import Prepared
 from provisioning.network import addressing
 from provisioning.network.models import FixedIP, Network, Port, Subnet
 from provisioning.network.models.base import short_of

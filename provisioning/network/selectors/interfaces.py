@@ -4,7 +4,7 @@ from typing import NotRequired, TypedDict
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
-from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.network import addressing
 from provisioning.network.errors import (
     NetworkNotFoundError,

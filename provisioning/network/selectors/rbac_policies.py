@@ -5,7 +5,7 @@ import uuid
 from django.db.models import QuerySet
 
 from provisioning.common.context import RequestContext
-from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.network.errors import RbacPolicyNotFoundError
 from provisioning.network.models import RbacPolicy
 from provisioning.network.selectors.visibility import own, sees_all

@@ -11,11 +11,11 @@ from django.db.models import BooleanField, CharField, ExpressionWrapper, Model, 
 from django.db.models.expressions import OrderBy
 
 from provisioning.common.context import RequestContext
+from provisioning.common.database.lookups import Among, Ids
+from provisioning.common.database.prepared import Prepared
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
-from provisioning.common.ids import NOBODY, read_id
-from provisioning.common.listing import Listing, Sort
-from provisioning.common.lookups import Among, Ids
-from provisioning.common.prepared import Prepared
+from provisioning.common.lists.listing import Listing, Sort
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.identity import policy
 from provisioning.network.errors import (
     AddressGroupNotFoundError,

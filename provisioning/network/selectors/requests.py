@@ -7,9 +7,9 @@ from typing import Literal
 from django.db.models import CharField, UUIDField
 
 from provisioning.common.context import RequestContext
+from provisioning.common.database.prepared import Prepared
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.ids import NOBODY, read_id
-from provisioning.common.prepared import Prepared
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.network import addressing
 from provisioning.network.errors import (
     AmbiguousNetworkError,

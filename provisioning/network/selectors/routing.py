@@ -7,7 +7,7 @@ from django.db.models import Count, QuerySet
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
-from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.network.errors import FloatingIPNotFoundError, PortForwardingNotFoundError, RouterNotFoundError
 from provisioning.network.models import FloatingIP, Network, Port, PortForwarding, Router
 from provisioning.network.records.owners import ROUTER_INTERFACE

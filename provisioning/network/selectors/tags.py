@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from django.db.models import Exists, OuterRef, Q
 
-from provisioning.common.lookups import Among, Ids
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.lookups import Among, Ids
+from provisioning.common.database.prepared import Prepared
 from provisioning.network.models import Tag
 
 

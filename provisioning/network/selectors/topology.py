@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from provisioning.common.context import RequestContext
-from provisioning.common.ids import NOBODY
+from provisioning.common.values.ids import NOBODY
 from provisioning.network.models import FixedIP, FloatingIP, Network, Port, Router
 from provisioning.network.records.owners import GUESTS, ROUTER_GATEWAY, ROUTER_INTERFACE
 from provisioning.network.selectors.records import named_first, networks_for

@@ -23,8 +23,8 @@ from django.db.models import (
 from django.db.models.functions import Cast, Replace
 
 from provisioning.common.context import RequestContext
-from provisioning.common.ids import NOBODY
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.prepared import Prepared
+from provisioning.common.values.ids import NOBODY
 from provisioning.identity import policy
 from provisioning.network.models import Network, RbacPolicy
 

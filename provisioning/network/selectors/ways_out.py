@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.db.models import Q
 
 from provisioning.common.context import RequestContext
-from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.network.models import FixedIP, FloatingIP, Network, Port, Router, Subnet
 from provisioning.network.records.owners import GUESTS, ROUTER_INTERFACE
 from provisioning.network.selectors.records import networks_for

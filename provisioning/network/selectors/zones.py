@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from django.db.models import CharField, OuterRef, QuerySet, Subquery, Value
 
 from compute_agent.contract.network import NETWORK, ROUTER
-from provisioning.common.lookups import Among, Ids
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.lookups import Among, Ids
+from provisioning.common.database.prepared import Prepared
 from provisioning.hosts.models import Host
 from provisioning.network.errors import AvailabilityZoneNotFoundError
 from provisioning.network.models import Delivery

@@ -24,14 +24,14 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import BigIntegerField, Case, F, Q, QuerySet, UUIDField, Value, When
 
-from provisioning.common.errors import OverQuotaError
-from provisioning.common.prepared import (
+from provisioning.common.database.prepared import (
     Prepared,
     PreparedDeleteReturning,
     PreparedInsert,
     PreparedUpdate,
     PreparedUpdateReturning,
 )
+from provisioning.common.errors import OverQuotaError
 from provisioning.identity.records import owner_locks
 from provisioning.quotas import selectors
 from provisioning.quotas.limits import LEDGER, OF_USERS, PER_USER, UNLIMITED, is_per_type

@@ -6,9 +6,9 @@ from typing import Any
 
 from django.db import transaction
 
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import InvalidInputError, OverQuotaError
-from provisioning.common.numbers import MAX_INTEGER
-from provisioning.common.retry import when_broken_off
+from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.identity.models import Project
 from provisioning.identity.records import owner_locks
 from provisioning.quotas import selectors

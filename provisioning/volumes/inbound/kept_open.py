@@ -16,7 +16,7 @@ from django.utils import timezone
 from compute_agent.contract.messages import AgentEvent, decode_command_body
 from compute_agent.contract.volume import VOLUME, KnownVolume, VolumeClient
 from provisioning.common.errors import UnavailableError
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.hosts import commands
 from provisioning.hosts.models import Host
 from provisioning.volumes import tasks

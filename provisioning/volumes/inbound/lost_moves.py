@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from compute_agent.contract.volume import KnownVolume
 from provisioning.common.errors import UnavailableError
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.volumes.models import Attachment, DeletedData, PoolHost, StoragePool, Volume
 from provisioning.volumes.services.checks import SWAPPING
 from provisioning.volumes.services.connections import daemons

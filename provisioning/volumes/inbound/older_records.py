@@ -22,7 +22,7 @@ from django.utils import timezone
 
 from compute_agent.contract.messages import AgentEvent
 from compute_agent.contract.volume import MOST_KNOWN, ConnectVolumeRequest, KnownVolume
-from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.hosts.models import Host
 from provisioning.hosts.restored import LEAP
 from provisioning.hosts.subjects import newest_of

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from compute_agent.contract.messages import AgentEvent, decode_command_body
 from compute_agent.contract.volume import VOLUME, VOLUME_COPY, KnownVolume, PoolState
-from provisioning.common.ids import NOBODY
-from provisioning.common.numbers import MAX_INTEGER
+from provisioning.common.values.ids import NOBODY
+from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.hosts import commands
 from provisioning.hosts.models import HostCommand
 from provisioning.hosts.subjects import Reported, Subject, SubjectHandler

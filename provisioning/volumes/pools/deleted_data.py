@@ -14,8 +14,8 @@ from datetime import datetime, timedelta
 from compute_agent.contract.messages import AgentEvent
 from compute_agent.contract.volume import MOST_KEPT
 from provisioning.common.errors import NotFoundError
-from provisioning.common.ids import read_id
-from provisioning.common.numbers import GIB
+from provisioning.common.values.ids import read_id
+from provisioning.common.values.numbers import GIB
 from provisioning.quotas.services.ledger import release
 from provisioning.quotas.services.sizes import grow, shrink
 from provisioning.volumes.host_link.host_commands import data_id_of

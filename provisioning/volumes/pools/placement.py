@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.hosts.selectors import alive
 from provisioning.scheduler.pools import PoolDecision, PoolRequest, PoolView, decide_pool, explain_pool
 from provisioning.volumes.errors import VolumeNotFoundError

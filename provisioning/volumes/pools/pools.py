@@ -24,8 +24,8 @@ from django.db.models import Q
 from django.utils import timezone
 
 from compute_agent.contract.volume import PoolState
-from provisioning.common.ids import read_id
-from provisioning.common.text import one_line
+from provisioning.common.values.ids import read_id
+from provisioning.common.values.text import one_line
 from provisioning.hosts.models import DEFAULT_ZONE, Host
 from provisioning.hosts.selectors import alive
 from provisioning.volumes.models import PoolClaim, PoolHost, StoragePool, Volume

@@ -6,8 +6,8 @@ from typing import Any
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.ids import NOBODY
-from provisioning.common.numbers import MAX_INTEGER
+from provisioning.common.values.ids import NOBODY
+from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.scheduler.pools import PoolDecision
 from provisioning.volumes.pools import placement
 from provisioning.volumes.selectors.types import default_type, type_for

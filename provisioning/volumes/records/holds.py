@@ -18,7 +18,7 @@ from typing import Any
 
 from django.db.models import Q
 
-from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.hosts.models import Host
 from provisioning.volumes.models import Attachment, PoolHost, Volume
 

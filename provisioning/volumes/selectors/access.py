@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 from django.db.models import Model, QuerySet, UUIDField, Value
 
 from provisioning.common.context import RequestContext
-from provisioning.common.ids import NOBODY, read_id
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.prepared import Prepared
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.volumes.errors import AttachmentNotFoundError, SnapshotNotFoundError, VolumeNotFoundError
 from provisioning.volumes.models import Attachment, Snapshot, Volume
 

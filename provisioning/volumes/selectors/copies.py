@@ -5,7 +5,7 @@ import uuid
 from django.db.models import Exists, OuterRef, QuerySet
 
 from provisioning.common.context import RequestContext
-from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.volumes.errors import BackupNotFoundError, InvalidBackupError
 from provisioning.volumes.models import Backup
 from provisioning.volumes.states import BackupStatus

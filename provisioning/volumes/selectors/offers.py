@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
-from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.volumes.models import DefaultType, GroupType, Message, QosSpec, VolumeType, VolumeTypeAccess
 
 

@@ -5,9 +5,9 @@ import uuid
 from django.db.models import Exists, OuterRef, Q, QuerySet, UUIDField
 
 from provisioning.common.context import RequestContext
+from provisioning.common.database.prepared import Prepared
 from provisioning.common.errors import NotFoundError
-from provisioning.common.ids import NOBODY, read_id
-from provisioning.common.prepared import Prepared
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.volumes.models import DefaultType, VolumeType, VolumeTypeAccess
 
 DEFAULT = "__DEFAULT__"

@@ -6,8 +6,8 @@ from typing import Any
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.numbers import MAX_INTEGER
-from provisioning.common.text import has_control_characters
+from provisioning.common.values.numbers import MAX_INTEGER
+from provisioning.common.values.text import has_control_characters
 from provisioning.hosts.selectors import zones
 from provisioning.identity import policy
 from provisioning.quotas.selectors import limits_of

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from django.db import transaction
 
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
-from provisioning.common.retry import when_broken_off
 from provisioning.hosts.models import DEFAULT_ZONE
 from provisioning.quotas.services.ledger import hold, release
 from provisioning.volumes.errors import InvalidVolumeError

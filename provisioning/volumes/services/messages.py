@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from provisioning.common.text import one_line
+from provisioning.common.values.text import one_line
 from provisioning.volumes.models import Message, Snapshot, Volume
 
 KEPT = timedelta(days=30)

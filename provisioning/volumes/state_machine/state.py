@@ -13,9 +13,9 @@ from django.db import connection
 from django.db.models import QuerySet, Value
 from django.utils import timezone
 
+from provisioning.common.database.lookups import Among, Ids
+from provisioning.common.database.prepared import Prepared
 from provisioning.common.errors import ConflictError
-from provisioning.common.lookups import Among, Ids
-from provisioning.common.prepared import Prepared
 from provisioning.volumes import states
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.records import modifications

@@ -7,7 +7,7 @@ from datetime import timedelta
 from django.utils import timezone
 
 from provisioning.common.errors import NovellaError
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.jobs.registry import job, periodic
 from provisioning.volumes.backups import backup_data
 from provisioning.volumes.backups.backup_store import current, store_named

@@ -7,8 +7,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from compute_agent.contract.volume import VOLUME
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import UnavailableError
-from provisioning.common.retry import when_broken_off
 from provisioning.hosts import commands, restored
 from provisioning.hosts.models import Host
 from provisioning.jobs import reaping

@@ -14,8 +14,8 @@ from django.core.cache import caches
 from django.utils import timezone
 from pytest_django import Settings
 
-from provisioning.common import machine_cache
 from provisioning.common.errors import NotAuthenticatedError
+from provisioning.common.machine import machine_cache
 from provisioning.identity.errors import TooManyAttemptsError
 from provisioning.identity.lockout import lockout, throttle
 from provisioning.identity.lockout.lockout import lift_lockout, lockout_of
@@ -255,7 +255,7 @@ def test_many_names_push_no_lock_out(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alice: Person, clock: Any
 ) -> None:
     """Strangers with many addresses fill what counts for addresses, and what counts for users stays."""
-    full = {"BACKEND": "provisioning.common.machine_cache.MachineCache", "OPTIONS": {"MAX_ENTRIES": 200}}
+    full = {"BACKEND": "provisioning.common.machine.machine_cache.MachineCache", "OPTIONS": {"MAX_ENTRIES": 200}}
     settings.CACHES = settings.CACHES | {
         name: full | {"LOCATION": str(tmp_path / name)} for name in ("sign_in", "lockouts")
     }

@@ -19,7 +19,7 @@ from provisioning.catalogue.models import CatalogueImage
 from provisioning.catalogue.selectors import Offer, State, offer_for
 from provisioning.catalogue.services import add, refresh
 from provisioning.common.errors import ConflictError, ForbiddenError, NotFoundError
-from provisioning.common.ids import NOBODY
+from provisioning.common.values.ids import NOBODY
 from provisioning.compute.models import Instance
 from provisioning.events.models import Event
 from provisioning.images import services as images

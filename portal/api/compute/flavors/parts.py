@@ -9,7 +9,7 @@ from portal.api.frame.parts import Call, Entries, parts, sent
 from portal.api.frame.schemas import inner
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.compute.models import Flavor
 from provisioning.compute.selectors import flavor_access_for, flavor_for
 from provisioning.compute.services.flavor_access import add_flavor_access, remove_flavor_access

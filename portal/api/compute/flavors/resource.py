@@ -18,7 +18,7 @@ from portal.api.frame.kinds import Checked
 from portal.api.frame.resource import Operation, Values
 from portal.api.frame.schemas import body
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.listing import Sort
+from provisioning.common.lists.listing import Sort
 from provisioning.compute import selectors
 from provisioning.compute.models import Flavor
 from provisioning.compute.services.flavors import FlavorRequest, create_flavor, delete_flavor, update_flavor

@@ -7,7 +7,7 @@ from portal.api.compute.schemas import Schema
 from portal.api.frame.parts import Call, parts
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
-from provisioning.common.ids import NOBODY
+from provisioning.common.values.ids import NOBODY
 from provisioning.identity import policy
 from provisioning.network import services
 from provisioning.network.errors import OutOfAddressesError

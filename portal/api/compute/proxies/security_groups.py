@@ -10,7 +10,7 @@ from portal.api.compute.servers.security_group_shapes import REMOTE, rule_shape,
 from portal.api.frame.parts import Call, parts
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
-from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.identity import policy
 from provisioning.network import selectors, services
 from provisioning.network.models import SecurityGroup, SecurityGroupRule

@@ -9,7 +9,7 @@ from portal.api.compute.quotas.views import hidden_limits
 from portal.api.compute.schemas import Version, last
 from portal.api.frame.parts import Call, parts
 from provisioning.common.context import RequestContext
-from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.compute import selectors
 from provisioning.identity import policy
 

@@ -3,7 +3,7 @@
 import functools
 
 from portal.api.compute.schemas import BOOLEAN, Schema, Version, body, query
-from provisioning.common.numbers import MAX_INTEGER
+from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.quotas.limits import COMPUTE
 
 _INJECTED = ("injected_files", "injected_file_content_bytes", "injected_file_path_bytes")

@@ -11,7 +11,7 @@ from portal.api.compute.schemas import Version, boolean, last
 from portal.api.frame.parts import Call, at_version, parts
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.identity.selectors.lookups import projects_by_id, users_by_id
 from provisioning.quotas import selectors
 from provisioning.quotas.limits import UNLIMITED

@@ -27,7 +27,7 @@ from portal.api.compute.servers.fields import (
     USER_DATA,
     UUID,
 )
-from provisioning.common.unset import UNSET
+from provisioning.common.values.unset import UNSET
 from provisioning.compute.actions.rebuild import Rebuild, RebuildAction
 from provisioning.compute.launch.request import InjectedFile
 from provisioning.compute.services.instances import Changes

@@ -1,7 +1,7 @@
 """Fields that the schemas of servers share."""
 
 from portal.api.compute.schemas import BOOLEAN, Schema
-from provisioning.common.numbers import MAX_INTEGER
+from provisioning.common.values.numbers import MAX_INTEGER
 
 NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^(?! )[^\x00-\x1f\x7f]*(?<! )\Z"}
 """Printable, without leading or trailing spaces."""

@@ -11,8 +11,8 @@ from portal.api.compute.schemas import COUNT, TEXT, Schema, Version, query
 from portal.api.compute.servers.sorting import sort_schema
 from portal.api.compute.timestamps import read_end, read_time
 from provisioning.common.errors import ForbiddenError, InvalidInputError
-from provisioning.common.ids import NOBODY, read_id
-from provisioning.common.numbers import MAX_INTEGER
+from provisioning.common.values.ids import NOBODY, read_id
+from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.compute.selectors.instance_lists import Filters, known_statuses
 from provisioning.network.addressing import usual_form
 

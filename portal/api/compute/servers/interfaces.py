@@ -8,7 +8,7 @@ from portal.api.compute.servers.fields import IPV4, IPV6, TAG, UUID
 from portal.api.frame.parts import Call, parts
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.compute import selectors
 from provisioning.compute.actions.interfaces import attach_interface, detach_interface
 from provisioning.compute.launch.request import NetworkRequest

@@ -5,7 +5,7 @@ from django.http import QueryDict
 from portal.api.compute.schemas import Schema, Version
 from portal.api.frame.lists import Sorting
 from provisioning.common.errors import ForbiddenError
-from provisioning.common.listing import Sort
+from provisioning.common.lists.listing import Sort
 from provisioning.compute.selectors.instances import SORT_KEYS
 
 # fmt: off

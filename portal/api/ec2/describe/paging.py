@@ -18,7 +18,7 @@ from django.db.models import CharField, Model, QuerySet, TextField
 
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.registry import Call
-from provisioning.common.listing import Sort, after
+from provisioning.common.lists.listing import Sort, after
 
 MOST = 1000
 YEARS = range(1970, 9000)

@@ -16,7 +16,7 @@ from portal.api.identity.directory.projects import PROJECT
 from portal.common.client_address import client_address
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NotAuthenticatedError, NotFoundError
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.identity import policy
 from provisioning.identity.authentication.authenticate import authenticate
 from provisioning.identity.selectors.tokens import context_of

@@ -15,7 +15,7 @@ from portal.api.identity.dialect.bodies import moment, time_without_zone
 from portal.api.identity.dialect.resource import KEY, TEXT, reference
 from portal.api.identity.directory.users import USER
 from provisioning.common.errors import ForbiddenError, InvalidInputError
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.identity.models import LONG, AccessRule, ApplicationCredential, Project, Role, User
 from provisioning.identity.selectors.application_credentials import (
     access_rules_of,

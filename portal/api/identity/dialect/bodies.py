@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from portal.api.common import links
 from portal.api.common.validation import Schema
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.identity.models import Domain, Project, Role, User
 
 NEVER = frozenset({"original_password", "federated"})

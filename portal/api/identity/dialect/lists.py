@@ -13,7 +13,7 @@ from portal.api.common.validation import Schema
 from portal.api.frame.lists import Pages, Sorting, check_no_nul, identity
 from portal.api.identity.dialect.bodies import boolean, hexadecimal, list_links, parameters, self_link
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.listing import Part
+from provisioning.common.lists.listing import Part
 from provisioning.identity.directory.listing import RowPage
 
 Page = tuple[Sequence[Any], dict[str, Any]]

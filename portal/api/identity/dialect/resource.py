@@ -13,7 +13,7 @@ from portal.api.frame.kinds import Checked
 from portal.api.identity.dialect.bodies import hexadecimal
 from portal.api.identity.dialect.lists import WHOLE, Lists
 from provisioning.common.errors import NovellaError
-from provisioning.common.unset import UNSET
+from provisioning.common.values.unset import UNSET
 from provisioning.identity.models import LONG
 
 _TEXT: Schema = {"type": "string", "minLength": 1}

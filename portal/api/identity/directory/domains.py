@@ -7,7 +7,7 @@ from portal.api.identity.dialect import Attribute, Checked, Operation, Paged, Va
 from portal.api.identity.dialect.resource import FLAG, IMMUTABLE, KEY, NAME, TEXT
 from portal.api.identity.directory.base import DIRECTORY, TAGS, CollectionView, RecordDetailView, Resource
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.listing import Part
+from provisioning.common.lists.listing import Part
 from provisioning.identity.directory.listing import RowPage
 from provisioning.identity.directory.lists import domains
 from provisioning.identity.models import Domain

@@ -12,7 +12,7 @@ from portal.api.identity.directory.base import DIRECTORY, CollectionView, Record
 from portal.api.identity.directory.projects import PROJECT
 from portal.api.identity.directory.users import USER
 from provisioning.common.errors import InvalidInputError, NotFoundError
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.identity.directory.listing import RowPage
 from provisioning.identity.directory.lists import groups, groups_of, projects, users_in
 from provisioning.identity.models import Group, User

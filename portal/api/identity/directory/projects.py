@@ -14,7 +14,7 @@ from portal.api.identity.dialect.resource import FLAG, IMMUTABLE, KEY, KEY_OR_NU
 from portal.api.identity.directory import domains, project_trees
 from portal.api.identity.directory.base import DIRECTORY, TAGS, CollectionView, DomainView, RecordDetailView, Resource
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
-from provisioning.common.listing import Part
+from provisioning.common.lists.listing import Part
 from provisioning.identity import policy
 from provisioning.identity.directory.listing import RowPage
 from provisioning.identity.directory.lists import projects

@@ -15,8 +15,8 @@ from portal.api.identity.directory.base import (
     Resource,
 )
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.listing import Part
-from provisioning.common.unset import UNSET
+from provisioning.common.lists.listing import Part
+from provisioning.common.values.unset import UNSET
 from provisioning.identity import policy
 from provisioning.identity.directory.listing import RowPage
 from provisioning.identity.directory.lists import users

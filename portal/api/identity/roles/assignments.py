@@ -12,7 +12,7 @@ from portal.api.frame.lists import Pages
 from portal.api.identity.dialect import bodies
 from portal.api.identity.dialect.bodies import flag, list_links, parameters
 from provisioning.common.errors import InvalidInputError, NotFoundError
-from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.identity.models import Domain, Project
 from provisioning.identity.selectors.assignment_lists import (
     MOST_ASSIGNMENTS,

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.conf import settings
 
-from provisioning.common.numbers import MAX_INTEGER
+from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.images.formats import CONTAINER_FORMATS, DISK_FORMATS
 from provisioning.images.properties import NULLABLE
 from provisioning.images.records import MAX_VALUE, READ_ONLY, RESERVED

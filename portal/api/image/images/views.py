@@ -17,7 +17,7 @@ from portal.api.image.images.patches import PATCHES, OldPatchParser, PatchParser
 from portal.api.image.images.queries import LIST_PAGES, SORT_COLUMNS, SORTING, read_filters
 from portal.api.image.images.schemas import IMAGE_CREATE, IMAGE_PATCH, IMAGE_QUERY
 from provisioning.common.context import RequestContext
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.images import protections, selectors, services
 from provisioning.images.models import Image
 from provisioning.images.records import BASE, COLUMN_OF

@@ -6,7 +6,7 @@ from portal.api.common.validation import Schema
 from portal.api.frame.attributes import Attribute
 from portal.api.frame.kinds import Checked
 from portal.api.image.images.shapes import moment
-from provisioning.common.unset import UNSET
+from provisioning.common.values.unset import UNSET
 from provisioning.metadefs.models import LONGEST_NAME, MetadefNamespace
 
 ADDRESS = "/v2/metadefs/namespaces"

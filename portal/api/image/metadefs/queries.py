@@ -5,7 +5,7 @@ from rest_framework.request import Request
 from portal.api.frame.lists import Page
 from portal.api.image.images.queries import LIST_PAGES
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.listing import Sort
+from provisioning.common.lists.listing import Sort
 
 
 def read_sort(request: Request) -> list[Sort]:

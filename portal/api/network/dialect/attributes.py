@@ -9,7 +9,7 @@ from portal.api.frame import attributes as frame
 from portal.api.frame.lists import Column
 from portal.api.network.dialect.kinds import BOOLEAN, ID, MOMENT, PROJECT_ID, TEXT, Integer, Kind, Many, Text
 from portal.api.network.dialect.query import Constant, boolean
-from provisioning.common.numbers import MAX_INTEGER
+from provisioning.common.values.numbers import MAX_INTEGER
 
 
 @dataclass(frozen=True, kw_only=True)

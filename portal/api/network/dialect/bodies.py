@@ -9,7 +9,7 @@ from portal.api.frame.resource import Values
 from portal.api.network.dialect.attributes import Attribute
 from portal.api.network.dialect.resource import Resource
 from provisioning.common.errors import InvalidInputError, NotFoundError
-from provisioning.common.unset import UNSET
+from provisioning.common.values.unset import UNSET
 from provisioning.network.errors import BadRequestError
 
 _IF_MATCH = re.compile(r"revision_number=(-?[0-9]{1,18})", re.ASCII)

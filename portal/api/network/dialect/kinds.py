@@ -16,7 +16,7 @@ from portal.api.common.validation import Schema
 from portal.api.frame import kinds as frame
 from portal.api.frame.lists import identity, lower, number
 from portal.api.network.dialect.query import address, boolean, prefix
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.network import addressing
 
 NAME = 255

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from portal.api.common.validation import Schema
 from portal.api.frame.lists import Column, Page, Pages, Read, Sorting, check_no_nul, text, truth
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.listing import Part
+from provisioning.common.lists.listing import Part
 from provisioning.network import addressing
 
 NOT_FILTERS = {"fields", "limit", "marker", "page_reverse", "sort_key", "sort_dir"}

@@ -15,7 +15,7 @@ from portal.api.network.dialect.kinds import MOMENT
 from portal.api.network.dialect.query import Filters, Made
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.listing import Part
+from provisioning.common.lists.listing import Part
 from provisioning.network.selectors import tags
 
 

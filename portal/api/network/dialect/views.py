@@ -33,8 +33,8 @@ from portal.api.network.dialect.kinds import Many, Text
 from portal.api.network.dialect.query import FIELDS, PAGES, fields_of, query_of, read_query
 from portal.api.network.dialect.resource import Resource
 from provisioning.common.errors import InvalidInputError, NotFoundError
-from provisioning.common.listed import part_of
-from provisioning.common.listing import Part
+from provisioning.common.lists.listed import part_of
+from provisioning.common.lists.listing import Part
 from provisioning.identity import policy
 from provisioning.network import services
 from provisioning.network.errors import TagNotFoundError

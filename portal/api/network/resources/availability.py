@@ -11,7 +11,7 @@ from portal.api.frame.resource import Operation
 from portal.api.network.dialect.attributes import Attribute
 from portal.api.network.dialect.kinds import ID, PROJECT_ID, TEXT, Free, Integer, Many
 from portal.api.network.dialect.resource import Resource
-from provisioning.common.listing import Part
+from provisioning.common.lists.listing import Part
 from provisioning.network.selectors import availability
 from provisioning.network.selectors.availability import Availability
 

@@ -10,7 +10,7 @@ from portal.api.network.dialect.kinds import BOOLEAN, ID, TEXT, Kind, OrNone, qu
 from portal.api.network.dialect.resource import Resource
 from portal.api.network.resources.security_groups import FLOW_ATTRIBUTES
 from provisioning.common.context import RequestContext
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.network import services
 from provisioning.network.models import DefaultSecurityGroupRule
 

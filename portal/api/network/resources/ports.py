@@ -33,7 +33,7 @@ from portal.api.network.dialect.query import Made, address
 from portal.api.network.dialect.resource import Resource
 from portal.api.network.dialect.views import ALL_PROJECTS
 from provisioning.common.context import RequestContext
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.identity import policy
 from provisioning.network import selectors, services
 from provisioning.network.addressing import usual_form

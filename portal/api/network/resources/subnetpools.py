@@ -11,7 +11,7 @@ from portal.api.network.dialect.kinds import BOOLEAN, CIDR, ID, Integer, IPVersi
 from portal.api.network.dialect.resource import Resource
 from portal.api.network.dialect.views import ALL_PROJECTS, PartView
 from provisioning.common.context import RequestContext
-from provisioning.common.numbers import MAX_INTEGER
+from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.identity import policy
 from provisioning.network import selectors, services
 from provisioning.network.models import AddressScope, SubnetPool

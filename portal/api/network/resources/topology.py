@@ -8,7 +8,7 @@ from rest_framework.response import Response
 from portal.api.network.dialect.query import fields_of
 from portal.api.network.dialect.views import NetworkView
 from provisioning.common.errors import InvalidInputError, NotFoundError
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.identity.selectors.lookups import projects_by_id
 from provisioning.network import services
 

@@ -18,7 +18,7 @@ from portal.api.common.validation import Schema
 from portal.api.frame.lists import Page, Pages, Sorting, check_no_nul, truth, whole_number
 from portal.api.volume.dialect.kinds import read_time
 from provisioning.common.errors import InvalidInputError, NotFoundError
-from provisioning.common.listing import Listing, Part, Sort
+from provisioning.common.lists.listing import Listing, Part, Sort
 
 NAMED = (3, 31)
 """From this version on an unknown filter is rejected; before, it is ignored."""

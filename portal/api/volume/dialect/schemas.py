@@ -8,7 +8,7 @@ from rest_framework.request import Request
 
 from portal.api.common.validation import Schema
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.numbers import MAX_INTEGER
+from provisioning.common.values.numbers import MAX_INTEGER
 
 _CLEAN = r"^[^\x00]*\Z"
 NAME: Schema = {"type": ["string", "null"], "maxLength": 255, "pattern": _CLEAN}

@@ -15,7 +15,7 @@ from portal.api.volume.dialect.views import ResourceView
 from portal.api.volume.types.resource import TYPE, visible_specs
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.identity.selectors.lookups import projects_by_id
 from provisioning.volumes.models import DefaultType, VolumeType
 from provisioning.volumes.selectors import offers

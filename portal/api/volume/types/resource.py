@@ -19,7 +19,7 @@ from portal.api.volume.dialect.listing import Lists
 from portal.api.volume.dialect.resource import Action, Actions, Resource
 from portal.api.volume.dialect.views import VOLUME, ActionsView, DetailView, ListView
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.volumes.models import VolumeType
 from provisioning.volumes.selectors.types import type_for, visible_types
 from provisioning.volumes.services.catalogue import types as services

@@ -19,7 +19,7 @@ from portal.api.volume.volumes import schemas
 from portal.api.volume.volumes.actions import VOLUME_ACTIONS
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.unset import UNSET
+from provisioning.common.values.unset import UNSET
 from provisioning.identity import policy
 from provisioning.volumes import services
 from provisioning.volumes.models import Volume

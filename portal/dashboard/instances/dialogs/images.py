@@ -11,7 +11,7 @@ from portal.dashboard.copy_as.kinds import compute as copied
 from portal.dashboard.forms import Form, OfferedField, WholeNumberField
 from portal.dashboard.instances.page import InstanceSheet
 from portal.dashboard.names import bdi
-from provisioning.common.unset import UNSET, Unset
+from provisioning.common.values.unset import UNSET, Unset
 from provisioning.compute.actions import rebuild, rescue, snapshot
 from provisioning.compute.disks.block_devices import boots_from_volume
 from provisioning.compute.selectors.catalog import key_pairs_for

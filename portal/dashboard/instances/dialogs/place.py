@@ -5,7 +5,7 @@ from django.http import HttpResponse, QueryDict
 
 from portal.dashboard.forms import Form, OfferedField
 from portal.dashboard.instances.page import InstanceSheet
-from provisioning.common.unset import UNSET
+from provisioning.common.values.unset import UNSET
 from provisioning.compute.actions.unshelve import Destination, unshelve
 from provisioning.compute.states import VmState
 from provisioning.hosts.selectors import availability_zones

@@ -17,7 +17,7 @@ from portal.dashboard.network.floating_ips.listing import FLOATING_IPS
 from portal.dashboard.network.floating_ips.rows import label_of, page_parts
 from portal.dashboard.questions import QuestionPage
 from portal.dashboard.records import Crumbs, DetailPage, RecordPage, SheetPage, instance_names
-from provisioning.common.ids import NOBODY
+from provisioning.common.values.ids import NOBODY
 from provisioning.network import services
 from provisioning.network.models import FixedIP, FloatingIP, PortForwarding
 from provisioning.network.selectors import routing

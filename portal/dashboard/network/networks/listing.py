@@ -12,7 +12,7 @@ from portal.dashboard.lists.declaration import BY_NAME, Column, Empty, Filter, R
 from portal.dashboard.network import wording
 from portal.dashboard.network.networks import rows
 from provisioning.common.context import RequestContext
-from provisioning.common.ids import NOBODY
+from provisioning.common.values.ids import NOBODY
 from provisioning.identity import policy
 from provisioning.network import selectors
 from provisioning.network.models import Network, Subnet

@@ -19,7 +19,7 @@ from portal.dashboard.network.networks.rows import device_words, page_parts
 from portal.dashboard.questions import QuestionPage
 from portal.dashboard.records import Crumbs, DetailPage, RecordPage, SheetPage, may, name_of
 from provisioning.common.context import RequestContext
-from provisioning.common.ids import NOBODY
+from provisioning.common.values.ids import NOBODY
 from provisioning.identity import policy
 from provisioning.network import selectors, services
 from provisioning.network.models import Network, Router

@@ -11,7 +11,7 @@ from portal.dashboard.network import wording
 from portal.dashboard.network.ports.base import PortPage, label_of
 from portal.dashboard.records import SheetPage
 from portal.dashboard.refusals import RecordForm
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.network import selectors, services
 from provisioning.network.models import Port, SecurityGroup
 

@@ -15,7 +15,7 @@ from portal.dashboard.network.ports.base import PortPage, label_of
 from portal.dashboard.network.ports.forms import GUARDED, PortForm, initial_of
 from portal.dashboard.questions import QuestionPage
 from portal.dashboard.records import Crumbs, SheetPage, may, name_of, owners_of
-from provisioning.common.ids import NOBODY
+from provisioning.common.values.ids import NOBODY
 from provisioning.network import selectors, services
 from provisioning.network.models import Network
 

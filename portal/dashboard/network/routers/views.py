@@ -18,7 +18,7 @@ from portal.dashboard.network.routers.rows import page_parts
 from portal.dashboard.pages import Page
 from portal.dashboard.questions import QuestionPage
 from portal.dashboard.records import Crumbs, DetailPage, RecordPage, SheetPage, may, name_of, owners_of
-from provisioning.common.ids import NOBODY
+from provisioning.common.values.ids import NOBODY
 from provisioning.identity import policy
 from provisioning.network import selectors, services
 from provisioning.network.models import Port, Router, Subnet

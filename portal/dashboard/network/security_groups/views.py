@@ -18,7 +18,7 @@ from portal.dashboard.network.security_groups.listing import SECURITY_GROUPS
 from portal.dashboard.network.security_groups.rows import page_parts
 from portal.dashboard.questions import QuestionPage
 from portal.dashboard.records import Crumbs, DetailPage, RecordPage, SheetPage, name_of, owners_of
-from provisioning.common.ids import NOBODY
+from provisioning.common.values.ids import NOBODY
 from provisioning.network import selectors, services
 from provisioning.network.models import SecurityGroup, SecurityGroupRule
 

@@ -13,7 +13,7 @@ from portal.ops.admin.base import link_to, row_action
 from portal.ops.admin.owned import ReadableInline
 from portal.ops.admin.volumes.parts import OfVolumes, rows_link
 from provisioning.common.context import RequestContext
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.compute.models import Instance
 from provisioning.volumes.models import Attachment, Message, Snapshot, StoragePool, Volume, VolumeType
 from provisioning.volumes.selectors.pools import host_of, servings

@@ -12,7 +12,7 @@ from django.urls import get_resolver
 
 from portal.web.loader import Loader, listen
 from portal.web.master import RESUME, State
-from provisioning.common.before_fork import in_child
+from provisioning.common.processes.before_fork import in_child
 from provisioning.identity.encryption import key_records
 
 APPLICATION = "portal.asgi:application"

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import transaction
 
-from provisioning.common.retry import when_broken_off
+from provisioning.common.database.retry import when_broken_off
 from provisioning.network.errors import AddressScopeInUseError, AddressScopeUpdateError
 from provisioning.network.models import AddressScope
 from provisioning.network.records.announcements import announce

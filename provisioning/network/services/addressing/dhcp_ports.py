@@ -3,7 +3,7 @@
 from django.db import IntegrityError, transaction
 from django.db.models import UUIDField
 
-from provisioning.common.prepared import Prepared
+from provisioning.common.database.prepared import Prepared
 from provisioning.network import addressing
 from provisioning.network.models import FixedIP, Network, Port, Subnet
 from provisioning.network.records.owners import DHCP

@@ -16,9 +16,9 @@ from django.db import IntegrityError
 from django.db.models import DateTimeField, Q, QuerySet
 from django.utils import timezone
 
+from provisioning.common.database.lookups import Among, Ids
+from provisioning.common.database.prepared import PreparedDelete, PreparedInsert, PreparedUpdate
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.lookups import Among, Ids
-from provisioning.common.prepared import PreparedDelete, PreparedInsert, PreparedUpdate
 from provisioning.network import addressing
 from provisioning.network.errors import OutOfAddressesError
 from provisioning.network.models import FixedIP, Network, Port, Subnet

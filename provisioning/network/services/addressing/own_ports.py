@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
-from provisioning.common.prepared import PreparedInsert
+from provisioning.common.database.prepared import PreparedInsert
 from provisioning.network import addressing
 from provisioning.network.models import Port
 

@@ -7,8 +7,8 @@ from typing import Any, TypedDict, Unpack
 import netaddr
 from django.db import transaction
 
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.retry import when_broken_off
 from provisioning.network import addressing
 from provisioning.network.errors import (
     AddressScopePrefixConflictError,

@@ -9,8 +9,8 @@ from django.db import transaction
 from django.db.models import Model, QuerySet, UUIDField, Value
 from django.utils import timezone
 
-from provisioning.common.prepared import Prepared, PreparedDelete, PreparedDeleteReturning
-from provisioning.common.retry import when_broken_off
+from provisioning.common.database.prepared import Prepared, PreparedDelete, PreparedDeleteReturning
+from provisioning.common.database.retry import when_broken_off
 from provisioning.network.errors import RecordNotFoundError, RevisionNumberConstraintFailedError
 from provisioning.network.models import RbacPolicy, Tag
 from provisioning.quotas.services import ledger

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 
 from django.db import IntegrityError, transaction
 
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.retry import when_broken_off
 from provisioning.network.errors import (
     AddressPairAndPortSecurityRequiredError,
     IpAddressGenerationFailureError,

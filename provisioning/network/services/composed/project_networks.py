@@ -5,7 +5,7 @@ import uuid
 from django.conf import settings
 from django.db import transaction
 
-from provisioning.common.retry import when_broken_off
+from provisioning.common.database.retry import when_broken_off
 from provisioning.identity.records import owner_locks
 from provisioning.network.errors import AutoAllocationFailureError
 from provisioning.network.models import AutoAllocatedTopology, Network, SubnetPool

@@ -9,8 +9,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import Model, QuerySet
 
 from compute_agent.contract.network import NETWORK
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.retry import when_broken_off
 from provisioning.network.errors import DuplicateRbacPolicyError, RbacPolicyInUseError
 from provisioning.network.models import (
     AddressGroup,

@@ -4,7 +4,7 @@ import uuid
 
 from django.db import transaction
 
-from provisioning.common.retry import when_broken_off
+from provisioning.common.database.retry import when_broken_off
 from provisioning.network.errors import VpcInUseError
 from provisioning.network.models import GroupVpc, InternetGateway, Network, Port, Router, SecurityGroup, Subnet, Vpc
 from provisioning.network.records.owners import ROUTER_INTERFACE

@@ -11,9 +11,9 @@ from collections.abc import Collection, Mapping, Sequence
 from django.conf import settings
 from django.db.models import UUIDField
 
+from provisioning.common.database.prepared import Prepared
 from provisioning.common.errors import ConflictError
-from provisioning.common.ids import read_id
-from provisioning.common.prepared import Prepared
+from provisioning.common.values.ids import read_id
 from provisioning.network.errors import OutOfAddressesError
 from provisioning.network.models import FloatingIP, Network, Port, Router
 from provisioning.network.records.owners import ROUTER_INTERFACE

@@ -9,9 +9,9 @@ from django.db.models import F, QuerySet, UUIDField
 from django.utils import timezone
 
 from compute_agent.contract.network import FLOATING_IP
-from provisioning.common.lookups import Among, Ids
-from provisioning.common.prepared import Prepared
-from provisioning.common.retry import when_broken_off
+from provisioning.common.database.lookups import Among, Ids
+from provisioning.common.database.prepared import Prepared
+from provisioning.common.database.retry import when_broken_off
 from provisioning.network import addressing
 from provisioning.network.errors import (
     BadRequestError,

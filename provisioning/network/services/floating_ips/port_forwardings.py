@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from django.db import transaction
 
 from compute_agent.contract.network import FLOATING_IP
-from provisioning.common.retry import when_broken_off
+from provisioning.common.database.retry import when_broken_off
 from provisioning.network.errors import (
     BadRequestError,
     ExternalGatewayForFloatingIPNotFoundError,

@@ -10,9 +10,9 @@ from django.db import IntegrityError, transaction
 from django.db.models import CharField, IntegerField, UUIDField
 
 from compute_agent.contract.network import NETWORK
+from provisioning.common.database.prepared import Prepared, PreparedDelete, PreparedInsert
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError, InvalidInputError
-from provisioning.common.prepared import Prepared, PreparedDelete, PreparedInsert
-from provisioning.common.retry import when_broken_off
 from provisioning.network.errors import (
     ExternalNetworkInUseError,
     FlatNetworkInUseError,

@@ -10,9 +10,9 @@ from django.db import transaction
 from django.db.models import UUIDField
 
 from compute_agent.contract.network import NETWORK
+from provisioning.common.database.prepared import Prepared, PreparedInsert
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.prepared import Prepared, PreparedInsert
-from provisioning.common.retry import when_broken_off
 from provisioning.network import addressing
 from provisioning.network.addressing import Range
 from provisioning.network.errors import (

@@ -11,9 +11,9 @@ from django.db import IntegrityError, transaction
 from django.db.models import Count, F, Max
 from django.utils import timezone
 
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError, InvalidInputError
-from provisioning.common.ids import read_id
-from provisioning.common.retry import when_broken_off
+from provisioning.common.values.ids import read_id
 from provisioning.network.addressing import usual_form
 from provisioning.network.errors import SecurityGroupCannotBeAppliedError
 from provisioning.network.models import FixedIP, Port, SecurityGroup

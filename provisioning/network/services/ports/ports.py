@@ -9,10 +9,10 @@ from django.db.models import CharField, DateTimeField, F, QuerySet, UUIDField, V
 from django.utils import timezone
 
 from compute_agent.contract.network import FLOATING_IP
+from provisioning.common.database.lookups import Among, Ids
+from provisioning.common.database.prepared import Prepared, PreparedDelete, PreparedInsert, PreparedUpdate
 from provisioning.common.errors import ConflictError, InvalidInputError
-from provisioning.common.ids import NOBODY, read_id
-from provisioning.common.lookups import Among, Ids
-from provisioning.common.prepared import Prepared, PreparedDelete, PreparedInsert, PreparedUpdate
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.network import addressing
 from provisioning.network.errors import MacAddressInUseError, PortRequiresFixedIPError
 from provisioning.network.models import FixedIP, FloatingIP, Network, Port, RbacPolicy, SecurityGroup, Subnet

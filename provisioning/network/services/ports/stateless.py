@@ -7,7 +7,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from provisioning.common.retry import when_broken_off
+from provisioning.common.database.retry import when_broken_off
 from provisioning.network.errors import RecordNotFoundError
 from provisioning.network.models import FixedIP, Port, Subnet
 from provisioning.network.records import guest_ports

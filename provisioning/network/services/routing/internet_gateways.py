@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable
 
 from django.db import transaction
 
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import OverQuotaError
-from provisioning.common.retry import when_broken_off
 from provisioning.ec2 import given
 from provisioning.identity.records import owner_locks
 from provisioning.network.errors import GatewayAttachedError

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import F
 
 from compute_agent.contract.network import NETWORK, ROUTER
-from provisioning.common.retry import when_broken_off
+from provisioning.common.database.retry import when_broken_off
 from provisioning.network import addressing
 from provisioning.network.errors import (
     BadRequestError,

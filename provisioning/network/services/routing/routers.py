@@ -11,8 +11,8 @@ from django.db import transaction
 from django.db.models import QuerySet, UUIDField
 
 from compute_agent.contract.network import NETWORK, ROUTER
-from provisioning.common.prepared import Prepared
-from provisioning.common.retry import when_broken_off
+from provisioning.common.database.prepared import Prepared
+from provisioning.common.database.retry import when_broken_off
 from provisioning.network import addressing
 from provisioning.network.errors import (
     BadRequestError,

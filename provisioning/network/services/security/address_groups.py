@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from django.db import transaction
 
 from compute_agent.contract.network import SECURITY_GROUP
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.retry import when_broken_off
 from provisioning.network import addressing
 from provisioning.network.errors import AddressesAlreadyExistError, AddressesNotFoundError, AddressGroupInUseError
 from provisioning.network.models import AddressGroup, DefaultSecurityGroupRule

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 
 from django.db import transaction
 
+from provisioning.common.database.prepared import Prepared
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.ids import read_id
-from provisioning.common.prepared import Prepared
+from provisioning.common.values.ids import read_id
 from provisioning.network.errors import (
     DefaultSecurityGroupRuleExistsError,
     DefaultSecurityGroupRuleNotFoundError,

@@ -9,8 +9,8 @@ from django.db.models import F
 from django.utils import timezone
 
 from compute_agent.contract.network import SECURITY_GROUP
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.retry import when_broken_off
 from provisioning.network.errors import (
     SecurityGroupMultipleRemoteEntitiesError,
     SecurityGroupNotSingleGroupRulesError,

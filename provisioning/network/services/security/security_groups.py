@@ -7,8 +7,8 @@ from django.db import transaction
 from django.db.models import UUIDField
 
 from compute_agent.contract.network import SECURITY_GROUP
-from provisioning.common.prepared import Prepared
-from provisioning.common.retry import when_broken_off
+from provisioning.common.database.prepared import Prepared
+from provisioning.common.database.retry import when_broken_off
 from provisioning.identity.records import owner_locks
 from provisioning.network.errors import (
     SecurityGroupCannotRemoveDefaultError,

@@ -8,7 +8,7 @@ from django.db import transaction
 from compute_agent.contract.messages import AgentEvent
 from compute_agent.contract.volume import RestoreVolumeRequest
 from provisioning.common.context import RequestContext
-from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.hosts import commands
 from provisioning.volumes.errors import InvalidBackupError, InvalidVolumeError, VolumeNotFoundError
 from provisioning.volumes.host_link import host_commands

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
-from provisioning.common.text import one_line
+from provisioning.common.values.text import one_line
 from provisioning.hosts.models import Host
 from provisioning.volumes.models import PoolClaim, PoolHost, StoragePool, Volume
 from provisioning.volumes.pools import deleted_data

@@ -15,10 +15,10 @@ from compute_agent.contract.build import VolumeConnection
 from compute_agent.contract.messages import AgentEvent
 from compute_agent.contract.volume import ConnectVolumeRequest, VolumeSpec
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError, InvalidInputError, UnavailableError
-from provisioning.common.ids import NOBODY
-from provisioning.common.retry import when_broken_off
 from provisioning.common.tasks import RecordTask
+from provisioning.common.values.ids import NOBODY
 from provisioning.hosts import commands
 from provisioning.hosts.models import Host
 from provisioning.volumes.errors import AttachmentNotFoundError, InvalidVolumeError

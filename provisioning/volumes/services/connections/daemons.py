@@ -15,7 +15,7 @@ from django.db.models import F, Q
 
 from compute_agent.contract.volume import ConnectVolumeRequest, VolumeClient
 from provisioning.common.errors import UnavailableError
-from provisioning.common.ids import NOBODY
+from provisioning.common.values.ids import NOBODY
 from provisioning.hosts.commands import withdraw
 from provisioning.hosts.models import Host
 from provisioning.volumes.host_link.host_commands import NO_HOST, hosts_of, open_commands, send, spec_of

@@ -12,9 +12,9 @@ from django.utils import timezone
 from compute_agent.contract.messages import AgentEvent
 from compute_agent.contract.volume import CreateVolumeRequest, DeleteVolumeRequest
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ForbiddenError, InvalidInputError
-from provisioning.common.ids import NOBODY, read_id
-from provisioning.common.retry import when_broken_off
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.hosts.models import DEFAULT_ZONE
 from provisioning.quotas.services.ledger import hold
 from provisioning.scheduler.pools import PoolRequest, zones_of

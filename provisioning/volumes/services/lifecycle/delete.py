@@ -11,8 +11,8 @@ from django.db import transaction
 from compute_agent.contract.messages import AgentEvent
 from compute_agent.contract.volume import VOLUME, ConnectVolumeRequest, DeleteSnapshotRequest, DeleteVolumeRequest
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import UnavailableError
-from provisioning.common.retry import when_broken_off
 from provisioning.hosts import commands
 from provisioning.quotas.services.ledger import release
 from provisioning.volumes.errors import InvalidVolumeError

@@ -17,9 +17,9 @@ from compute_agent.contract.volume import (
     VolumeSource,
 )
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ForbiddenError, InvalidInputError, UnavailableError
-from provisioning.common.numbers import GIB
-from provisioning.common.retry import when_broken_off
+from provisioning.common.values.numbers import GIB
 from provisioning.hosts import calls, commands
 from provisioning.quotas.services.ledger import hold
 from provisioning.scheduler.pools import decide_pool

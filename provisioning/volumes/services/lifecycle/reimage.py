@@ -13,9 +13,9 @@ from compute_agent.contract.build import ImageRef
 from compute_agent.contract.messages import AgentEvent
 from compute_agent.contract.volume import ReimageVolumeRequest
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.ids import NOBODY, read_id
-from provisioning.common.retry import when_broken_off
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.images.models import Image
 from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.host_link.host_commands import send, spec_of

@@ -10,8 +10,8 @@ from django.db import transaction
 from compute_agent.contract.messages import AgentEvent
 from compute_agent.contract.volume import RevertVolumeRequest
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.retry import when_broken_off
 from provisioning.volumes.errors import InvalidSnapshotError
 from provisioning.volumes.host_link.host_commands import send, spec_of
 from provisioning.volumes.models import Snapshot, Volume

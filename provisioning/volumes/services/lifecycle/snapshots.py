@@ -13,8 +13,8 @@ from django.utils import timezone
 from compute_agent.contract.messages import AgentEvent, decode_command_body
 from compute_agent.contract.volume import DeleteSnapshotRequest, SnapshotVolumeRequest
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
-from provisioning.common.retry import when_broken_off
 from provisioning.quotas.services.ledger import hold
 from provisioning.volumes.errors import InvalidSnapshotError, InvalidVolumeError, SnapshotNotFoundError
 from provisioning.volumes.host_link.host_commands import open_commands, send, spec_of

@@ -7,7 +7,7 @@ from uuid import UUID
 from compute_agent.contract.volume import VolumeSource
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.numbers import GIB
+from provisioning.common.values.numbers import GIB
 from provisioning.images.models import Image
 from provisioning.images.properties import FOUND, text_of
 from provisioning.images.references import image_ref

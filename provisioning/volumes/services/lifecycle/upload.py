@@ -14,9 +14,9 @@ from django.db import transaction
 from compute_agent.contract.messages import AgentEvent
 from compute_agent.contract.volume import VOLUME_COPY, UploadVolumeRequest
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
-from provisioning.common.ids import read_id
-from provisioning.common.retry import when_broken_off
+from provisioning.common.values.ids import read_id
 from provisioning.hosts import commands
 from provisioning.hosts.models import HostCommand
 from provisioning.images import services as images

@@ -7,8 +7,8 @@ from typing import Any, Literal
 from django.db import transaction
 
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
-from provisioning.common.retry import when_broken_off
 from provisioning.hosts.models import Host
 from provisioning.volumes.errors import AttachmentNotFoundError, InvalidVolumeError
 from provisioning.volumes.models import Attachment, Volume

@@ -11,8 +11,8 @@ from django.db import transaction
 from compute_agent.contract.messages import AgentEvent
 from compute_agent.contract.volume import GrowVolumeRequest
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.retry import when_broken_off
 from provisioning.identity import policy
 from provisioning.quotas.services.sizes import grow, shrink
 from provisioning.volumes.errors import InvalidVolumeError

@@ -22,9 +22,9 @@ from django.db import transaction
 from compute_agent.contract.messages import AgentEvent
 from compute_agent.contract.volume import ConnectVolumeRequest, CreateVolumeRequest, FetchVolumeRequest, VolumeClient
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError, UnavailableError
-from provisioning.common.ids import NOBODY
-from provisioning.common.retry import when_broken_off
+from provisioning.common.values.ids import NOBODY
 from provisioning.hosts import commands
 from provisioning.quotas.services.ledger import release as release_quota
 from provisioning.volumes.errors import InvalidVolumeError

@@ -6,8 +6,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.retry import when_broken_off
 from provisioning.volumes.errors import BeingModifiedError
 from provisioning.volumes.models import Volume, VolumeModification
 from provisioning.volumes.pools import placement

@@ -8,8 +8,8 @@ import uuid
 from django.db import transaction
 
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError, ForbiddenError
-from provisioning.common.retry import when_broken_off
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.services.checks import MIGRATING, locked_volume
 from provisioning.volumes.services.updates import migrate

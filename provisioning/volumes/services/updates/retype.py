@@ -5,8 +5,8 @@ import uuid
 from django.db import transaction
 
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.retry import when_broken_off
 from provisioning.quotas.services.ledger import hold
 from provisioning.quotas.services.ledger import release as release_quota
 from provisioning.scheduler.pools import decide_pool

@@ -12,9 +12,9 @@ import uuid
 from django.db import transaction
 
 from provisioning.common.context import RequestContext
+from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import InvalidInputError, NotFoundError
-from provisioning.common.ids import NOBODY, read_id
-from provisioning.common.retry import when_broken_off
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.quotas.services.ledger import hold, release
 from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.models import Snapshot, Transfer, Volume

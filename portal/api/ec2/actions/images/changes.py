@@ -14,7 +14,7 @@ from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
 from portal.api.ec2.volume_types import type_asked
 from provisioning.common.errors import NovellaError
-from provisioning.common.ids import NOBODY
+from provisioning.common.values.ids import NOBODY
 from provisioning.compute.actions.snapshot import create_image
 from provisioning.compute.launch.registered_images import (
     ImageDisk,

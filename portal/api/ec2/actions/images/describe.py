@@ -6,7 +6,7 @@ from portal.api.ec2 import names, owned
 from portal.api.ec2.actions.images import shapes
 from portal.api.ec2.describe import Always, Column, Described, describe, members, nothing, under
 from portal.api.ec2.registry import Call
-from provisioning.common.ids import read_id
+from provisioning.common.values.ids import read_id
 from provisioning.images.models import Image
 from provisioning.images.selectors import images_of_use
 from provisioning.images.selectors.access import shared_with

@@ -12,7 +12,7 @@ from portal.api.ec2 import names, owned, tags
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call
 from provisioning.common.context import RequestContext
-from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.compute.disks.snapshot_images import SNAPSHOT
 from provisioning.compute.flavors.sizes import GIB
 from provisioning.compute.launch.registered_images import disks_named_by, snapshots_of

@@ -15,8 +15,8 @@ from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db.models import AutoField, Field, Model, QuerySet, Value
 from django.db.models.sql import DeleteQuery, UpdateQuery
 
-from provisioning.common import row_shapes
-from provisioning.common.repeated import Repeated
+from provisioning.common.database import row_shapes
+from provisioning.common.database.repeated import Repeated
 
 Row = TypeVar("Row")
 

@@ -4,7 +4,7 @@ import sqlite3
 
 from django.db import InterfaceError, OperationalError
 
-from provisioning.common.retry import BROKEN_OFF
+from provisioning.common.database.retry import BROKEN_OFF
 
 WORDS = "The cloud's database does not answer. Try again in a moment."
 _SQLITE = {

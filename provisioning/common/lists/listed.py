@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.listing import Part, Sort
+from provisioning.common.lists.listing import Part, Sort
 
 Item = TypeVar("Item")
 LAST = Sort("pk", descending=False)

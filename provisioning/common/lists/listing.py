@@ -11,9 +11,9 @@ from typing import Any, Generic, TypeVar
 from django.db.models import F, Model, Q, QuerySet
 from django.db.models.expressions import Combinable, OrderBy
 
+from provisioning.common.database.row_shapes import listed
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.ids import read_id
-from provisioning.common.row_shapes import listed
+from provisioning.common.values.ids import read_id
 
 Row = TypeVar("Row", bound=Model)
 Filter = str | Callable[[Any], Q]

@@ -1,0 +1,1 @@
+"""Connections, transactions and queries on both databases."""

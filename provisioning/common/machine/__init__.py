@@ -1,0 +1,1 @@
+"""Files that all processes of a machine share."""

@@ -1,0 +1,1 @@
+"""Parsing, encoding and checks of single values."""
