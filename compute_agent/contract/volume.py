@@ -204,8 +204,8 @@ class UploadVolumeRequest(Message, frozen=True):
 class BackupVolumeRequest(Message, frozen=True):
     """Send the volume's data, or its changes since ``parent_id``, to the portal as a backup.
 
-    Subject: ``volume_copy``. Data and results are described in ``compute_agent.volumes.backups``. If the host no longer
-    knows the changes, it sends all data, and the command ends with ``detail["full"] = "true"``.
+    Subject: ``volume_copy``. Data and results are described in ``compute_agent.volumes.backups.backups``. If the host
+    no longer knows the changes, it sends all data, and the command ends with ``detail["full"] = "true"``.
     """
 
     volume: VolumeSpec

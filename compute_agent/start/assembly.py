@@ -22,8 +22,8 @@ from compute_agent.virt.fake import FakeDriver
 from compute_agent.virt.fake_images import FakeImageCache
 from compute_agent.virt.fake_migration import ROUNDS
 from compute_agent.virt.migration_link import Place
-from compute_agent.volumes.daemon import Daemons
-from compute_agent.volumes.export_address import Address
+from compute_agent.volumes.daemons.daemon import Daemons
+from compute_agent.volumes.daemons.export_address import Address
 from compute_agent.volumes.services import Outside
 
 LOOPBACK = "127.0.0.1"

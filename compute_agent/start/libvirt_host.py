@@ -29,9 +29,9 @@ from compute_agent.virt.libvirt.domain_xml import VirtType
 from compute_agent.virt.libvirt.driver import LibvirtDriver
 from compute_agent.virt.libvirt.paths import HostPaths
 from compute_agent.virt.migration_link import Place
-from compute_agent.volumes.daemon import Daemons
-from compute_agent.volumes.disk_transfer import DiskTransfer
-from compute_agent.volumes.export_address import Address, Certificates
+from compute_agent.volumes.copies.disk_transfer import DiskTransfer
+from compute_agent.volumes.daemons.daemon import Daemons
+from compute_agent.volumes.daemons.export_address import Address, Certificates
 from compute_agent.volumes.services import Outside
 
 

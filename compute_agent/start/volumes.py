@@ -4,9 +4,9 @@ from compute_agent.settings import AgentSettings
 from compute_agent.virt import storage_account
 from compute_agent.virt.rights import Rights
 from compute_agent.volumes import drivers
-from compute_agent.volumes.daemon import Daemons
+from compute_agent.volumes.daemons.daemon import Daemons
 from compute_agent.volumes.driver import PoolSettings, VolumeDriver
-from compute_agent.volumes.qcow2 import Qcow2Driver
+from compute_agent.volumes.files.qcow2 import Qcow2Driver
 from compute_agent.volumes.services import Outside, Volumes
 
 FOLDER, RESTORES, SERVED, KNOWN = "volumes", "restores", "served-volumes", "known-pools"

@@ -34,10 +34,10 @@ from compute_agent.engine.outcomes import SUPERSEDED, Failure, Outcome
 from compute_agent.engine.store import SubjectRecord
 from compute_agent.virt import progress
 from compute_agent.virt.driver import Stopped
-from compute_agent.volumes.backup_copies import PoolCopies
-from compute_agent.volumes.backups import Backup, Restore
+from compute_agent.volumes.backups.backup_copies import PoolCopies
+from compute_agent.volumes.backups.backups import Backup, Restore
+from compute_agent.volumes.daemons.exports import volume_of
 from compute_agent.volumes.errors import VolumeInUseError
-from compute_agent.volumes.exports import volume_of
 from compute_agent.volumes.memory import VolumeMemory
 from compute_agent.volumes.services import Volumes
 

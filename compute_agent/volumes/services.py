@@ -30,13 +30,15 @@ from compute_agent.contract.volume import (
 from compute_agent.virt import volume_connections
 from compute_agent.virt.driver import Stopped
 from compute_agent.virt.errors import HostError, ImageUnacceptableError, UnsupportedError
-from compute_agent.volumes import copying, exports, luks, moments
 from compute_agent.volumes.backup_outlet import BackupOutlet
-from compute_agent.volumes.daemon import Daemons
+from compute_agent.volumes.copies import copying, moments
+from compute_agent.volumes.daemons import exports
+from compute_agent.volumes.daemons.daemon import Daemons
+from compute_agent.volumes.daemons.exports import Description
+from compute_agent.volumes.daemons.open_volumes import MERGE_SECONDS, OpenVolumes
 from compute_agent.volumes.driver import GIB, ROOT, TOO_LARGE, VolumeDriver
 from compute_agent.volumes.errors import PoolUnavailableError, VolumeInUseError
-from compute_agent.volumes.exports import Description
-from compute_agent.volumes.open_volumes import MERGE_SECONDS, OpenVolumes
+from compute_agent.volumes.files import luks
 from compute_agent.volumes.watch import ANSWERS_WITHIN, PoolWatch
 
 log = logging.getLogger(__name__)

@@ -19,8 +19,8 @@ from compute_agent.network.kinds import BODIES
 from compute_agent.servers.base import HANDLERS, GuestHandler
 from compute_agent.virt.errors import HypervisorUnavailableError
 from compute_agent.virt.fake_images import FakeImageCache
-from compute_agent.volumes.daemon import Daemons
-from compute_agent.volumes.export_address import Address
+from compute_agent.volumes.daemons.daemon import Daemons
+from compute_agent.volumes.daemons.export_address import Address
 from compute_agent.volumes.kind import volume_kinds
 from compute_agent.volumes.memory import VolumeMemory
 from compute_agent.volumes.services import Outside, Volumes

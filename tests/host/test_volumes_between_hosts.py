@@ -17,9 +17,9 @@ from msgspec.structs import replace
 from compute_agent.contract.certificates import tls_hostname
 from compute_agent.contract.volume import VolumeClient, VolumeSpec
 from compute_agent.volumes import drivers
-from compute_agent.volumes.daemon import Daemons
+from compute_agent.volumes.daemons.daemon import Daemons
+from compute_agent.volumes.daemons.export_address import Address
 from compute_agent.volumes.driver import PoolSettings
-from compute_agent.volumes.export_address import Address
 from tests.host.lab import until
 from tests.host.machines import PORT, Client, Machine, export, sniffed
 

@@ -16,8 +16,8 @@ from compute_agent.disk_formats.extents import Extent
 from compute_agent.link.backup_link import BackupLink
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.volumes.backup_outlet import BackupOutlet, SentBackup
-from compute_agent.volumes.backup_sources import BackupSource, VolumeCopies, WantedBackup, whole
-from compute_agent.volumes.backups import put_together, send_all
+from compute_agent.volumes.backups.backup_sources import BackupSource, VolumeCopies, WantedBackup, whole
+from compute_agent.volumes.backups.backups import put_together, send_all
 from provisioning.hosts import enrolment
 from provisioning.hosts.models import Host
 

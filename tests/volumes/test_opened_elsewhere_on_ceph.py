@@ -18,10 +18,10 @@ import pytest
 
 from compute_agent.contract.volume import ConnectVolumeRequest, CreateVolumeRequest, DeleteVolumeRequest, VolumeSource
 from compute_agent.virt.driver import never
-from compute_agent.volumes.daemon import Daemons
+from compute_agent.volumes.daemons.daemon import Daemons
+from compute_agent.volumes.daemons.export_address import Address
 from compute_agent.volumes.driver import PoolSettings
 from compute_agent.volumes.drivers.rbd import VOLUME, RbdDriver
-from compute_agent.volumes.export_address import Address
 from compute_agent.volumes.services import Outside, Volumes
 from provisioning.common.errors import NovellaError
 from provisioning.volumes.models import Attachment, StoragePool, Volume

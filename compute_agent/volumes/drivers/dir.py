@@ -5,7 +5,7 @@ The file system must support locks between hosts (``flock``): one daemon on one 
 and the lock is released when the daemon ends.
 """
 
-from compute_agent.volumes.qcow2 import Qcow2Driver
+from compute_agent.volumes.files.qcow2 import Qcow2Driver
 
 
 class DirDriver(Qcow2Driver):

@@ -2,7 +2,7 @@
 a folder.
 """
 
-from compute_agent.volumes.qcow2 import Qcow2Driver
+from compute_agent.volumes.files.qcow2 import Qcow2Driver
 
 
 class NbdDriver(Qcow2Driver):

@@ -25,7 +25,7 @@ from compute_agent.images.cache import cached_name
 from compute_agent.images.use import NAME as CACHED_NAME
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import ImageUnacceptableError
-from compute_agent.volumes import luks
+from compute_agent.volumes.daemons.qmp import DaemonError
 from compute_agent.volumes.driver import (
     GIB,
     KEPT_FREE,
@@ -38,7 +38,7 @@ from compute_agent.volumes.driver import (
     VolumeDriver,
 )
 from compute_agent.volumes.errors import PoolUnavailableError, VolumeInUseError, VolumeNotFoundError
-from compute_agent.volumes.qmp import DaemonError
+from compute_agent.volumes.files import luks
 from compute_agent.volumes.rbd.bases import IMAGE, UNFINISHED, ImageBases, base_name
 from compute_agent.volumes.rbd.images import COPY, NAMESPACE, CephError, CephImages, Parent
 from compute_agent.volumes.rbd.location import parse

@@ -50,7 +50,7 @@ PATIENCE = 10.0
 """Seconds for a host to list a pool."""
 REMOVAL = "delete_volume_request"
 COPIES = re.compile(r"(?P<what>clone|image|backup)-(?P<id>[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})(-[0-9a-f]{8})?")
-"""Names of the snapshots that hosts take for copies (``compute_agent.volumes.moments``, ``backup_copies``)."""
+"""Names of the snapshots that hosts take for copies (``compute_agent.volumes.copies.moments``, ``backup_copies``)."""
 KEPT_BACKUPS = (BackupStatus.CREATING, BackupStatus.AVAILABLE, BackupStatus.RESTORING)
 TOLD = 20
 """Maximum number of unknown volumes that are listed for one pool."""

@@ -17,11 +17,11 @@ import pytest
 
 from compute_agent.contract.volume import VolumeEncryption, VolumeSpec
 from compute_agent.volumes import drivers, services, watch
-from compute_agent.volumes.daemon import Daemons
+from compute_agent.volumes.daemons.daemon import Daemons
+from compute_agent.volumes.daemons.export_address import Address
 from compute_agent.volumes.driver import PoolSettings, VolumeDriver
 from compute_agent.volumes.drivers import rbd
 from compute_agent.volumes.drivers.rbd import RbdDriver
-from compute_agent.volumes.export_address import Address
 from compute_agent.volumes.rbd.images import CephImages
 
 MIB = 1 << 20

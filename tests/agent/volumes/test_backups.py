@@ -27,11 +27,11 @@ from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import BackupTransferError
 from compute_agent.virt.fake_images import FakeImageCache
 from compute_agent.volumes import drivers
-from compute_agent.volumes.backup_copies import PoolCopies, moment_of
 from compute_agent.volumes.backup_outlet import BackupOutlet, Progress, SentBackup, StoredBackup, StoredChunk
-from compute_agent.volumes.backup_sources import WantedBackup
-from compute_agent.volumes.backups import put_together, send_all
-from compute_agent.volumes.daemon import Daemons
+from compute_agent.volumes.backups.backup_copies import PoolCopies, moment_of
+from compute_agent.volumes.backups.backup_sources import WantedBackup
+from compute_agent.volumes.backups.backups import put_together, send_all
+from compute_agent.volumes.daemons.daemon import Daemons
 from compute_agent.volumes.driver import PoolSettings
 from compute_agent.volumes.services import Outside, Volumes
 from tests.agent.cast import make_stage, on_stage

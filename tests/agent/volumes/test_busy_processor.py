@@ -11,7 +11,7 @@ import pytest
 
 from compute_agent.contract.volume import VolumeEncryption
 from compute_agent.virt.programs import ProgramError
-from compute_agent.volumes import luks
+from compute_agent.volumes.files import luks
 from compute_agent.volumes.rbd.images import CephError
 
 BUSY = "qemu-img exited with 1: 1.qcow2: Unable to get accurate CPU usage"

@@ -18,11 +18,12 @@ from compute_agent.contract.volume import VolumeClient, VolumeEncryption, Volume
 from compute_agent.virt import processes
 from compute_agent.virt.driver import never
 from compute_agent.virt.errors import StoppedError
-from compute_agent.volumes import drivers, flattening, services
-from compute_agent.volumes.daemon import Daemons
+from compute_agent.volumes import drivers, services
+from compute_agent.volumes.daemons.daemon import Daemons
+from compute_agent.volumes.daemons.export_address import Address
 from compute_agent.volumes.driver import PoolCapacity, PoolSettings
-from compute_agent.volumes.export_address import Address
-from compute_agent.volumes.qcow2 import Qcow2Driver
+from compute_agent.volumes.files import flattening
+from compute_agent.volumes.files.qcow2 import Qcow2Driver
 from compute_agent.volumes.services import Outside, Volumes
 from tests.agent.volumes.conftest import MIB, qemu_io
 from tests.agent.volumes.test_killed_agent import die_at, running
@@ -262,14 +263,14 @@ def test_copying_stops_for_whoever_wants_the_volume(host: Host, monkeypatch: pyt
 
 
 PLACES = [
-    ("qcow2:Qcow2Driver._follow", True),
-    ("qmp:Qmp.execute@block-stream", True),
-    ("flattening:concluded", True),
-    ("flattening:dismissed", True),
-    ("flattening:_save", True),
-    ("qcow2:Qcow2Driver._collect_others", True),
-    ("flattening:concluded", False),
-    ("flattening:_save", False),
+    ("files.qcow2:Qcow2Driver._follow", True),
+    ("daemons.qmp:Qmp.execute@block-stream", True),
+    ("files.flattening:concluded", True),
+    ("files.flattening:dismissed", True),
+    ("files.flattening:_save", True),
+    ("files.qcow2:Qcow2Driver._collect_others", True),
+    ("files.flattening:concluded", False),
+    ("files.flattening:_save", False),
 ]
 
 

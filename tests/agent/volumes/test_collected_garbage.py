@@ -13,8 +13,8 @@ import pytest
 
 from compute_agent.contract.volume import VolumeSpec
 from compute_agent.virt.errors import HostError
-from compute_agent.volumes import layers
-from compute_agent.volumes.qcow2 import Qcow2Driver
+from compute_agent.volumes.files import layers
+from compute_agent.volumes.files.qcow2 import Qcow2Driver
 from tests.agent.volumes.conftest import MIB, Pool
 
 pytestmark = pytest.mark.slow

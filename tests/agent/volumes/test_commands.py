@@ -34,7 +34,7 @@ from compute_agent.contract.volume import (
 )
 from compute_agent.virt.fake_images import FakeImageCache
 from compute_agent.volumes import drivers, kind
-from compute_agent.volumes.daemon import Daemons
+from compute_agent.volumes.daemons.daemon import Daemons
 from compute_agent.volumes.driver import PoolSettings
 from compute_agent.volumes.services import Outside, Volumes
 from tests.agent.cast import build, destroy, make_command, make_spec, make_stage, on_stage

@@ -21,11 +21,12 @@ from compute_agent.virt.certificates import HostCertificates
 from compute_agent.virt.driver import never
 from compute_agent.virt.rights import Rights
 from compute_agent.virt.storage_account import StorageAccount
-from compute_agent.volumes import daemon_process, drivers
-from compute_agent.volumes.daemon import Daemons
-from compute_agent.volumes.daemon_process import MOST_CONNECTIONS
+from compute_agent.volumes import drivers
+from compute_agent.volumes.daemons import daemon_process
+from compute_agent.volumes.daemons.daemon import Daemons
+from compute_agent.volumes.daemons.daemon_process import MOST_CONNECTIONS
+from compute_agent.volumes.daemons.export_address import Address
 from compute_agent.volumes.driver import PoolSettings
-from compute_agent.volumes.export_address import Address
 from tests.agent.volumes.conftest import MIB, Pool, own_ports, qemu_io
 from tests.agent.volumes.test_drivers import CLIENT, delete_snapshot, kill, snapshot, uri
 

@@ -14,7 +14,7 @@ from compute_agent.virt import programs
 from compute_agent.virt.driver import never
 from compute_agent.virt.programs import Limits, ProgramError, run_long, run_program
 from compute_agent.virt.rights import Rights, lent
-from compute_agent.volumes import copying
+from compute_agent.volumes.copies import copying
 from compute_agent.volumes.services import Outside, Volumes
 from tests.agent.volumes.conftest import MIB, Pool
 from tests.agent.volumes.test_confined_daemon import NOBODY, hidden, pool  # noqa: F401 - fixtures

@@ -13,7 +13,7 @@ from compute_agent.contract.volume import VolumeClient, VolumeSpec
 from compute_agent.virt.driver import never
 from compute_agent.virt.fake_images import FakeImageCache
 from compute_agent.virt.volume_connections import ConnectionRefusedByHostError, check
-from compute_agent.volumes import exports
+from compute_agent.volumes.daemons import exports
 from compute_agent.volumes.services import Outside, Volumes
 from tests.agent.volumes.conftest import Pool
 from tests.agent.volumes.test_drivers import FILES

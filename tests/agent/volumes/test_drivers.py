@@ -19,11 +19,12 @@ from compute_agent.virt import processes
 from compute_agent.virt.driver import never
 from compute_agent.virt.errors import ImageUnacceptableError
 from compute_agent.virt.rights import Rights
-from compute_agent.volumes import daemon_process, drivers
+from compute_agent.volumes import drivers
+from compute_agent.volumes.daemons import daemon_process
+from compute_agent.volumes.daemons.qmp import Qmp
 from compute_agent.volumes.errors import NotExportedError, VolumeInUseError, VolumeNotFoundError
-from compute_agent.volumes.qmp import Qmp
+from compute_agent.volumes.files.unmanaged import UnmanageableError
 from compute_agent.volumes.services import Outside, Volumes
-from compute_agent.volumes.unmanaged import UnmanageableError
 from tests.agent.volumes.conftest import MIB, PATIENT, Pool, qemu_io
 
 pytestmark = pytest.mark.slow

@@ -15,8 +15,8 @@ from compute_agent.virt.driver import never
 from compute_agent.virt.errors import BackupTransferError
 from compute_agent.volumes import drivers
 from compute_agent.volumes.backup_outlet import StoredBackup, StoredChunk
-from compute_agent.volumes.backups import put_together
-from compute_agent.volumes.daemon import Daemons
+from compute_agent.volumes.backups.backups import put_together
+from compute_agent.volumes.daemons.daemon import Daemons
 from compute_agent.volumes.driver import PoolSettings
 from compute_agent.volumes.errors import PoolUnavailableError
 from compute_agent.volumes.services import Outside, Volumes

@@ -20,10 +20,11 @@ from compute_agent.virt import processes
 from compute_agent.virt.certificates import HostCertificates
 from compute_agent.virt.rights import Rights
 from compute_agent.virt.storage_account import StorageAccount
-from compute_agent.volumes import daemon_process, drivers
-from compute_agent.volumes.daemon import Daemons
+from compute_agent.volumes import drivers
+from compute_agent.volumes.daemons import daemon_process
+from compute_agent.volumes.daemons.daemon import Daemons
+from compute_agent.volumes.daemons.export_address import Address
 from compute_agent.volumes.driver import PoolSettings, VolumeDriver
-from compute_agent.volumes.export_address import Address
 from tests.agent.volumes.conftest import own_ports
 from tests.host.machines import sign
 

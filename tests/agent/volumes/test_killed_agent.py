@@ -19,9 +19,9 @@ from compute_agent.contract.build import ImageRef
 from compute_agent.contract.volume import VolumeClient, VolumeSource, VolumeSpec
 from compute_agent.virt import processes
 from compute_agent.volumes import drivers
-from compute_agent.volumes.daemon import Daemons
+from compute_agent.volumes.daemons.daemon import Daemons
+from compute_agent.volumes.daemons.export_address import Address
 from compute_agent.volumes.driver import PoolSettings
-from compute_agent.volumes.export_address import Address
 from compute_agent.volumes.services import Outside, Volumes
 from tests.agent.volumes.conftest import MIB, qemu_io
 from tests.support.landing import first_of_each
@@ -124,20 +124,20 @@ def test_daemons_and_sockets_of_nobody_are_ended_when_an_agent_begins(short: Pat
 
 
 PLACES = [
-    ("create", "layers:Layers.save"),
-    ("connect", "daemon:Daemons._start"),
-    ("connect", "daemon_process:Qmp"),
-    ("connect", "exports:open_nodes"),
-    ("connect", "exports:add_export"),
-    ("disconnect", "daemon_process:end"),
-    ("disconnect", "daemon:shutil.rmtree"),
-    ("snapshot", "qcow2:Qcow2Driver._follow"),
-    ("grow", "qcow2:Qcow2Driver._follow"),
-    ("snapshot", "qmp:Qmp.execute@blockdev-snapshot"),
-    ("grow", "qmp:Qmp.execute@blockdev-snapshot"),
-    ("grow", "exports:follow"),
-    ("reimage", "qcow2:Qcow2Driver._lay"),
-    ("reimage", "daemon:Daemons.repair"),
+    ("create", "files.layers:Layers.save"),
+    ("connect", "daemons.daemon:Daemons._start"),
+    ("connect", "daemons.daemon_process:Qmp"),
+    ("connect", "daemons.exports:open_nodes"),
+    ("connect", "daemons.exports:add_export"),
+    ("disconnect", "daemons.daemon_process:end"),
+    ("disconnect", "daemons.daemon:shutil.rmtree"),
+    ("snapshot", "files.qcow2:Qcow2Driver._follow"),
+    ("grow", "files.qcow2:Qcow2Driver._follow"),
+    ("snapshot", "daemons.qmp:Qmp.execute@blockdev-snapshot"),
+    ("grow", "daemons.qmp:Qmp.execute@blockdev-snapshot"),
+    ("grow", "daemons.exports:follow"),
+    ("reimage", "files.qcow2:Qcow2Driver._lay"),
+    ("reimage", "daemons.daemon:Daemons.repair"),
 ]
 
 

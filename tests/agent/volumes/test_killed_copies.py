@@ -21,13 +21,13 @@ from compute_agent.contract.volume import UploadVolumeRequest, VolumeClient, Vol
 from compute_agent.virt import processes
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.volumes import drivers
-from compute_agent.volumes.backup_copies import PoolCopies, moment_of
 from compute_agent.volumes.backup_outlet import BackupOutlet, Progress, SentBackup, StoredBackup, StoredChunk
-from compute_agent.volumes.backup_sources import WantedBackup
-from compute_agent.volumes.backups import UNFINISHED, put_together, send_all
-from compute_agent.volumes.daemon import Daemons
+from compute_agent.volumes.backups.backup_copies import PoolCopies, moment_of
+from compute_agent.volumes.backups.backup_sources import WantedBackup
+from compute_agent.volumes.backups.backups import UNFINISHED, put_together, send_all
+from compute_agent.volumes.daemons.daemon import Daemons
+from compute_agent.volumes.daemons.export_address import Address
 from compute_agent.volumes.driver import PoolSettings
-from compute_agent.volumes.export_address import Address
 from compute_agent.volumes.services import Outside, Volumes
 from tests.agent.volumes.conftest import MIB, qemu_io
 from tests.agent.volumes.test_killed_agent import die_at, running
@@ -177,31 +177,31 @@ def be_killed(short: Path, source: str, target: str, command: str, place: str) -
 OLD, NEW = (5,), (5, 6)
 """What the snapshot has, and the volume."""
 PLACES = [
-    ("image", "qcow2:Qcow2Driver._make", (7,)),
-    ("image", "layers:Layers.save", (7,)),
-    ("snapshot", "qcow2:Qcow2Driver._make_layer", OLD),
-    ("snapshot", "layers:Layers.save", OLD),
-    ("volume", "qcow2:Qcow2Driver.create_from_snapshot", NEW),
-    ("volume", "qcow2:Qcow2Driver.delete_snapshot", NEW),
-    ("fetch", "copying:run_long", NEW),
-    ("fetch", "daemon_process:launch", NEW),
-    ("upload", "copying:to_file", NEW),
+    ("image", "files.qcow2:Qcow2Driver._make", (7,)),
+    ("image", "files.layers:Layers.save", (7,)),
+    ("snapshot", "files.qcow2:Qcow2Driver._make_layer", OLD),
+    ("snapshot", "files.layers:Layers.save", OLD),
+    ("volume", "files.qcow2:Qcow2Driver.create_from_snapshot", NEW),
+    ("volume", "files.qcow2:Qcow2Driver.delete_snapshot", NEW),
+    ("fetch", "copies.copying:run_long", NEW),
+    ("fetch", "daemons.daemon_process:launch", NEW),
+    ("upload", "copies.copying:to_file", NEW),
     ("upload", "services:Volumes.delete_snapshot", NEW),
-    ("backup", "backup_copies:NbdReader", NEW),
-    ("backup", "backup_copies:PoolCopies.backed_up", NEW),
-    ("restore", "copying:file_over", NEW),
-    ("restore", "copying:run_long", NEW),
-    ("reimage", "qcow2:Qcow2Driver._lay", (7,)),
-    ("reimage", "layers:Layers.collect", (7,)),
-    ("revert", "qcow2:Qcow2Driver._make_layer", OLD),
-    ("revert", "layers:Layers.collect", OLD),
-    ("delete snapshot", "merging:concluded", NEW),
-    ("delete snapshot", "merging:_write_down", NEW),
-    ("delete snapshot", "merging:_forget", NEW),
-    ("delete snapshot", "qmp:Qmp.execute@blockdev-del", NEW),
-    ("delete snapshot", "layers:Layers.collect", NEW),
-    ("delete", "layers:Layers.save", ()),
-    ("delete", "layers:Layers.collect", ()),
+    ("backup", "backups.backup_copies:NbdReader", NEW),
+    ("backup", "backups.backup_copies:PoolCopies.backed_up", NEW),
+    ("restore", "copies.copying:file_over", NEW),
+    ("restore", "copies.copying:run_long", NEW),
+    ("reimage", "files.qcow2:Qcow2Driver._lay", (7,)),
+    ("reimage", "files.layers:Layers.collect", (7,)),
+    ("revert", "files.qcow2:Qcow2Driver._make_layer", OLD),
+    ("revert", "files.layers:Layers.collect", OLD),
+    ("delete snapshot", "files.merging:concluded", NEW),
+    ("delete snapshot", "files.merging:_write_down", NEW),
+    ("delete snapshot", "files.merging:_forget", NEW),
+    ("delete snapshot", "daemons.qmp:Qmp.execute@blockdev-del", NEW),
+    ("delete snapshot", "files.layers:Layers.collect", NEW),
+    ("delete", "files.layers:Layers.save", ()),
+    ("delete", "files.layers:Layers.collect", ()),
 ]
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from compute_agent.volumes import layers
+from compute_agent.volumes.daemons.qmp import DaemonError
 from compute_agent.volumes.errors import VolumeInUseError
-from compute_agent.volumes.qmp import DaemonError
+from compute_agent.volumes.files import layers
 from tests.agent.volumes.conftest import MIB, Pool, qemu_io
 from tests.agent.volumes.test_drivers import FILES, kill, snapshot, uri
 

@@ -21,11 +21,11 @@ from compute_agent.contract.moves import GuestOrigin
 from compute_agent.virt.certificates import HostCertificates
 from compute_agent.virt.driver import SentFile, SentGuest, never
 from compute_agent.virt.errors import ImageUnacceptableError
-from compute_agent.volumes import disk_transfer
-from compute_agent.volumes.daemon import Daemons
-from compute_agent.volumes.disk_transfer import DiskTransfer
+from compute_agent.volumes.copies import disk_transfer
+from compute_agent.volumes.copies.disk_transfer import DiskTransfer
+from compute_agent.volumes.daemons.daemon import Daemons
+from compute_agent.volumes.daemons.export_address import Address
 from compute_agent.volumes.errors import CopyFailedError
-from compute_agent.volumes.export_address import Address
 from tests.agent.cast import make_spec
 from tests.agent.volumes.conftest import own_ports
 from tests.host.machines import sign

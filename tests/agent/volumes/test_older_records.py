@@ -26,7 +26,7 @@ from compute_agent.contract.volume import (
     VolumeSpec,
 )
 from compute_agent.engine.store import KEEP_REMOVED, StateStore
-from compute_agent.volumes.daemon import Daemons
+from compute_agent.volumes.daemons.daemon import Daemons
 from compute_agent.volumes.memory import VolumeMemory
 from tests.agent.cast import Stage, make_stage, on_stage
 from tests.agent.volumes.test_commands import CLIENT, command, make_volumes

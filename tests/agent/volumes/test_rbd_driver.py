@@ -24,11 +24,11 @@ from compute_agent.virt.driver import never
 from compute_agent.virt.errors import ImageFetchError, ImageUnacceptableError
 from compute_agent.virt.processes import kill, read_pid
 from compute_agent.volumes import drivers, services
-from compute_agent.volumes.daemon import Daemons
+from compute_agent.volumes.daemons.daemon import Daemons
+from compute_agent.volumes.daemons.export_address import Address
 from compute_agent.volumes.driver import GIB, Opening, PoolSettings
 from compute_agent.volumes.drivers.rbd import VOLUME, RbdDriver
 from compute_agent.volumes.errors import PoolUnavailableError, VolumeInUseError, VolumeNotFoundError
-from compute_agent.volumes.export_address import Address
 from compute_agent.volumes.rbd.bases import BASE, IMAGE
 from compute_agent.volumes.services import Outside, Volumes
 from tests.agent.volumes.conftest import Pool, qemu_io

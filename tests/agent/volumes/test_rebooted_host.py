@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from compute_agent.contract.build import VolumeConnection
 from compute_agent.contract.volume import VolumeClient, VolumeSpec
 from compute_agent.virt.fake_images import FakeImageCache
-from compute_agent.volumes.daemon import Daemons
-from compute_agent.volumes.export_address import Address
+from compute_agent.volumes.daemons.daemon import Daemons
+from compute_agent.volumes.daemons.export_address import Address
 from compute_agent.volumes.services import Outside, Volumes
 from tests.agent.volumes.conftest import MIB, Pool, qemu_io
 from tests.agent.volumes.test_drivers import KEY, ONE_OF_FILES, kill

@@ -32,7 +32,7 @@ from compute_agent.virt.libvirt.disks import GIB
 from compute_agent.virt.libvirt.domain_xml import domain_xml
 from compute_agent.virt.libvirt.paths import HostPaths
 from compute_agent.virt.libvirt.seed import write_seed
-from compute_agent.volumes.qmp import Qmp
+from compute_agent.volumes.daemons.qmp import Qmp
 from tools.bench import bare
 from tools.bench.volumes import guest
 

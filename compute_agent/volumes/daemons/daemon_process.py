@@ -13,7 +13,7 @@ from pathlib import Path
 from compute_agent.virt import processes
 from compute_agent.virt.programs import SYSTEM_PATH
 from compute_agent.virt.rights import Rights
-from compute_agent.volumes.qmp import DaemonError, Qmp
+from compute_agent.volumes.daemons.qmp import DaemonError, Qmp
 
 log = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from compute_agent.contract.volume import VolumeSpec
 from compute_agent.virt.driver import Stopped
 from compute_agent.virt.errors import HostError, StoppedError
-from compute_agent.volumes.daemon import Daemons
+from compute_agent.volumes.daemons.daemon import Daemons
+from compute_agent.volumes.daemons.qmp import Qmp
 from compute_agent.volumes.driver import VolumeDriver
-from compute_agent.volumes.qmp import Qmp
 from compute_agent.volumes.watch import PoolWatch
 
 log = logging.getLogger(__name__)

@@ -8,10 +8,10 @@ from typing import Any
 from compute_agent.contract.build import VolumeConnection
 from compute_agent.contract.moves import FLAT, ROOT, GuestOrigin, SentDisk, export_of
 from compute_agent.virt.driver import Fetch, SentGuest, Stopped
-from compute_agent.volumes import copying
-from compute_agent.volumes.daemon import Daemons
+from compute_agent.volumes.copies import copying
+from compute_agent.volumes.daemons.daemon import Daemons
+from compute_agent.volumes.daemons.export_address import TCP_WITHOUT_TLS
 from compute_agent.volumes.errors import CopyFailedError, NotExportedError
-from compute_agent.volumes.export_address import TCP_WITHOUT_TLS
 
 log = logging.getLogger(__name__)
 

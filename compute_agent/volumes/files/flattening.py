@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from compute_agent.virt.driver import Stopped
 from compute_agent.virt.errors import StoppedError
+from compute_agent.volumes.daemons.qmp import DaemonError
 from compute_agent.volumes.driver import OpenVolume
-from compute_agent.volumes.layers import IMAGE, Layer, Layers, State, node_name
-from compute_agent.volumes.merging import concluded, dismissed, jobs_named
-from compute_agent.volumes.qmp import DaemonError
+from compute_agent.volumes.files.layers import IMAGE, Layer, Layers, State, node_name
+from compute_agent.volumes.files.merging import concluded, dismissed, jobs_named
 
 JOB = "flatten-"
 """The prefix of the names of jobs; the number of the layer follows."""

@@ -13,14 +13,14 @@ import msgspec
 from compute_agent.virt.rights import Rights
 from compute_agent.virt.storage_account import StorageAccount
 from compute_agent.virt.volume_connections import socket_of
-from compute_agent.volumes import daemon_process, exports
-from compute_agent.volumes.daemon_process import QMP_SOCKET
+from compute_agent.volumes.daemons import daemon_process, exports
+from compute_agent.volumes.daemons.daemon_process import QMP_SOCKET
+from compute_agent.volumes.daemons.export_address import TCP_WITHOUT_TLS, Address, Certificates
+from compute_agent.volumes.daemons.exports import AUTHORIZED, CREDENTIALS, Description
+from compute_agent.volumes.daemons.kept_descriptions import KeptDescriptions
+from compute_agent.volumes.daemons.qmp import Qmp
 from compute_agent.volumes.driver import Opening
 from compute_agent.volumes.errors import NotExportedError
-from compute_agent.volumes.export_address import TCP_WITHOUT_TLS, Address, Certificates
-from compute_agent.volumes.exports import AUTHORIZED, CREDENTIALS, Description
-from compute_agent.volumes.kept_descriptions import KeptDescriptions
-from compute_agent.volumes.qmp import Qmp
 
 DESCRIPTION, SHOWN, GATE = "daemon.json", "tls", "gate-"
 

@@ -11,9 +11,9 @@ from typing import Any
 from compute_agent.virt import progress
 from compute_agent.virt.driver import Stopped
 from compute_agent.virt.errors import StoppedError
+from compute_agent.volumes.daemons.qmp import DaemonError
 from compute_agent.volumes.driver import OpenVolume
-from compute_agent.volumes.layers import Layer, Layers, State, node_name
-from compute_agent.volumes.qmp import DaemonError
+from compute_agent.volumes.files.layers import Layer, Layers, State, node_name
 
 JOB = "merge-"
 """The prefix of the names of jobs; the numbers of the three layers follow."""

@@ -17,8 +17,8 @@ from compute_agent.virt.errors import StoppedError
 from compute_agent.virt.programs import Limits, ProgramError, run_long, run_program
 from compute_agent.virt.rights import lent
 from compute_agent.virt.storage_account import StorageAccount
+from compute_agent.volumes.daemons.export_address import TCP_WITHOUT_TLS, Certificates
 from compute_agent.volumes.errors import CopyFailedError, NotExportedError
-from compute_agent.volumes.export_address import TCP_WITHOUT_TLS, Certificates
 
 LIMITS = Limits(seconds=24 * 3600, cpu_seconds=12 * 3600, memory=2 << 30)
 FORMATS = {"raw": "raw", "qcow2": "qcow2", "vmdk": "vmdk", "vdi": "vdi", "vhd": "vpc", "vhdx": "vhdx"}

@@ -15,11 +15,11 @@ from compute_agent.contract.volume import VolumeSpec
 from compute_agent.disk_formats.extents import Extent
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import HostError
-from compute_agent.volumes import copying
-from compute_agent.volumes.backup_sources import BackupSource, VolumeCopies, WantedBackup, whole
+from compute_agent.volumes.backups.backup_sources import BackupSource, VolumeCopies, WantedBackup, whole
+from compute_agent.volumes.backups.nbd_reader import NbdReader
+from compute_agent.volumes.copies import copying
 from compute_agent.volumes.driver import VolumeDriver
 from compute_agent.volumes.errors import CopyFailedError, VolumeNotFoundError
-from compute_agent.volumes.nbd_reader import NbdReader
 from compute_agent.volumes.services import Volumes
 
 log = logging.getLogger(__name__)

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from compute_agent.contract.volume import VolumeClient
 from compute_agent.virt.rights import Rights
-from compute_agent.volumes import daemon_process, exports
-from compute_agent.volumes.base_daemons import BaseDaemons
-from compute_agent.volumes.daemon_process import NBD_SOCKET, QMP_SOCKET
+from compute_agent.volumes.daemons import daemon_process, exports
+from compute_agent.volumes.daemons.base_daemons import BaseDaemons
+from compute_agent.volumes.daemons.daemon_process import NBD_SOCKET, QMP_SOCKET
+from compute_agent.volumes.daemons.qmp import Qmp
 from compute_agent.volumes.driver import Json, Opening
-from compute_agent.volumes.qmp import Qmp
 
 
 class CopyDaemons(BaseDaemons):

@@ -19,7 +19,7 @@ from compute_agent.virt import progress
 from compute_agent.virt.driver import Stopped
 from compute_agent.virt.errors import BackupTransferError, StoppedError, UnsupportedError
 from compute_agent.volumes.backup_outlet import BackupOutlet, Progress, SentBackup, StoredBackup
-from compute_agent.volumes.backup_sources import BackupSource, VolumeCopies, WantedBackup
+from compute_agent.volumes.backups.backup_sources import BackupSource, VolumeCopies, WantedBackup
 
 log = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from compute_agent.contract.volume import VolumeClient, VolumeSpec, client_export
-from compute_agent.volumes.daemon_process import MOST_CONNECTIONS
+from compute_agent.volumes.daemons.daemon_process import MOST_CONNECTIONS
+from compute_agent.volumes.daemons.qmp import DaemonError, Qmp
 from compute_agent.volumes.driver import Json, Opening
-from compute_agent.volumes.qmp import DaemonError, Qmp
 
 CREDENTIALS, AUTHORIZED = "tls", "clients"
 

@@ -22,15 +22,15 @@ from compute_agent.contract.build import VolumeConnection
 from compute_agent.contract.volume import VolumeClient, VolumeSpec
 from compute_agent.virt import processes
 from compute_agent.virt.rights import Rights
-from compute_agent.volumes import daemon_process, exports
-from compute_agent.volumes.base_daemons import DESCRIPTION, GATE
-from compute_agent.volumes.copy_daemons import CopyDaemons
-from compute_agent.volumes.daemon_process import QMP_SOCKET, READY
+from compute_agent.volumes.daemons import daemon_process, exports
+from compute_agent.volumes.daemons.base_daemons import DESCRIPTION, GATE
+from compute_agent.volumes.daemons.copy_daemons import CopyDaemons
+from compute_agent.volumes.daemons.daemon_process import QMP_SOCKET, READY
+from compute_agent.volumes.daemons.export_address import TCP_WITHOUT_TLS
+from compute_agent.volumes.daemons.exports import Description, Export
+from compute_agent.volumes.daemons.qmp import Qmp
 from compute_agent.volumes.driver import Opening, VolumeDriver
 from compute_agent.volumes.errors import NotExportedError
-from compute_agent.volumes.export_address import TCP_WITHOUT_TLS
-from compute_agent.volumes.exports import Description, Export
-from compute_agent.volumes.qmp import Qmp
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from compute_agent.virt.errors import ImageUnacceptableError, StoppedError
 from compute_agent.virt.programs import Limits, ProgramError, run_long, run_program
 from compute_agent.virt.rights import Rights
 from compute_agent.virt.storage_account import StorageAccount
-from compute_agent.volumes import flattening, luks, merging
+from compute_agent.volumes.daemons.qmp import DaemonError
 from compute_agent.volumes.driver import (
     GIB,
     KEPT_FREE,
@@ -32,10 +32,10 @@ from compute_agent.volumes.driver import (
     VolumeDriver,
 )
 from compute_agent.volumes.errors import PoolUnavailableError, VolumeInUseError, VolumeNotFoundError
-from compute_agent.volumes.layers import IMAGE, Layer, Layers, State, keep, node_name
-from compute_agent.volumes.pool_folder import PoolFolder
-from compute_agent.volumes.qmp import DaemonError
-from compute_agent.volumes.unmanaged import UnmanageableError, UnmanagedDisks
+from compute_agent.volumes.files import flattening, luks, merging
+from compute_agent.volumes.files.layers import IMAGE, Layer, Layers, State, keep, node_name
+from compute_agent.volumes.files.pool_folder import PoolFolder
+from compute_agent.volumes.files.unmanaged import UnmanageableError, UnmanagedDisks
 
 log = logging.getLogger(__name__)
 

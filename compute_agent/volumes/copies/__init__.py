@@ -1,0 +1,1 @@
+"""Copies of volumes and disks, on one host and between two."""

@@ -1,0 +1,1 @@
+"""Storage daemons: their processes, exports, addresses and descriptions."""

@@ -1,0 +1,1 @@
+"""Pools of qcow2 files: layers, merging, encryption and unmanaged disks."""
