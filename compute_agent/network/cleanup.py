@@ -3,16 +3,16 @@
 import shutil
 from pathlib import Path
 
-from compute_agent.network import links, names, namespace, nft
-from compute_agent.network.bridges import remove_networks
-from compute_agent.network.dhcp import DhcpServer
+from compute_agent.network.bridges.bridges import remove_networks
+from compute_agent.network.dhcp.dhcp import DhcpServer
 from compute_agent.network.filters import applying
 from compute_agent.network.filters.tables import removal
+from compute_agent.network.kernel import links, names, namespace, nft
+from compute_agent.network.kernel.underlay import Underlay
+from compute_agent.network.kernel.uplink import Uplink
 from compute_agent.network.routers import gateways
 from compute_agent.network.routers.advertise import folder_of, stop_advertisers
 from compute_agent.network.routers.machine import MachineNetworks
-from compute_agent.network.underlay import Underlay
-from compute_agent.network.uplink import Uplink
 from compute_agent.settings import AgentSettings
 
 OLD_TABLE = "novella"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from compute_agent.contract.build import InstanceSpec, PortRef
 from compute_agent.contract.messages import Leftover, Owned
-from compute_agent.network.documents import TYPES, Document, Documents, kind_of, needed_by, vni_of
 from compute_agent.network.host_network import HostNetwork, Target
+from compute_agent.network.state.documents import TYPES, Document, Documents, kind_of, needed_by, vni_of
 from compute_agent.virt.errors import InstanceNotFoundError, UnsupportedError
 
 

@@ -9,8 +9,8 @@ import socket
 from collections.abc import Iterable
 
 from compute_agent.contract.build import PortRef
-from compute_agent.network import names, namespace
 from compute_agent.network.host_network import Target
+from compute_agent.network.kernel import names, namespace
 from compute_agent.virt.errors import InstanceNotFoundError, UnsupportedError
 
 

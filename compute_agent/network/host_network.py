@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from compute_agent.contract.build import InstanceSpec, PortRef
 from compute_agent.contract.messages import Leftover, Owned, Tracking
-from compute_agent.network.documents import Document
+from compute_agent.network.state.documents import Document
 
 Target = tuple[socket.socket, tuple[str, int]]
 """A non-blocking TCP socket in the right namespace, not yet connected, and the address to connect it to."""

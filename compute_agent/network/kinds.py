@@ -17,8 +17,8 @@ from compute_agent.engine.handlers import CommandHandler, SubjectKind
 from compute_agent.engine.outcomes import Outcome
 from compute_agent.engine.store import SubjectRecord
 from compute_agent.engine.threads import Threads, in_thread
-from compute_agent.network.documents import Document
 from compute_agent.network.host_network import HostNetwork
+from compute_agent.network.state.documents import Document
 
 BODIES: dict[str, type[ApplyRequest]] = {
     NETWORK: ApplyNetworkRequest,

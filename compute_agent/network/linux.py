@@ -18,24 +18,27 @@ from compute_agent.contract.network import (
     RouterDocument,
     SecurityGroupDocument,
 )
-from compute_agent.network import bridges, dhcp_user, leftovers, links, names, namespace, tracking
-from compute_agent.network.bridges import Bridges
-from compute_agent.network.dhcp_config import leases_of
-from compute_agent.network.documents import Document, Documents, kind_of
+from compute_agent.network.bridges import bridges
+from compute_agent.network.bridges.bridges import Bridges
+from compute_agent.network.bridges.segments import Segments
+from compute_agent.network.dhcp import dhcp_user
+from compute_agent.network.dhcp.dhcp_config import leases_of
+from compute_agent.network.dhcp.services import Listeners, Services
 from compute_agent.network.filters.applying import Filters
 from compute_agent.network.filters.plan import check
-from compute_agent.network.folding import Folded
 from compute_agent.network.guest_sockets import interface_of, open_in
 from compute_agent.network.host_network import GuestInterface, HostNetwork, Leased, Target
-from compute_agent.network.names import link_local
-from compute_agent.network.parts import Part, for_each
-from compute_agent.network.records import Records
+from compute_agent.network.kernel import links, names, namespace, tracking
+from compute_agent.network.kernel.names import link_local
+from compute_agent.network.kernel.underlay import Underlay
+from compute_agent.network.kernel.uplink import Uplink
 from compute_agent.network.routers.routing import Routing
-from compute_agent.network.segments import Segments
-from compute_agent.network.services import Listeners, Services
-from compute_agent.network.underlay import Underlay
-from compute_agent.network.uplink import Uplink
-from compute_agent.network.wanted import EVERYTHING, DesiredState, Touched
+from compute_agent.network.state import leftovers
+from compute_agent.network.state.documents import Document, Documents, kind_of
+from compute_agent.network.state.folding import Folded
+from compute_agent.network.state.parts import Part, for_each
+from compute_agent.network.state.records import Records
+from compute_agent.network.state.wanted import EVERYTHING, DesiredState, Touched
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.errors import RetryableHostError
 

@@ -32,7 +32,7 @@ def lock(state_dir: Path) -> None:
 
 def enter(name: str) -> None:
     """Enter the namespace of ``machine_netns``, which must exist.  Raises HostUnfitError."""
-    namespace: Any = load("compute_agent.network.namespace")
+    namespace: Any = load("compute_agent.network.kernel.namespace")
     if name not in namespace.listed(name):
         raise HostUnfitError(f"There is no network namespace {name} (--machine-netns).")
     namespace.enter(name)
@@ -65,7 +65,7 @@ def enter_network(settings: AgentSettings) -> SocketOpener:
     """
     if settings.netns is None and settings.machine_netns is None:
         return here
-    namespace: Any = load("compute_agent.network.namespace")
+    namespace: Any = load("compute_agent.network.kernel.namespace")
     opener = functools.partial(namespace.open_in, namespace.current())
     if settings.machine_netns is not None:
         enter(settings.machine_netns)

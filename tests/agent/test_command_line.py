@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from compute_agent.contract.messages import ResourceAudit
-from compute_agent.network import namespace
+from compute_agent.network.kernel import namespace
 from compute_agent.start.options import parse
 from tests.agent.cast import build, make_spec
 from tests.agent.small_portal import small_portal

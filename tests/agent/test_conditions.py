@@ -8,7 +8,7 @@ from subprocess import TimeoutExpired
 import pytest
 
 from compute_agent.contract.messages import MOST_REPAIRS
-from compute_agent.network import bridges
+from compute_agent.network.bridges import bridges
 from compute_agent.network.host_network import Leased
 from tests.agent.cast import build, make_spec, make_stage, on_stage
 

@@ -27,8 +27,8 @@ from compute_agent.contract.network import (
     RouterDocument,
     SecurityGroupDocument,
 )
-from compute_agent.network.documents import Document, Documents, kind_of
 from compute_agent.network.fake import FakeNetwork
+from compute_agent.network.state.documents import Document, Documents, kind_of
 from tests.agent.cast import Stage, build, make_spec, make_stage, on_stage
 
 ONE, TWO, THREE = (f"5f1d2c3b-0000-4000-8000-00000000000{number}" for number in (1, 2, 3))

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from compute_agent.network import folding
-from compute_agent.network.folding import Folded
+from compute_agent.network.state import folding
+from compute_agent.network.state.folding import Folded
 
 PATIENCE = 60.0
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from compute_agent.network import names, namespace
+from compute_agent.network.kernel import names, namespace
 from tests.e2e.conftest import Key
 from tests.host.lab import Space
 from tests.support.command_line import batch

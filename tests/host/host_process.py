@@ -18,7 +18,8 @@ from typing import Any
 
 from compute_agent.contract.build import ImageRef, InstanceSpec
 from compute_agent.contract.power import PowerState
-from compute_agent.network import folding, namespace
+from compute_agent.network.kernel import namespace
+from compute_agent.network.state import folding
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.driver import ComputeDriver, PowerListener
 from tests.host.cast import documents

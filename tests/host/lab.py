@@ -19,7 +19,7 @@ from pyroute2 import IPRoute, netns
 
 from compute_agent.contract.build import InstanceSpec, PortRef
 from compute_agent.network import cleanup as network_cleanup
-from compute_agent.network import names, namespace
+from compute_agent.network.kernel import names, namespace
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.libvirt import cleanup as libvirt_cleanup
 

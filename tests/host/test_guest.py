@@ -14,7 +14,7 @@ import pytest
 
 from compute_agent.contract.build import InstanceSpec
 from compute_agent.contract.power import PowerState
-from compute_agent.network import namespace
+from compute_agent.network.kernel import namespace
 from compute_agent.virt.errors import HostError, InstanceNotFoundError
 from tests.host.cast import EGRESS, GROUP, OURS, PING, SSH, Wish
 from tests.host.host_process import HostProcess

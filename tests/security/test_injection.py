@@ -10,11 +10,11 @@ import pytest
 from compute_agent.contract.build import FixedAddress, ImageRef, NetworkRef, PortRef, SecurityRule, Segment
 from compute_agent.contract.network import NetworkDocument, SecurityGroupDocument
 from compute_agent.images import cache
-from compute_agent.network import dhcp_config
-from compute_agent.network.dhcp_user import DhcpUser
+from compute_agent.network.dhcp import dhcp_config
+from compute_agent.network.dhcp.dhcp_user import DhcpUser
 from compute_agent.network.filters import groups, plan, tables
-from compute_agent.network.links import interface_name
-from compute_agent.network.wanted import DesiredState, LocalPort
+from compute_agent.network.kernel.links import interface_name
+from compute_agent.network.state.wanted import DesiredState, LocalPort
 from compute_agent.virt.errors import ImageUnacceptableError, RetryableHostError
 
 NETWORK = NetworkRef(

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from compute_agent.network import namespace
+from compute_agent.network.kernel import namespace
 from tests.host.lab import PATIENCE, Space, links, until
 from tests.support.stale import sweep
 from up.places import EXTERNAL, UNDERLAY

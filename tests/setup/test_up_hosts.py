@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from compute_agent.network import namespace
+from compute_agent.network.kernel import namespace
 from tests.support.one_machine import OneMachine
 from up.processes import children, command_line
 

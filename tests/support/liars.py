@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from compute_agent.network.names import link_local
+from compute_agent.network.kernel.names import link_local
 from tests.host.lab import ALL_NODES, NOBODY, arp_frame, icmp6, mac, neighbour, six_frame, udp_frame
 from tests.support.guests import Guest
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from compute_agent.network import namespace
+from compute_agent.network.kernel import namespace
 from tests.support import openstack_program
 from up.data_folder import DataFolder
 from up.health import free_port

@@ -70,7 +70,7 @@ from compute_agent.contract.volume import (
     RestoreVolumeRequest,
     UploadVolumeRequest,
 )
-from compute_agent.network.documents import vni_of
+from compute_agent.network.state.documents import vni_of
 from compute_agent.servers.audit import with_interfaces
 from compute_agent.virt import fake_disk
 from compute_agent.virt.errors import HostError

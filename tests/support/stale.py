@@ -6,7 +6,7 @@ import contextlib
 import re
 from pathlib import Path
 
-from compute_agent.network import namespace
+from compute_agent.network.kernel import namespace
 from up.switch import kill
 
 OF_A_TEST = re.compile(r"nv[a-z]-?(\d+)(?:-.*)?")

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from typing import Any
 
-from compute_agent.network import namespace
+from compute_agent.network.kernel import namespace
 from up.processes import command_line
 from up.switch import processes_in
 

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from compute_agent.contract.power import PowerState
-from compute_agent.network.documents import TYPES, Document, Documents
+from compute_agent.network.state.documents import TYPES, Document, Documents
 from compute_agent.virt.fake_state import read_state
 
 JOURNAL = "fake-hypervisor.jsonl"

@@ -20,7 +20,7 @@ from typing import Any
 
 from pyroute2 import IPRoute, NetlinkError
 
-from compute_agent.network import namespace
+from compute_agent.network.kernel import namespace
 from up.places import EXTERNAL, MOST_HOSTS, UNDERLAY, Places
 
 END_WITHIN = 10.0

@@ -11,16 +11,16 @@ from pathlib import Path
 from msgspec.structs import replace as replace_struct
 
 from compute_agent.contract.messages import Tracking
-from compute_agent.network import nft, tracking
 from compute_agent.network.filters import carried, groups, identity, owners
 from compute_agent.network.filters.connections import forget_flows
 from compute_agent.network.filters.identity import TABLE
 from compute_agent.network.filters.narrowing import everything, refusals
 from compute_agent.network.filters.plan import Plan, draw, group_key
 from compute_agent.network.filters.tables import Chain, Elements, Table, changes, removal, whole
-from compute_agent.network.nft import NftError
+from compute_agent.network.kernel import nft, tracking
+from compute_agent.network.kernel.nft import NftError
 from compute_agent.network.routers.numbers import Numbers
-from compute_agent.network.wanted import DesiredState
+from compute_agent.network.state.wanted import DesiredState
 from compute_agent.virt.errors import RetryableHostError
 
 log = logging.getLogger(__name__)

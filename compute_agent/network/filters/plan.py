@@ -11,9 +11,9 @@ from uuid import UUID
 
 from compute_agent.contract.build import PortRef
 from compute_agent.contract.network import NetworkDocument, RouterDocument, SecurityGroupDocument
-from compute_agent.network import names
-from compute_agent.network.links import interface_name
-from compute_agent.network.wanted import DesiredState
+from compute_agent.network.kernel import names
+from compute_agent.network.kernel.links import interface_name
+from compute_agent.network.state.wanted import DesiredState
 
 log = logging.getLogger(__name__)
 

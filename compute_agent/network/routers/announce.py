@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection
 
-from compute_agent.network.announcing import announce
+from compute_agent.network.kernel.announcing import announce
 from compute_agent.network.routers.plan import Leg
 from compute_agent.virt.errors import RetryableHostError
 

@@ -11,8 +11,8 @@ from typing import Any
 from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
-from compute_agent.network import links, namespace, tracking
-from compute_agent.network.reach import LINK_SCOPE
+from compute_agent.network.kernel import links, namespace, tracking
+from compute_agent.network.kernel.reach import LINK_SCOPE
 from compute_agent.network.routers.plan import DEFAULTS, LINK_SIX, Detour, Leg, Link, Way
 from compute_agent.virt.errors import RetryableHostError
 

@@ -14,11 +14,11 @@ from typing import Any
 import msgspec
 
 from compute_agent.contract.network import NetworkDocument
-from compute_agent.network import links, names, nft
+from compute_agent.network.bridges.segments import MACHINE, machine_end
+from compute_agent.network.kernel import links, names, nft
+from compute_agent.network.kernel.underlay import Underlay
 from compute_agent.network.routers.kernel import bring_addresses, gone
 from compute_agent.network.routers.words import of_version, replaced
-from compute_agent.network.segments import MACHINE, machine_end
-from compute_agent.network.underlay import Underlay
 from compute_agent.settings import AgentSettings
 
 FORWARDING = "net.ipv4.ip_forward"

@@ -6,9 +6,10 @@ from collections.abc import Callable, Collection, Iterator
 from typing import TypeVar
 
 from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, NetworkDocument, RouterDocument
-from compute_agent.network import dhcp_user, links, names, tracking
-from compute_agent.network.parts import Part, for_each
-from compute_agent.network.reach import Reach, reach_of
+from compute_agent.network.dhcp import dhcp_user
+from compute_agent.network.kernel import links, names, tracking
+from compute_agent.network.kernel.reach import Reach, reach_of
+from compute_agent.network.kernel.underlay import Underlay
 from compute_agent.network.routers import flows, gateways, kernel
 from compute_agent.network.routers.advertise import Advertiser, configuration, folder_of
 from compute_agent.network.routers.announce import Announcements
@@ -27,8 +28,8 @@ from compute_agent.network.routers.plan import (
 )
 from compute_agent.network.routers.ruleset import external_ruleset, router_ruleset
 from compute_agent.network.routers.spaces import Spaces
-from compute_agent.network.underlay import Underlay
-from compute_agent.network.wanted import DesiredState, Touched
+from compute_agent.network.state.parts import Part, for_each
+from compute_agent.network.state.wanted import DesiredState, Touched
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.errors import RetryableHostError
 

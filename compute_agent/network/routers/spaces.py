@@ -3,8 +3,8 @@
 from collections.abc import Callable, Collection
 from typing import TypeVar
 
-from compute_agent.network import names, namespace, nft
-from compute_agent.network.nft import NftError
+from compute_agent.network.kernel import names, namespace, nft
+from compute_agent.network.kernel.nft import NftError
 from compute_agent.virt.errors import RetryableHostError
 
 T = TypeVar("T")

@@ -3,7 +3,7 @@
 import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
 
-from compute_agent.network.dhcp_config import MAC
+from compute_agent.network.dhcp.dhcp_config import MAC
 
 
 def mac_address(text: str) -> str:

@@ -20,10 +20,10 @@ from compute_agent.contract.network import (
     SecurityGroupDocument,
     ServicePort,
 )
-from compute_agent.network import links
 from compute_agent.network.filters.applying import Filters
 from compute_agent.network.filters.plan import link_local
-from compute_agent.network.wanted import DesiredState, LocalPort
+from compute_agent.network.kernel import links
+from compute_agent.network.state.wanted import DesiredState, LocalPort
 from tests.host.cast import OURS, Wish, network
 from tests.host.lab import Interface, Space
 

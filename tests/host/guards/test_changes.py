@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from compute_agent.contract.build import SecurityRule
 from compute_agent.contract.network import GroupMember
-from compute_agent.network import nft
 from compute_agent.network.filters.applying import Filters
 from compute_agent.network.filters.identity import TABLE
+from compute_agent.network.kernel import nft
 from tests.host.cast import EGRESS, GROUP, OURS, PING, SSH, THEIRS, network
 from tests.host.guards.conftest import SHARE, Guard
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from compute_agent.network import tracking
 from compute_agent.network.filters import rates
 from compute_agent.network.filters.applying import without
 from compute_agent.network.filters.tables import Chain, Table
+from compute_agent.network.kernel import tracking
 from tests.host.cast import EGRESS
 from tests.host.guards.conftest import SERVICE_MAC, Guard, six
 from tests.host.guards.test_identity import ANY4

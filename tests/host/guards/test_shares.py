@@ -8,8 +8,8 @@ import struct
 import pytest
 
 from compute_agent.contract.messages import Tracking
-from compute_agent.network import links, tracking
 from compute_agent.network.filters import owners
+from compute_agent.network.kernel import links, tracking
 from tests.host.cast import EGRESS, SSH, THEIRS
 from tests.host.guards.conftest import SHARE, Guard
 from tests.host.guards.test_groups import reaches, serving

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from compute_agent.contract.build import DhcpOption, InstanceSpec, Segment, SubnetRef
 from compute_agent.contract.network import NetworkDocument, RemotePort, ServicePort
-from compute_agent.network import namespace
+from compute_agent.network.kernel import namespace
 from compute_agent.settings import AgentSettings
 from tests.host.cast import Wish
 from tests.host.host_process import HostProcess

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from compute_agent.contract.build import FixedAddress
-from compute_agent.network import dhcp_user
+from compute_agent.network.dhcp import dhcp_user
 from compute_agent.virt.errors import InstanceNotFoundError, RetryableHostError
 from tests.host.cast import EGRESS, Wish, documents, network
 from tests.host.lab import PATIENCE, Interface, dhcp_discover, dhcp_offer

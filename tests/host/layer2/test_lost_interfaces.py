@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from compute_agent.network import links
+from compute_agent.network.kernel import links
 from compute_agent.virt.errors import RetryableHostError
 from tests.host.lab import Space
 

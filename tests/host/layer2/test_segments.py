@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from compute_agent.contract.build import Segment
 from compute_agent.contract.network import RemotePort
-from compute_agent.network.names import service_mac
-from compute_agent.network.segments import UnreachablePeerError
+from compute_agent.network.bridges.segments import UnreachablePeerError
+from compute_agent.network.kernel.names import service_mac
 from compute_agent.virt.errors import RetryableHostError
 from tests.host.lab import PATIENCE, Interface, Space, links, until
 from tests.host.layer2.rack import Rack, document, interfaces

@@ -20,7 +20,7 @@ from compute_agent.contract.network import (
     RouterDocument,
     RouterInterface,
 )
-from compute_agent.network.names import link_local
+from compute_agent.network.kernel.names import link_local
 from compute_agent.virt.errors import RetryableHostError
 from tests.host.lab import PATIENCE, Interface, Space, dns_addresses, dns_question, processes_naming, until
 from tests.host.layer2.rack import Machine, Rack, document, interfaces

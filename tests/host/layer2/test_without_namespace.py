@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from compute_agent.network import cleanup, namespace
+from compute_agent.network import cleanup
+from compute_agent.network.kernel import namespace
 from compute_agent.settings import AgentSettings
 from tests.host.cast import Wish
 from tests.host.host_process import HostProcess

@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from compute_agent.contract.network import FloatingIpDocument, PortForward
-from compute_agent.network import nft
-from compute_agent.network.reach import Reach
+from compute_agent.network.kernel import nft
+from compute_agent.network.kernel.reach import Reach
 from compute_agent.network.routers.forwards import RefusedForwardError
 from compute_agent.network.routers.plan import RouterPlan
 from compute_agent.network.routers.ruleset import router_ruleset

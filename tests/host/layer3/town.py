@@ -25,7 +25,7 @@ from compute_agent.contract.network import (
     SecurityGroupDocument,
     ServicePort,
 )
-from compute_agent.network import namespace
+from compute_agent.network.kernel import namespace
 from tests.host.cast import Wish
 from tests.host.lab import Interface, Space, links
 from tests.host.layer2.rack import MTU, Machine, Rack, document

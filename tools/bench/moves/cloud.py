@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compute_agent.network import namespace
+from compute_agent.network.kernel import namespace
 from tools.bench.cloud import BenchError, Client, Cloud
 from tools.bench.volumes.guest import console_log, until
 from tools.bench.volumes.records import Records

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from types import TracebackType
 
-from compute_agent.network import namespace
+from compute_agent.network.kernel import namespace
 from tools.bench.cloud import BenchError
 
 INTERVAL = 0.01

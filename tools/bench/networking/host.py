@@ -28,10 +28,10 @@ from compute_agent.contract.build import (
     SubnetRef,
 )
 from compute_agent.contract.network import NetworkDocument, SecurityGroupDocument, ServicePort
-from compute_agent.network import namespace
 from compute_agent.network.filters.applying import Filters
+from compute_agent.network.kernel import namespace
 from compute_agent.network.linux import LinuxNetwork
-from compute_agent.network.wanted import DesiredState, LocalPort
+from compute_agent.network.state.wanted import DesiredState, LocalPort
 from compute_agent.settings import AgentSettings
 
 GUESTS, RULES = 100, 20

@@ -10,7 +10,7 @@ import socket
 import time
 from pathlib import Path
 
-from compute_agent.network import namespace
+from compute_agent.network.kernel import namespace
 from tools.bench.cloud import ACTIVE_WITHIN, BenchError, Client, Cloud
 from up.data_folder import DataFolder
 from up.programs import CHECKOUT

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from compute_agent.network import links, namespace, nft
 from compute_agent.network.filters.identity import TABLE
+from compute_agent.network.kernel import links, namespace, nft
 from tools.chaos.packets.hosts import Hosts, words_of
 from up.switch import Switch, processes_in
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from compute_agent.network import namespace
+from compute_agent.network.kernel import namespace
 from tools.chaos.packets.keeper import READY
 from tools.chaos.packets.wires import space_of
 from up.places import Places

@@ -10,7 +10,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from compute_agent.network import cleanup, namespace
+from compute_agent.network import cleanup
+from compute_agent.network.kernel import namespace
 from compute_agent.settings import AgentSettings
 from up.switch import Switch, kill
 

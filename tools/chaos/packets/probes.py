@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from pyroute2 import IPRoute
 
-from compute_agent.network import namespace
+from compute_agent.network.kernel import namespace
 from tools.chaos.packets.wires import INSIDE
 
 ETH_P_ALL = 3

@@ -14,7 +14,7 @@ import msgspec
 
 from compute_agent.contract.build import InstanceSpec, PortRef
 from compute_agent.contract.power import PowerState
-from compute_agent.network import links, namespace
+from compute_agent.network.kernel import links, namespace
 from compute_agent.virt.errors import RetryableHostError
 from compute_agent.virt.fake import FakeDriver
 from compute_agent.virt.fake_migration import Offered

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from compute_agent.network import links, namespace
+from compute_agent.network.kernel import links, namespace
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.errors import RetryableHostError
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compute_agent.network import links, namespace, tracking
+from compute_agent.network.kernel import links, namespace, tracking
 from compute_agent.virt.errors import RetryableHostError
 from compute_agent.virt.programs import ProgramError, run_program
 

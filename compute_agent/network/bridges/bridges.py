@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from compute_agent.contract.build import Frozen, PortRef, Segment
 from compute_agent.contract.network import NetworkDocument
-from compute_agent.network import announcing, links
-from compute_agent.network.parts import Part, for_each
-from compute_agent.network.segments import Segments, port_of
-from compute_agent.network.wanted import DesiredState, Touched
+from compute_agent.network.bridges.segments import Segments, port_of
+from compute_agent.network.kernel import announcing, links
+from compute_agent.network.state.parts import Part, for_each
+from compute_agent.network.state.wanted import DesiredState, Touched
 from compute_agent.virt.errors import RetryableHostError
 from compute_agent.virt.programs import ProgramError, run_program
 

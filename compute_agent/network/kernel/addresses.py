@@ -6,7 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from compute_agent.network import links
+from compute_agent.network.kernel import links
 from compute_agent.virt.errors import RetryableHostError
 
 IPV6 = Path("/proc/sys/net/ipv6")

@@ -10,7 +10,7 @@ import logging
 from pathlib import Path
 
 from compute_agent.contract.messages import Tracking
-from compute_agent.network import links
+from compute_agent.network.kernel import links
 from compute_agent.virt.errors import RetryableHostError
 
 log = logging.getLogger(__name__)

@@ -10,9 +10,10 @@ from pyroute2.netlink.exceptions import NetlinkError
 
 from compute_agent.contract.build import Segment
 from compute_agent.contract.network import NetworkDocument
-from compute_agent.network import links, names, namespace, shared_macs
-from compute_agent.network.dhcp_config import MAC
-from compute_agent.network.underlay import Underlay
+from compute_agent.network.bridges import shared_macs
+from compute_agent.network.dhcp.dhcp_config import MAC
+from compute_agent.network.kernel import links, names, namespace
+from compute_agent.network.kernel.underlay import Underlay
 from compute_agent.virt.errors import RetryableHostError
 
 log = logging.getLogger(__name__)

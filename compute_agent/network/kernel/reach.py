@@ -8,7 +8,7 @@ import ipaddress
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from compute_agent.network import links, namespace
+from compute_agent.network.kernel import links, namespace
 from compute_agent.settings import CONNECTED, NETWORKS_BY_NAME, AgentSettings
 
 LINK_SCOPE = 253

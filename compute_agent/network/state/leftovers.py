@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from compute_agent.contract.messages import Leftover
-from compute_agent.network import links
-from compute_agent.network.records import Records
+from compute_agent.network.kernel import links
+from compute_agent.network.state.records import Records
 
 TAP = re.compile(r"^tap[0-9a-f]{8}-[0-9a-f]{2}$")
 """The control plane's names of guests' interfaces: "tap" and the first 11 characters of the port's id."""

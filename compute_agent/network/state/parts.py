@@ -4,7 +4,7 @@ import abc
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from compute_agent.network.wanted import DesiredState, Touched
+from compute_agent.network.state.wanted import DesiredState, Touched
 from compute_agent.virt.errors import RetryableHostError
 
 T = TypeVar("T")

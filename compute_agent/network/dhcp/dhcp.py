@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from compute_agent.network import dhcp_config, namespace
-from compute_agent.network.dhcp_config import Lease, Served
-from compute_agent.network.dhcp_user import DhcpUser
+from compute_agent.network.dhcp import dhcp_config
+from compute_agent.network.dhcp.dhcp_config import Lease, Served
+from compute_agent.network.dhcp.dhcp_user import DhcpUser
+from compute_agent.network.kernel import namespace
 from compute_agent.virt.errors import RetryableHostError
 from compute_agent.virt.processes import collect, is_ours, kill, read_pid
 from compute_agent.virt.programs import SYSTEM_PATH

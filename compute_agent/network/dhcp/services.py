@@ -16,15 +16,15 @@ from msgspec.structs import replace
 
 from compute_agent.contract.build import PortRef
 from compute_agent.contract.network import NetworkDocument
-from compute_agent.network import links, names, namespace
-from compute_agent.network.addresses import ensure_addresses
-from compute_agent.network.dhcp import DhcpServer, machine_servers
-from compute_agent.network.dhcp_config import METADATA, Name, Served, leases_of, served_name
-from compute_agent.network.dhcp_user import DhcpUser
+from compute_agent.network.dhcp.dhcp import DhcpServer, machine_servers
+from compute_agent.network.dhcp.dhcp_config import METADATA, Name, Served, leases_of, served_name
+from compute_agent.network.dhcp.dhcp_user import DhcpUser
 from compute_agent.network.host_network import Leased
-from compute_agent.network.parts import Part, for_each
-from compute_agent.network.uplink import Uplink
-from compute_agent.network.wanted import DesiredState, Touched
+from compute_agent.network.kernel import links, names, namespace
+from compute_agent.network.kernel.addresses import ensure_addresses
+from compute_agent.network.kernel.uplink import Uplink
+from compute_agent.network.state.parts import Part, for_each
+from compute_agent.network.state.wanted import DesiredState, Touched
 from compute_agent.virt.errors import RetryableHostError
 
 log = logging.getLogger(__name__)

@@ -1,0 +1,1 @@
+"""The bridge of each network, and the segments that connect it to other hosts."""

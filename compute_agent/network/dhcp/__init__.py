@@ -1,0 +1,1 @@
+"""The service namespace of each network: DHCP, DNS and metadata."""

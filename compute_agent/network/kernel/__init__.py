@@ -1,0 +1,1 @@
+"""The kernel's objects: links, addresses, namespaces, rules and tracked connections."""
