@@ -44,7 +44,7 @@ from compute_agent.servers.services import HostServices
 from compute_agent.servers.usage import Sampler
 from compute_agent.virt.driver import Guest
 from compute_agent.virt.errors import HostError, HypervisorUnavailableError, RetryableHostError
-from compute_agent.virt.programs import ProgramError
+from compute_agent.virt.processes.programs import ProgramError
 from compute_agent.volumes.kind import volume_kinds
 from compute_agent.volumes.memory import VolumeMemory
 

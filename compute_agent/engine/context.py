@@ -16,8 +16,8 @@ from compute_agent.engine.store import StateStore, StoredCommand
 from compute_agent.engine.subjects import generation_of, subject_of
 from compute_agent.engine.threads import AfterStep, in_thread
 from compute_agent.engine.timing import COUNTED_EVERY, REPORT_EVERY
-from compute_agent.virt import progress
 from compute_agent.virt.errors import HostError
+from compute_agent.virt.processes import progress
 
 T = TypeVar("T")
 

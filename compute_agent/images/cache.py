@@ -21,12 +21,12 @@ from compute_agent.contract.build import ImageRef
 from compute_agent.disk_formats.formats import FORMATS
 from compute_agent.images.inspect import inspect
 from compute_agent.images.use import NAME, UnreadableDiskError, bases_of
-from compute_agent.virt import progress
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import ImageFetchError, ImageUnacceptableError, RetryableHostError, StoppedError
-from compute_agent.virt.programs import Limits, ProgramError, run_long
-from compute_agent.virt.rights import lent
-from compute_agent.virt.storage_account import StorageAccount
+from compute_agent.virt.processes import progress
+from compute_agent.virt.processes.programs import Limits, ProgramError, run_long
+from compute_agent.virt.processes.rights import lent
+from compute_agent.virt.processes.storage_account import StorageAccount
 
 log = logging.getLogger(__name__)
 

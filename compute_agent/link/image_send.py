@@ -13,9 +13,9 @@ from pathlib import Path
 from compute_agent.link.dial import SocketOpener
 from compute_agent.link.portal_http import PortalHttp, image_path
 from compute_agent.settings import AgentSettings
-from compute_agent.virt import progress
 from compute_agent.virt.driver import Stopped
 from compute_agent.virt.errors import ImageSendError, StoppedError
+from compute_agent.virt.processes import progress
 
 log = logging.getLogger(__name__)
 

@@ -10,9 +10,9 @@ from typing import ClassVar
 from compute_agent.link.dial import SocketOpener
 from compute_agent.link.portal_http import PortalHttp
 from compute_agent.settings import AgentSettings
-from compute_agent.virt import progress
 from compute_agent.virt.driver import Stopped
 from compute_agent.virt.errors import HostError, StoppedError
+from compute_agent.virt.processes import progress
 
 log = logging.getLogger(__name__)
 

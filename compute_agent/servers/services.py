@@ -11,8 +11,8 @@ from compute_agent.contract.moves import GuestOrigin
 from compute_agent.engine.threads import AfterStep, Threads
 from compute_agent.metadata.service import MetadataService
 from compute_agent.network.host_network import HostNetwork, Target
-from compute_agent.virt.certificates import HostCertificates
 from compute_agent.virt.driver import ComputeDriver, Fetch, SentGuest, Stopped, never
+from compute_agent.virt.machine.certificates import HostCertificates
 from compute_agent.virt.migration_link import Place
 from compute_agent.volumes.services import Volumes
 

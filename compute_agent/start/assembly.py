@@ -18,9 +18,9 @@ from compute_agent.servers.services import HostServices
 from compute_agent.settings import AgentSettings
 from compute_agent.start.options import fault_point
 from compute_agent.start.volumes import RESTORES, make_volumes
-from compute_agent.virt.fake import FakeDriver
-from compute_agent.virt.fake_images import FakeImageCache
-from compute_agent.virt.fake_migration import ROUNDS
+from compute_agent.virt.fake.driver import FakeDriver
+from compute_agent.virt.fake.images import FakeImageCache
+from compute_agent.virt.fake.migration import ROUNDS
 from compute_agent.virt.migration_link import Place
 from compute_agent.volumes.daemons.daemon import Daemons
 from compute_agent.volumes.daemons.export_address import Address

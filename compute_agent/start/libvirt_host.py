@@ -22,13 +22,13 @@ from compute_agent.servers.services import HostServices
 from compute_agent.settings import AgentSettings
 from compute_agent.start.assembly import Machine
 from compute_agent.start.volumes import RESTORES, SERVED, make_volumes, rights_of
-from compute_agent.virt import storage_account
-from compute_agent.virt.certificates import HostCertificates
 from compute_agent.virt.driver import ComputeDriver
 from compute_agent.virt.libvirt.domain_xml import VirtType
 from compute_agent.virt.libvirt.driver import LibvirtDriver
 from compute_agent.virt.libvirt.paths import HostPaths
+from compute_agent.virt.machine.certificates import HostCertificates
 from compute_agent.virt.migration_link import Place
+from compute_agent.virt.processes import storage_account
 from compute_agent.volumes.copies.disk_transfer import DiskTransfer
 from compute_agent.volumes.daemons.daemon import Daemons
 from compute_agent.volumes.daemons.export_address import Address, Certificates

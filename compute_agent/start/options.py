@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from compute_agent.settings import CONNECTED, NETWORKS_BY_NAME, AgentSettings, agent_version
-from compute_agent.virt.fake_faults import FaultPoint
+from compute_agent.virt.fake.faults import FaultPoint
 from compute_agent.volumes import drivers
 
 ENVIRONMENT = "NOVELLA_AGENT_"

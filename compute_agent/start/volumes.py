@@ -1,8 +1,8 @@
 """Assembles the volume pools of a host's settings."""
 
 from compute_agent.settings import AgentSettings
-from compute_agent.virt import storage_account
-from compute_agent.virt.rights import Rights
+from compute_agent.virt.processes import storage_account
+from compute_agent.virt.processes.rights import Rights
 from compute_agent.volumes import drivers
 from compute_agent.volumes.daemons.daemon import Daemons
 from compute_agent.volumes.driver import PoolSettings, VolumeDriver

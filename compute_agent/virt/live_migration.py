@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from compute_agent.virt.progress import Amount
+from compute_agent.virt.processes.progress import Amount
 
 MEMORY, DISKS = "memory", "disks"
 """The streams of a migration. Each may have several connections."""

@@ -19,10 +19,10 @@ from typing import Any, Protocol
 
 import msgspec
 
-from compute_agent.virt import progress
 from compute_agent.virt.driver import Stopped
 from compute_agent.virt.errors import HostError, RetryableHostError, StoppedError
 from compute_agent.virt.live_migration import MEMORY, Arrival, Departure
+from compute_agent.virt.processes import progress
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from compute_agent.contract.build import ImageRef
 from compute_agent.contract.volume import StoredVolume, UnmanagedDisk, VolumeClient, VolumeSpec
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import UnsupportedError
-from compute_agent.virt.storage_account import StorageAccount
+from compute_agent.virt.processes.storage_account import StorageAccount
 
 Json = Mapping[str, Any]
 

@@ -32,8 +32,8 @@ from compute_agent.engine.context import CommandContext
 from compute_agent.engine.handlers import CommandHandler, SubjectKind
 from compute_agent.engine.outcomes import SUPERSEDED, Failure, Outcome
 from compute_agent.engine.store import SubjectRecord
-from compute_agent.virt import progress
 from compute_agent.virt.driver import Stopped
+from compute_agent.virt.processes import progress
 from compute_agent.volumes.backups.backup_copies import PoolCopies
 from compute_agent.volumes.backups.backups import Backup, Restore
 from compute_agent.volumes.daemons.exports import volume_of

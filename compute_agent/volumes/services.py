@@ -27,9 +27,9 @@ from compute_agent.contract.volume import (
     VolumeSource,
     VolumeSpec,
 )
-from compute_agent.virt import volume_connections
 from compute_agent.virt.driver import Stopped
 from compute_agent.virt.errors import HostError, ImageUnacceptableError, UnsupportedError
+from compute_agent.virt.machine import volume_connections
 from compute_agent.volumes.backup_outlet import BackupOutlet
 from compute_agent.volumes.copies import copying, moments
 from compute_agent.volumes.daemons import exports

@@ -20,7 +20,7 @@ from compute_agent.network.fake import FakeNetwork
 from compute_agent.network.host_network import HostNetwork
 from compute_agent.servers.services import HostServices
 from compute_agent.virt.driver import BootFiles, ComputeDriver, Guest
-from compute_agent.virt.fake_images import FakeImageCache
+from compute_agent.virt.fake.images import FakeImageCache
 from compute_agent.virt.migration_link import Place
 from compute_agent.volumes.services import Volumes
 from tests.agent.watched_driver import WatchedDriver

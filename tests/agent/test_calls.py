@@ -28,7 +28,7 @@ from compute_agent.servers.calls import CallHandler
 from compute_agent.servers.services import HostServices
 from compute_agent.virt.driver import ConsoleChunk
 from compute_agent.virt.errors import HypervisorUnavailableError, InstanceNotFoundError, UnsupportedError
-from compute_agent.virt.fake_images import FakeImageCache
+from compute_agent.virt.fake.images import FakeImageCache
 from tests.agent.cast import build, make_spec, make_stage, on_stage, power
 from tests.agent.watched_driver import WatchedDriver
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from compute_agent.contract.certificates import Certificate, digest_of
-from compute_agent.virt.certificates import HostCertificates
+from compute_agent.virt.machine.certificates import HostCertificates
 
 GIVEN = Certificate(host_id="7c1", server="server\n", client="client\n", ca="ca\n")
 

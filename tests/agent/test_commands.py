@@ -18,7 +18,7 @@ from compute_agent.engine.store import StateStore
 from compute_agent.network.kinds import BODIES
 from compute_agent.servers.base import HANDLERS, GuestHandler
 from compute_agent.virt.errors import HypervisorUnavailableError
-from compute_agent.virt.fake_images import FakeImageCache
+from compute_agent.virt.fake.images import FakeImageCache
 from compute_agent.volumes.daemons.daemon import Daemons
 from compute_agent.volumes.daemons.export_address import Address
 from compute_agent.volumes.kind import volume_kinds

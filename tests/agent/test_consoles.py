@@ -18,7 +18,7 @@ from compute_agent.network.fake import FakeNetwork
 from compute_agent.servers.calls import CallHandler
 from compute_agent.servers.services import HostServices
 from compute_agent.virt.errors import InstanceNotFoundError, UnsupportedError
-from compute_agent.virt.fake_images import FakeImageCache
+from compute_agent.virt.fake.images import FakeImageCache
 from tests.agent.cast import PATIENCE, make_spec
 from tests.agent.watched_driver import WatchedDriver
 

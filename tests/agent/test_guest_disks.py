@@ -26,8 +26,8 @@ from compute_agent.servers.calls import CallHandler
 from compute_agent.servers.services import HostServices
 from compute_agent.virt import guest_disks
 from compute_agent.virt.errors import GuestDiskError, GuestProgramsDisabledError
-from compute_agent.virt.fake import FakeDriver
-from compute_agent.virt.fake_images import FakeImageCache
+from compute_agent.virt.fake.driver import FakeDriver
+from compute_agent.virt.fake.images import FakeImageCache
 from compute_agent.virt.libvirt import guest_programs
 from tests.agent.cast import build, make_command, make_spec, make_stage, on_stage, power
 from tests.agent.driver_contract import VOLUME

@@ -10,7 +10,7 @@ from compute_agent.contract.hardware import DEFAULT, Hardware, Topology, every_t
 from compute_agent.contract.hardware_properties import PROPERTIES, REFUSED, HardwareError, property_of
 from compute_agent.contract.migration import RECEIVER_TRAIT
 from compute_agent.servers.audit import resource_audit
-from compute_agent.virt.fake import FakeDriver
+from compute_agent.virt.fake.driver import FakeDriver
 from tests.support.tables import check_each
 
 FOUND: list[tuple[dict[str, str], dict[str, str], dict[str, Any]]] = [

@@ -32,7 +32,7 @@ from compute_agent.network.fake import FakeNetwork
 from compute_agent.servers.calls import CallHandler
 from compute_agent.virt import migration_link
 from compute_agent.virt.errors import RetryableHostError
-from compute_agent.virt.fake_migration import FakeDeparture
+from compute_agent.virt.fake.migration import FakeDeparture
 from tests.agent.cast import Gate, Stage, build, destroy, make_command, make_spec, make_stage, on_stage, stopped
 from tests.agent.watched_driver import WatchedDriver
 

@@ -15,11 +15,11 @@ import pytest
 from compute_agent.contract.build import InstanceSpec
 from compute_agent.contract.certificates import Certificate, tls_hostname
 from compute_agent.contract.power import PowerState
-from compute_agent.virt.certificates import HostCertificates
 from compute_agent.virt.errors import RetryableHostError, StoppedError
-from compute_agent.virt.fake_migration import FakeArrival, FakeDeparture
-from compute_agent.virt.fake_state import FakeGuest
+from compute_agent.virt.fake.migration import FakeArrival, FakeDeparture
+from compute_agent.virt.fake.state import FakeGuest
 from compute_agent.virt.live_migration import DISKS, MEMORY, Arrival, Departure, MigrationOptions
+from compute_agent.virt.machine.certificates import HostCertificates
 from compute_agent.virt.migration_link import Limits, MigrationFailedError, Place, Reception, Sending
 from provisioning.hosts.authority import Authority, new_authority
 from tests.agent.cast import MIGRATION_PORTS, make_spec

@@ -24,8 +24,8 @@ from compute_agent.contract.steps import (
     STOP_GUEST,
 )
 from compute_agent.network.fake import FakeNetwork
-from compute_agent.virt import progress
 from compute_agent.virt.errors import RetryableHostError, UnsupportedError
+from compute_agent.virt.processes import progress
 from tests.agent.cast import Gate, build, make_command, make_spec, make_stage, on_stage, stopped
 
 RECEIVING = (PLUG_NETWORK, COPY_DISK, CREATE_DISK, CREATE_SEED, DEFINE_DOMAIN, APPLY_FIREWALL, START_GUEST)

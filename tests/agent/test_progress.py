@@ -18,8 +18,8 @@ from compute_agent.engine import runner, timing
 from compute_agent.engine.outbox import Outbox
 from compute_agent.engine.store import StateStore
 from compute_agent.images.cache import ImageCache
-from compute_agent.virt import progress
-from compute_agent.virt.programs import Limits, ProgramError, run_long
+from compute_agent.virt.processes import progress
+from compute_agent.virt.processes.programs import Limits, ProgramError, run_long
 from tests.agent.cast import PATIENCE, Gate, build, make_spec, make_stage, on_stage, power
 from tests.agent.watched_driver import WatchedDriver
 
@@ -165,7 +165,7 @@ async def test_how_far_a_copy_is_goes_with_the_reports(tmp_path: Path, clock: Cl
 
 @pytest.mark.slow
 def test_a_program_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("compute_agent.virt.programs.POLL", 0.02)
+    monkeypatch.setattr("compute_agent.virt.processes.programs.POLL", 0.02)
     size, heard = 32 << 20, list[progress.Amount]()
     (tmp_path / "disk").write_bytes(b"x" * size)
     words = ("-f", "raw", "-O", "raw", str(tmp_path / "disk"), str(tmp_path / "copy"))
@@ -247,7 +247,7 @@ class Rests:
 
 @pytest.mark.slow
 def test_a_program_that_copies_moves_and_one_that_waits_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("compute_agent.virt.programs.POLL", 0.02)
+    monkeypatch.setattr("compute_agent.virt.processes.programs.POLL", 0.02)
     copies, waits = Counted(), Counted()
     with progress.heard_by(copies), pytest.raises(ProgramError):
         run_long("dd", "if=/dev/zero", "of=/dev/null", limits=Limits(), stopped=lambda: copies.moved > 5)

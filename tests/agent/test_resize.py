@@ -14,7 +14,7 @@ from compute_agent.contract.messages import Command
 from compute_agent.contract.power import PowerState
 from compute_agent.servers import resize as resizing
 from compute_agent.virt.errors import HypervisorUnavailableError, RetryableHostError
-from compute_agent.virt.fake_state import FakeGuest
+from compute_agent.virt.fake.state import FakeGuest
 from tests.agent.cast import Gate, Stage, build, destroy, make_command, make_spec, make_stage, on_stage, power
 from tests.agent.test_restart import killed_at
 from tests.agent.watched_driver import WatchedDriver

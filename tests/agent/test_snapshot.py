@@ -28,7 +28,7 @@ from compute_agent.servers.services import HostServices
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import RetryableHostError
-from compute_agent.virt.fake_images import FakeImageCache
+from compute_agent.virt.fake.images import FakeImageCache
 from tests.agent.cast import Gate, Stage, build, make_command, make_spec, make_stage, on_stage, stopped
 from tests.agent.watched_driver import WatchedDriver
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from compute_agent.servers.audit import resource_audit
-from compute_agent.virt import uptime
+from compute_agent.virt.machine import uptime
 from tests.agent.watched_driver import WatchedDriver
 
 CLIENTS = re.compile(r"\s*(.+)\sup\s+(.+),\s+(.+)\susers?,\s+load average:\s(.+)")

@@ -11,9 +11,9 @@ import pytest
 from compute_agent.contract.samples import GUEST_SERIES, HOST_SERIES, MOST_GUESTS
 from compute_agent.servers.usage import Sampler
 from compute_agent.virt.driver import HostUsage, Values
-from compute_agent.virt.fake import FakeDriver
-from compute_agent.virt.fake_state import FakeGuest
-from compute_agent.virt.machine_usage import machine_usage
+from compute_agent.virt.fake.driver import FakeDriver
+from compute_agent.virt.fake.state import FakeGuest
+from compute_agent.virt.machine.machine_usage import machine_usage
 from compute_agent.virt.passing_on import PassingOn
 
 HOST = (None,) * len(HOST_SERIES)

@@ -6,7 +6,7 @@ from typing import Any
 
 from compute_agent.contract.messages import Leftover
 from compute_agent.contract.power import PowerState
-from compute_agent.virt.fake import FakeDriver
+from compute_agent.virt.fake.driver import FakeDriver
 
 
 class WatchedDriver(FakeDriver):

@@ -45,7 +45,7 @@ from compute_agent.contract.messages import (
     encode,
 )
 from compute_agent.contract.samples import HOST_SERIES, Samples
-from compute_agent.virt.certificates import HostCertificates
+from compute_agent.virt.machine.certificates import HostCertificates
 from portal.agents import link
 from provisioning.common.errors import NotAuthenticatedError, UnavailableError
 from provisioning.compute.records import host_commands

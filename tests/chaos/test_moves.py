@@ -12,8 +12,8 @@ import pytest
 from compute_agent.contract.migration import SendLiveRequest
 from compute_agent.contract.moves import GuestOrigin
 from compute_agent.contract.power import PowerState
-from compute_agent.virt import progress
-from compute_agent.virt.fake import FakeDriver
+from compute_agent.virt.fake.driver import FakeDriver
+from compute_agent.virt.processes import progress
 from tests.agent.cast import make_spec
 from tools.chaos import moves, plan
 from tools.chaos.detours import Detours

@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 from openstack.connection import Connection
 
-from compute_agent.virt.certificates import HostCertificates
+from compute_agent.virt.machine.certificates import HostCertificates
 from tests.e2e.conftest import Key
 from tests.e2e.test_several_hosts import agent_of, hosts_of
 from tests.host.lab import Space

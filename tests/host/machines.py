@@ -25,7 +25,7 @@ from django.utils import timezone
 from compute_agent.contract.build import VolumeConnection
 from compute_agent.contract.certificates import Certificate, tls_hostname
 from compute_agent.network.kernel.uplink import Uplink
-from compute_agent.virt.certificates import HostCertificates
+from compute_agent.virt.machine.certificates import HostCertificates
 from provisioning.hosts.authority import Authority, new_authority
 from tests.host.lab import ETH_P_ALL, PATIENCE, Space, until
 

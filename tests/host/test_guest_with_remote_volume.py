@@ -12,8 +12,8 @@ import pytest
 
 from compute_agent.contract.build import GuestDisk
 from compute_agent.contract.power import PowerState
-from compute_agent.virt.certificates import HostCertificates
 from compute_agent.virt.errors import HostError
+from compute_agent.virt.machine.certificates import HostCertificates
 from tests.host.cast import EGRESS, OURS, PING, SSH, Wish
 from tests.host.host_process import HostProcess
 from tests.host.lab import Lab, until

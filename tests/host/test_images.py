@@ -17,8 +17,8 @@ from msgspec.structs import replace
 
 from compute_agent.contract.build import ImageRef
 from compute_agent.images.cache import ImageCache, cached_name
-from compute_agent.virt import programs
 from compute_agent.virt.errors import ImageFetchError, ImageUnacceptableError, RetryableHostError, StoppedError
+from compute_agent.virt.processes import programs
 
 INSTANCE = "0a1b2c3d-4e5f-4a6b-8c7d-9e0f1a2b3c4d"
 SECRET = b"the host's own secret"

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from compute_agent.contract.build import GuestDisk, InstanceSpec, LocalDisk
 from compute_agent.contract.certificates import Certificate, tls_hostname
 from compute_agent.contract.power import PowerState
-from compute_agent.virt.certificates import HostCertificates
 from compute_agent.virt.errors import RetryableHostError, UnsupportedError
-from compute_agent.virt.volume_connections import ConnectionRefusedByHostError
+from compute_agent.virt.machine.certificates import HostCertificates
+from compute_agent.virt.machine.volume_connections import ConnectionRefusedByHostError
 from provisioning.hosts.authority import Authority, new_authority
 from tests.host.cast import EGRESS, OURS, PING, SSH, Wish
 from tests.host.host_process import HostProcess

@@ -26,8 +26,8 @@ from compute_agent.network.fake import FakeNetwork
 from compute_agent.servers.services import HostServices
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.driver import ComputeDriver
-from compute_agent.virt.fake import FakeDriver
-from compute_agent.virt.fake_images import FakeImageCache
+from compute_agent.virt.fake.driver import FakeDriver
+from compute_agent.virt.fake.images import FakeImageCache
 from provisioning.compute.models import Instance
 from provisioning.hosts import enrolment
 from provisioning.hosts.models import Host

@@ -16,7 +16,7 @@ import msgspec
 
 from compute_agent.contract.power import PowerState
 from compute_agent.network.state.documents import TYPES, Document, Documents
-from compute_agent.virt.fake_state import read_state
+from compute_agent.virt.fake.state import read_state
 
 JOURNAL = "fake-hypervisor.jsonl"
 POOL = "volumes/pool.json"

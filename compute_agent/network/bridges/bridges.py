@@ -16,7 +16,7 @@ from compute_agent.network.kernel import announcing, links
 from compute_agent.network.state.parts import Part, for_each
 from compute_agent.network.state.wanted import DesiredState, Touched
 from compute_agent.virt.errors import RetryableHostError
-from compute_agent.virt.programs import ProgramError, run_program
+from compute_agent.virt.processes.programs import ProgramError, run_program
 
 log = logging.getLogger(__name__)
 

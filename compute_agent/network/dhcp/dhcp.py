@@ -19,9 +19,9 @@ from compute_agent.network.dhcp.dhcp_config import Lease, Served
 from compute_agent.network.dhcp.dhcp_user import DhcpUser
 from compute_agent.network.kernel import namespace
 from compute_agent.virt.errors import RetryableHostError
-from compute_agent.virt.processes import collect, is_ours, kill, read_pid
-from compute_agent.virt.programs import SYSTEM_PATH
-from compute_agent.virt.rights import OF_DNSMASQ
+from compute_agent.virt.processes.processes import collect, is_ours, kill, read_pid
+from compute_agent.virt.processes.programs import SYSTEM_PATH
+from compute_agent.virt.processes.rights import OF_DNSMASQ
 
 log = logging.getLogger(__name__)
 

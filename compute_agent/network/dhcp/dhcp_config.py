@@ -12,7 +12,7 @@ from pathlib import Path
 
 from compute_agent.contract.build import DhcpOption, PortRef, SubnetRef
 from compute_agent.network.dhcp.dhcp_user import DhcpUser
-from compute_agent.virt.programs import SYSTEM_PATH
+from compute_agent.virt.processes.programs import SYSTEM_PATH
 
 log = logging.getLogger(__name__)
 

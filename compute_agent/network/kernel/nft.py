@@ -18,7 +18,7 @@ from pyroute2.netlink.nfnetlink.nftsocket import NFT_MSG_GETGEN, nfgen_msg
 from pyroute2.nftables.main import NFTables
 
 from compute_agent.virt.errors import RetryableHostError
-from compute_agent.virt.programs import ProgramError, run_program
+from compute_agent.virt.processes.programs import ProgramError, run_program
 
 LIBRARY = "libnftables.so.1"
 SMALL = 1 << 16

@@ -9,7 +9,7 @@ from typing import Any
 
 from compute_agent.network.kernel import links, namespace, tracking
 from compute_agent.virt.errors import RetryableHostError
-from compute_agent.virt.programs import ProgramError, run_program
+from compute_agent.virt.processes.programs import ProgramError, run_program
 
 log = logging.getLogger(__name__)
 

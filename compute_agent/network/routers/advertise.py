@@ -18,9 +18,9 @@ from compute_agent.contract.network import NetworkDocument
 from compute_agent.network.dhcp.dhcp_user import DhcpUser
 from compute_agent.network.routers.plan import Leg
 from compute_agent.virt.errors import RetryableHostError
-from compute_agent.virt.processes import collect, is_ours, kill, read_pid
-from compute_agent.virt.programs import ProgramError, run_program
-from compute_agent.virt.rights import OF_DNSMASQ
+from compute_agent.virt.processes.processes import collect, is_ours, kill, read_pid
+from compute_agent.virt.processes.programs import ProgramError, run_program
+from compute_agent.virt.processes.rights import OF_DNSMASQ
 
 MODES = {"slaac": "ra-only", "dhcpv6-stateless": "ra-stateless", "dhcpv6-stateful": "static"}
 """Neutron's ``ipv6_ra_mode`` → dnsmasq's mode."""

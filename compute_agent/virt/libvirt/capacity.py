@@ -9,7 +9,7 @@ import libvirt
 
 from compute_agent.virt.driver import HostCapacity
 from compute_agent.virt.libvirt.connection import if_defined
-from compute_agent.virt.uptime import machine_uptime
+from compute_agent.virt.machine.uptime import machine_uptime
 
 GIB = 1 << 30
 KIB_PER_MIB = 1024

@@ -5,7 +5,7 @@ import shutil
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.libvirt.paths import HostPaths
 from compute_agent.virt.libvirt.tpm import PID_FILE
-from compute_agent.virt.processes import is_ours, kill, read_pid
+from compute_agent.virt.processes.processes import is_ours, kill, read_pid
 
 
 def remove_everything(settings: AgentSettings) -> list[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from compute_agent.contract.build import InstanceSpec, LocalDisk, boot_volume, is_cd
 from compute_agent.virt.errors import FatalBuildError, ImageUnacceptableError, RetryableHostError
 from compute_agent.virt.libvirt.paths import InstancePaths
-from compute_agent.virt.programs import ProgramError, run_program
+from compute_agent.virt.processes.programs import ProgramError, run_program
 
 GIB = 1 << 30
 MIB = 1 << 20

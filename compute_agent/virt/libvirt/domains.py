@@ -16,7 +16,6 @@ from compute_agent.contract.guest_hardware import guest_hardware, is_stable
 from compute_agent.contract.hardware import Hardware
 from compute_agent.contract.power import PowerState
 from compute_agent.settings import AgentSettings
-from compute_agent.virt import storage_account, volume_connections
 from compute_agent.virt.driver import Guest, PowerListener
 from compute_agent.virt.errors import HostError, InstanceNotFoundError, RetryableHostError
 from compute_agent.virt.libvirt import account, firmware, five_phases, host_limits, kvm, qemu_conf
@@ -27,6 +26,8 @@ from compute_agent.virt.libvirt.hardware_xml import Parts
 from compute_agent.virt.libvirt.paths import HostPaths, InstancePaths
 from compute_agent.virt.libvirt.power_states import PowerStates, from_event, from_state
 from compute_agent.virt.libvirt.tpm import Tpm
+from compute_agent.virt.machine import volume_connections
+from compute_agent.virt.processes import storage_account
 
 UNDEFINE = (
     libvirt.VIR_DOMAIN_UNDEFINE_MANAGED_SAVE

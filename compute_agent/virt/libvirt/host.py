@@ -14,7 +14,7 @@ from compute_agent.virt.libvirt import capacity, console_log, host_traits, lefto
 from compute_agent.virt.libvirt.connection import if_defined, translated
 from compute_agent.virt.libvirt.domain_xml import VirtType, domain_name
 from compute_agent.virt.libvirt.domains import Domains
-from compute_agent.virt.processes import Reaper
+from compute_agent.virt.processes.processes import Reaper
 
 log = logging.getLogger(__name__)
 

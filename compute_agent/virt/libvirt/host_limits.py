@@ -8,7 +8,7 @@ from functools import cache
 from compute_agent.contract.hardware import Hardware
 from compute_agent.contract.hardware_limits import CPU_TRAIT, VIF_TRAIT
 from compute_agent.virt.errors import UnsupportedError
-from compute_agent.virt.programs import SYSTEM_PATH
+from compute_agent.virt.processes.programs import SYSTEM_PATH
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from compute_agent.settings import AgentSettings
 from compute_agent.virt.libvirt import account, own_daemon, private_mounts
 from compute_agent.virt.libvirt.domain_xml import VirtType
 from compute_agent.virt.libvirt.paths import HostPaths
-from compute_agent.virt.programs import SYSTEM_PATH
+from compute_agent.virt.processes.programs import SYSTEM_PATH
 
 log = logging.getLogger(__name__)
 

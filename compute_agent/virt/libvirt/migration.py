@@ -24,8 +24,8 @@ from compute_agent.virt.libvirt.domains import Domains
 from compute_agent.virt.libvirt.paths import InstancePaths
 from compute_agent.virt.live_migration import DISKS, MEMORY, Arrival, Departure, MigrationOptions, Whereabouts
 from compute_agent.virt.migration_link import MigrationFailedError
-from compute_agent.virt.programs import ProgramError, run_program
-from compute_agent.virt.progress import Amount
+from compute_agent.virt.processes.programs import ProgramError, run_program
+from compute_agent.virt.processes.progress import Amount
 
 log = logging.getLogger(__name__)
 

@@ -22,8 +22,8 @@ from compute_agent.virt.libvirt.disks import GIB, create_disks, local_disks
 from compute_agent.virt.libvirt.domains import Domains
 from compute_agent.virt.libvirt.paths import InstancePaths
 from compute_agent.virt.libvirt.resizing import aside
-from compute_agent.virt.programs import ProgramError, run_program
-from compute_agent.virt.rights import Rights
+from compute_agent.virt.processes.programs import ProgramError, run_program
+from compute_agent.virt.processes.rights import Rights
 
 _NOT_RECEIVED = "The host could not store the guest's disks."
 _STRANGE = "The root disk that another host sent is not acceptable."

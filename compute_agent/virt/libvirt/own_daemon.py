@@ -17,8 +17,8 @@ from pathlib import Path
 
 from compute_agent.virt.errors import HypervisorUnavailableError
 from compute_agent.virt.libvirt import private_mounts
-from compute_agent.virt.processes import is_ours, kill, read_pid
-from compute_agent.virt.programs import SYSTEM_PATH
+from compute_agent.virt.processes.processes import is_ours, kill, read_pid
+from compute_agent.virt.processes.programs import SYSTEM_PATH
 
 log = logging.getLogger(__name__)
 

@@ -15,14 +15,14 @@ from typing import Any
 import libvirt
 
 from compute_agent.contract.build import InstanceSpec, boot_volume
-from compute_agent.virt import progress
 from compute_agent.virt.errors import ImageUnacceptableError, InstanceNotFoundError, RetryableHostError
 from compute_agent.virt.libvirt.connection import translated
 from compute_agent.virt.libvirt.disks import GIB, LEAST_FREE, LocalFile, format_disk, local_disks
 from compute_agent.virt.libvirt.domains import Domains
 from compute_agent.virt.libvirt.paths import InstancePaths
-from compute_agent.virt.programs import Limits, ProgramError, run_long, run_program
-from compute_agent.virt.rights import Rights
+from compute_agent.virt.processes import progress
+from compute_agent.virt.processes.programs import Limits, ProgramError, run_long, run_program
+from compute_agent.virt.processes.rights import Rights
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from compute_agent.guest_data import address_mode, content_path, fqdn, nameserve
 from compute_agent.guest_trees import drive_files
 from compute_agent.virt.errors import FatalBuildError, RetryableHostError
 from compute_agent.virt.libvirt.paths import InstancePaths
-from compute_agent.virt.programs import ProgramError, run_program
+from compute_agent.virt.processes.programs import ProgramError, run_program
 
 ISO_TOOLS = ("genisoimage", "mkisofs", "xorrisofs")
 """Alternatives with the same options."""

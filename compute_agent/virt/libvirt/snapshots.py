@@ -12,7 +12,6 @@ from typing import Any
 
 import libvirt
 
-from compute_agent.virt import progress
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import RetryableHostError, StoppedError, UnsupportedError
 from compute_agent.virt.libvirt import interrupted_backups
@@ -20,8 +19,9 @@ from compute_agent.virt.libvirt.account import ROOT, Account
 from compute_agent.virt.libvirt.connection import translated
 from compute_agent.virt.libvirt.disks import LEAST_FREE
 from compute_agent.virt.libvirt.domains import Domains
-from compute_agent.virt.programs import Limits, ProgramError, run_long, run_program
-from compute_agent.virt.rights import Rights
+from compute_agent.virt.processes import progress
+from compute_agent.virt.processes.programs import Limits, ProgramError, run_long, run_program
+from compute_agent.virt.processes.rights import Rights
 
 log = logging.getLogger(__name__)
 

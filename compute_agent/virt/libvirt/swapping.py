@@ -8,11 +8,11 @@ from typing import Any
 import libvirt
 
 from compute_agent.contract.build import GuestDisk
-from compute_agent.virt import progress
 from compute_agent.virt.driver import Stopped
 from compute_agent.virt.errors import RetryableHostError, StoppedError
 from compute_agent.virt.libvirt import disk_xml
 from compute_agent.virt.libvirt.volume_table import RUNS, names_in, place_of, target_of, tree_of
+from compute_agent.virt.processes import progress
 
 log = logging.getLogger(__name__)
 

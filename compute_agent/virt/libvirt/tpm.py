@@ -16,13 +16,13 @@ from pathlib import Path
 from socket import AF_UNIX, socket
 
 from compute_agent.contract.firmware_state import FILE_NAME
-from compute_agent.virt import processes
 from compute_agent.virt.errors import RetryableHostError
 from compute_agent.virt.libvirt import firmware
 from compute_agent.virt.libvirt.account import Account
-from compute_agent.virt.programs import SYSTEM_PATH
-from compute_agent.virt.rights import Rights
-from compute_agent.virt.storage_account import StorageAccount
+from compute_agent.virt.processes import processes
+from compute_agent.virt.processes.programs import SYSTEM_PATH
+from compute_agent.virt.processes.rights import Rights
+from compute_agent.virt.processes.storage_account import StorageAccount
 
 PROGRAM = "swtpm"
 NEEDED = (PROGRAM, "swtpm_setup", "swtpm_ioctl")

@@ -8,7 +8,7 @@ import libvirt
 from compute_agent.virt.driver import HostUsage, Values
 from compute_agent.virt.libvirt.connection import translated
 from compute_agent.virt.libvirt.domains import Domains
-from compute_agent.virt.machine_usage import machine_usage
+from compute_agent.virt.machine.machine_usage import machine_usage
 
 _KINDS = (
     libvirt.VIR_DOMAIN_STATS_CPU_TOTAL

@@ -15,9 +15,9 @@ from compute_agent.disk_formats.extents import CHUNK, ExtentsError, chunks, deco
 from compute_agent.engine.context import CommandContext, Step
 from compute_agent.engine.handlers import CommandHandler
 from compute_agent.engine.outcomes import Outcome
-from compute_agent.virt import progress
 from compute_agent.virt.driver import Stopped
 from compute_agent.virt.errors import BackupTransferError, StoppedError, UnsupportedError
+from compute_agent.virt.processes import progress
 from compute_agent.volumes.backup_outlet import BackupOutlet, Progress, SentBackup, StoredBackup
 from compute_agent.volumes.backups.backup_sources import BackupSource, VolumeCopies, WantedBackup
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from compute_agent.contract.build import VolumeConnection
 from compute_agent.virt.driver import Stopped
 from compute_agent.virt.errors import StoppedError
-from compute_agent.virt.programs import Limits, ProgramError, run_long, run_program
-from compute_agent.virt.rights import lent
-from compute_agent.virt.storage_account import StorageAccount
+from compute_agent.virt.processes.programs import Limits, ProgramError, run_long, run_program
+from compute_agent.virt.processes.rights import lent
+from compute_agent.virt.processes.storage_account import StorageAccount
 from compute_agent.volumes.daemons.export_address import TCP_WITHOUT_TLS, Certificates
 from compute_agent.volumes.errors import CopyFailedError, NotExportedError
 

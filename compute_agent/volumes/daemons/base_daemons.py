@@ -10,9 +10,9 @@ from pathlib import Path
 
 import msgspec
 
-from compute_agent.virt.rights import Rights
-from compute_agent.virt.storage_account import StorageAccount
-from compute_agent.virt.volume_connections import socket_of
+from compute_agent.virt.machine.volume_connections import socket_of
+from compute_agent.virt.processes.rights import Rights
+from compute_agent.virt.processes.storage_account import StorageAccount
 from compute_agent.volumes.daemons import daemon_process, exports
 from compute_agent.volumes.daemons.daemon_process import QMP_SOCKET
 from compute_agent.volumes.daemons.export_address import TCP_WITHOUT_TLS, Address, Certificates

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from compute_agent.contract.volume import VolumeClient
-from compute_agent.virt.rights import Rights
+from compute_agent.virt.processes.rights import Rights
 from compute_agent.volumes.daemons import daemon_process, exports
 from compute_agent.volumes.daemons.base_daemons import BaseDaemons
 from compute_agent.volumes.daemons.daemon_process import NBD_SOCKET, QMP_SOCKET

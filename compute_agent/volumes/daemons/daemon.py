@@ -20,8 +20,8 @@ import msgspec
 
 from compute_agent.contract.build import VolumeConnection
 from compute_agent.contract.volume import VolumeClient, VolumeSpec
-from compute_agent.virt import processes
-from compute_agent.virt.rights import Rights
+from compute_agent.virt.processes import processes
+from compute_agent.virt.processes.rights import Rights
 from compute_agent.volumes.daemons import daemon_process, exports
 from compute_agent.volumes.daemons.base_daemons import DESCRIPTION, GATE
 from compute_agent.volumes.daemons.copy_daemons import CopyDaemons

@@ -10,9 +10,9 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from compute_agent.virt import processes
-from compute_agent.virt.programs import SYSTEM_PATH
-from compute_agent.virt.rights import Rights
+from compute_agent.virt.processes import processes
+from compute_agent.virt.processes.programs import SYSTEM_PATH
+from compute_agent.virt.processes.rights import Rights
 from compute_agent.volumes.daemons.qmp import DaemonError, Qmp
 
 log = logging.getLogger(__name__)

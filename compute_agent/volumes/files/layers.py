@@ -28,7 +28,7 @@ from pathlib import Path
 import msgspec
 
 from compute_agent.contract.volume import StoredVolume
-from compute_agent.virt.storage_account import StorageAccount
+from compute_agent.virt.processes.storage_account import StorageAccount
 from compute_agent.volumes.errors import PoolUnavailableError, VolumeInUseError, VolumeNotFoundError
 
 log = logging.getLogger(__name__)

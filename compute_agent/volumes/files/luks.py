@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from compute_agent.contract.volume import VolumeEncryption
-from compute_agent.virt.programs import ProgramError
-from compute_agent.virt.storage_account import StorageAccount
+from compute_agent.virt.processes.programs import ProgramError
+from compute_agent.virt.processes.storage_account import StorageAccount
 from compute_agent.volumes.errors import PoolUnavailableError
 
 ITERATIONS = 10

@@ -8,9 +8,9 @@ import contextlib
 import time
 from typing import Any
 
-from compute_agent.virt import progress
 from compute_agent.virt.driver import Stopped
 from compute_agent.virt.errors import StoppedError
+from compute_agent.virt.processes import progress
 from compute_agent.volumes.daemons.qmp import DaemonError
 from compute_agent.volumes.driver import OpenVolume
 from compute_agent.volumes.files.layers import Layer, Layers, State, node_name

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from compute_agent.contract.volume import StoredVolume, UnmanagedDisk, VolumeSpec
-from compute_agent.virt import progress
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import ImageUnacceptableError, StoppedError
-from compute_agent.virt.programs import Limits, ProgramError, run_long, run_program
-from compute_agent.virt.rights import Rights
-from compute_agent.virt.storage_account import StorageAccount
+from compute_agent.virt.processes import progress
+from compute_agent.virt.processes.programs import Limits, ProgramError, run_long, run_program
+from compute_agent.virt.processes.rights import Rights
+from compute_agent.virt.processes.storage_account import StorageAccount
 from compute_agent.volumes.daemons.qmp import DaemonError
 from compute_agent.volumes.driver import (
     GIB,

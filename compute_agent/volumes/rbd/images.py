@@ -17,7 +17,7 @@ from pathlib import Path
 
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import StoppedError
-from compute_agent.virt.programs import SYSTEM_PATH, Limits, ProgramError, run_long, run_program
+from compute_agent.virt.processes.programs import SYSTEM_PATH, Limits, ProgramError, run_long, run_program
 from compute_agent.volumes.errors import PoolUnavailableError
 from compute_agent.volumes.rbd.location import CephLocation
 

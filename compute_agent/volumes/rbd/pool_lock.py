@@ -6,7 +6,7 @@ import time
 import uuid
 from collections.abc import Iterator
 
-from compute_agent.virt.programs import ProgramError, run_program
+from compute_agent.virt.processes.programs import ProgramError, run_program
 from compute_agent.volumes.rbd.images import QUICK, CephError
 from compute_agent.volumes.rbd.location import CephLocation
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from compute_agent.virt.processes import is_ours, kill, read_pid
+from compute_agent.virt.processes.processes import is_ours, kill, read_pid
 
 # A process that becomes the heir of a daemon and waits for it to vanish; prints the exit status of a child of its own.
 HEIR = """
 import os, subprocess, sys, time
-from compute_agent.virt.processes import Reaper
+from compute_agent.virt.processes.processes import Reaper
 Reaper()
 daemon = "import os, sys, time\\nif os.fork(): os._exit(0)\\nos.setsid()\\nif os.fork(): os._exit(0)\\n" \\
     "open(sys.argv[1], 'w').write(str(os.getpid()))\\ntime.sleep(0.2)"

@@ -11,7 +11,7 @@ import pytest
 
 from compute_agent.virt.errors import RetryableHostError, UnsupportedError
 from compute_agent.virt.libvirt import snapshots
-from compute_agent.virt.programs import run_program
+from compute_agent.virt.processes.programs import run_program
 
 AGENT = "<channel type='unix'><target type='virtio' name='org.qemu.guest_agent.0'/></channel>"
 

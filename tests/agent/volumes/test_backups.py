@@ -25,7 +25,7 @@ from compute_agent.contract.volume import (
 )
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import BackupTransferError
-from compute_agent.virt.fake_images import FakeImageCache
+from compute_agent.virt.fake.images import FakeImageCache
 from compute_agent.volumes import drivers
 from compute_agent.volumes.backup_outlet import BackupOutlet, Progress, SentBackup, StoredBackup, StoredChunk
 from compute_agent.volumes.backups.backup_copies import PoolCopies, moment_of

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from compute_agent.contract.volume import VolumeEncryption
-from compute_agent.virt.programs import ProgramError
+from compute_agent.virt.processes.programs import ProgramError
 from compute_agent.volumes.files import luks
 from compute_agent.volumes.rbd.images import CephError
 

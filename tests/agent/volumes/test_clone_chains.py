@@ -15,9 +15,9 @@ import pytest
 
 from compute_agent.contract.build import VolumeConnection
 from compute_agent.contract.volume import VolumeClient, VolumeEncryption, VolumeSource, VolumeSpec
-from compute_agent.virt import processes
 from compute_agent.virt.driver import never
 from compute_agent.virt.errors import StoppedError
+from compute_agent.virt.processes import processes
 from compute_agent.volumes import drivers, services
 from compute_agent.volumes.daemons.daemon import Daemons
 from compute_agent.volumes.daemons.export_address import Address

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from compute_agent.contract.volume import VolumeClient
-from compute_agent.virt import confine, storage_account
-from compute_agent.virt.certificates import HostCertificates
 from compute_agent.virt.driver import never
-from compute_agent.virt.rights import Rights
-from compute_agent.virt.storage_account import StorageAccount
+from compute_agent.virt.machine.certificates import HostCertificates
+from compute_agent.virt.processes import confine, storage_account
+from compute_agent.virt.processes.rights import Rights
+from compute_agent.virt.processes.storage_account import StorageAccount
 from compute_agent.volumes import drivers
 from compute_agent.volumes.daemons import daemon_process
 from compute_agent.volumes.daemons.daemon import Daemons
@@ -127,7 +127,7 @@ def test_a_pool_where_root_may_not_give_files_away_is_served_by_root(
         raise PermissionError
 
     volume = pool.make()
-    monkeypatch.setattr("compute_agent.virt.storage_account.os.chown", refused)
+    monkeypatch.setattr("compute_agent.virt.processes.storage_account.os.chown", refused)
     assert pool.driver.opening(volume).as_root
     monkeypatch.undo()
     assert not pool.driver.opening(volume).as_root

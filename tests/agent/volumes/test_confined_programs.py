@@ -10,10 +10,10 @@ import pytest
 
 from compute_agent.contract.volume import VolumeSource
 from compute_agent.images.cache import ImageCache
-from compute_agent.virt import programs
 from compute_agent.virt.driver import never
-from compute_agent.virt.programs import Limits, ProgramError, run_long, run_program
-from compute_agent.virt.rights import Rights, lent
+from compute_agent.virt.processes import programs
+from compute_agent.virt.processes.programs import Limits, ProgramError, run_long, run_program
+from compute_agent.virt.processes.rights import Rights, lent
 from compute_agent.volumes.copies import copying
 from compute_agent.volumes.services import Outside, Volumes
 from tests.agent.volumes.conftest import MIB, Pool

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from compute_agent.contract.build import VolumeConnection
 from compute_agent.contract.volume import VolumeClient, VolumeSpec
 from compute_agent.virt.driver import never
-from compute_agent.virt.fake_images import FakeImageCache
-from compute_agent.virt.volume_connections import ConnectionRefusedByHostError, check
+from compute_agent.virt.fake.images import FakeImageCache
+from compute_agent.virt.machine.volume_connections import ConnectionRefusedByHostError, check
 from compute_agent.volumes.daemons import exports
 from compute_agent.volumes.services import Outside, Volumes
 from tests.agent.volumes.conftest import Pool

@@ -15,10 +15,10 @@ import pytest
 
 from compute_agent.contract.build import ImageRef
 from compute_agent.contract.volume import VolumeClient, VolumeSpec
-from compute_agent.virt import processes
 from compute_agent.virt.driver import never
 from compute_agent.virt.errors import ImageUnacceptableError
-from compute_agent.virt.rights import Rights
+from compute_agent.virt.processes import processes
+from compute_agent.virt.processes.rights import Rights
 from compute_agent.volumes import drivers
 from compute_agent.volumes.daemons import daemon_process
 from compute_agent.volumes.daemons.qmp import Qmp

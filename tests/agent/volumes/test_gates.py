@@ -16,10 +16,10 @@ from msgspec.structs import replace
 
 from compute_agent.contract.build import VolumeConnection
 from compute_agent.contract.volume import VolumeClient, VolumeSpec, client_export
-from compute_agent.virt import processes
-from compute_agent.virt.certificates import HostCertificates
-from compute_agent.virt.rights import Rights
-from compute_agent.virt.storage_account import StorageAccount
+from compute_agent.virt.machine.certificates import HostCertificates
+from compute_agent.virt.processes import processes
+from compute_agent.virt.processes.rights import Rights
+from compute_agent.virt.processes.storage_account import StorageAccount
 from compute_agent.volumes import drivers
 from compute_agent.volumes.daemons import daemon_process
 from compute_agent.volumes.daemons.daemon import Daemons

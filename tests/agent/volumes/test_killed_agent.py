@@ -17,7 +17,7 @@ import pytest
 
 from compute_agent.contract.build import ImageRef
 from compute_agent.contract.volume import VolumeClient, VolumeSource, VolumeSpec
-from compute_agent.virt import processes
+from compute_agent.virt.processes import processes
 from compute_agent.volumes import drivers
 from compute_agent.volumes.daemons.daemon import Daemons
 from compute_agent.volumes.daemons.export_address import Address

@@ -18,8 +18,8 @@ from msgspec import json
 
 from compute_agent.contract.build import ImageRef, VolumeConnection
 from compute_agent.contract.volume import UploadVolumeRequest, VolumeClient, VolumeSource, VolumeSpec
-from compute_agent.virt import processes
 from compute_agent.virt.driver import Stopped, never
+from compute_agent.virt.processes import processes
 from compute_agent.volumes import drivers
 from compute_agent.volumes.backup_outlet import BackupOutlet, Progress, SentBackup, StoredBackup, StoredChunk
 from compute_agent.volumes.backups.backup_copies import PoolCopies, moment_of

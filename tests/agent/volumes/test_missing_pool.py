@@ -9,7 +9,7 @@ import pytest
 
 from compute_agent.contract.volume import VolumeSource
 from compute_agent.virt.driver import never
-from compute_agent.virt.fake_images import FakeImageCache
+from compute_agent.virt.fake.images import FakeImageCache
 from compute_agent.volumes import drivers
 from compute_agent.volumes.daemons.daemon import Daemons
 from compute_agent.volumes.driver import PoolSettings

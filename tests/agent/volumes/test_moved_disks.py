@@ -18,9 +18,9 @@ from msgspec.structs import replace
 
 from compute_agent.contract.build import InstanceSpec
 from compute_agent.contract.moves import GuestOrigin
-from compute_agent.virt.certificates import HostCertificates
 from compute_agent.virt.driver import SentFile, SentGuest, never
 from compute_agent.virt.errors import ImageUnacceptableError
+from compute_agent.virt.machine.certificates import HostCertificates
 from compute_agent.volumes.copies import disk_transfer
 from compute_agent.volumes.copies.disk_transfer import DiskTransfer
 from compute_agent.volumes.daemons.daemon import Daemons

@@ -22,7 +22,7 @@ from compute_agent.contract.build import ImageRef
 from compute_agent.contract.volume import VolumeClient, VolumeEncryption, VolumeSource, VolumeSpec
 from compute_agent.virt.driver import never
 from compute_agent.virt.errors import ImageFetchError, ImageUnacceptableError
-from compute_agent.virt.processes import kill, read_pid
+from compute_agent.virt.processes.processes import kill, read_pid
 from compute_agent.volumes import drivers, services
 from compute_agent.volumes.daemons.daemon import Daemons
 from compute_agent.volumes.daemons.export_address import Address

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from compute_agent.virt.programs import run_program
+from compute_agent.virt.processes.programs import run_program
 from compute_agent.volumes.rbd.images import CephError, CephImages
 from compute_agent.volumes.rbd.location import CephLocation, parse
 from tests.support.ceph import CephForTests

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from compute_agent.contract.build import VolumeConnection
 from compute_agent.contract.volume import VolumeClient, VolumeSpec
-from compute_agent.virt.fake_images import FakeImageCache
+from compute_agent.virt.fake.images import FakeImageCache
 from compute_agent.volumes.daemons.daemon import Daemons
 from compute_agent.volumes.daemons.export_address import Address
 from compute_agent.volumes.services import Outside, Volumes

@@ -19,7 +19,7 @@ from compute_agent.contract.volume import (
     PoolContentsCall,
     VolumeSpec,
 )
-from compute_agent.virt.fake_images import FakeImageCache
+from compute_agent.virt.fake.images import FakeImageCache
 from compute_agent.volumes import drivers
 from compute_agent.volumes.daemons.daemon import Daemons
 from compute_agent.volumes.driver import PoolSettings

@@ -16,9 +16,9 @@ from compute_agent.contract.build import InstanceSpec, PortRef
 from compute_agent.contract.power import PowerState
 from compute_agent.network.kernel import links, namespace
 from compute_agent.virt.errors import RetryableHostError
-from compute_agent.virt.fake import FakeDriver
-from compute_agent.virt.fake_migration import Offered
-from compute_agent.virt.fake_state import FakeGuest
+from compute_agent.virt.fake.driver import FakeDriver
+from compute_agent.virt.fake.migration import Offered
+from compute_agent.virt.fake.state import FakeGuest
 
 INSIDE = "eth0"
 """An interface's name in its namespace."""

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from compute_agent.virt import progress
-from compute_agent.virt.rights import Rights
+from compute_agent.virt.processes import progress
+from compute_agent.virt.processes.rights import Rights
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 

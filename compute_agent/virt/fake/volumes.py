@@ -6,7 +6,6 @@ import time
 from compute_agent.contract.build import GuestDisk, InstanceSpec
 from compute_agent.contract.hardware import COLD_BUSES
 from compute_agent.contract.power import PowerState
-from compute_agent.virt import progress
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import (
     InstanceNotFoundError,
@@ -14,8 +13,9 @@ from compute_agent.virt.errors import (
     StoppedError,
     UnsupportedError,
 )
-from compute_agent.virt.fake_guest_disks import FakeGuestDisks
-from compute_agent.virt.fake_state import FakeGuest, State
+from compute_agent.virt.fake.guest_disks import FakeGuestDisks
+from compute_agent.virt.fake.state import FakeGuest, State
+from compute_agent.virt.processes import progress
 
 ON = frozenset({PowerState.RUNNING, PowerState.PAUSED})
 PIECES = 4

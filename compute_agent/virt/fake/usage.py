@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.samples import GUEST_SERIES
 from compute_agent.virt.driver import HostUsage, Values
-from compute_agent.virt.fake_state import FakeGuest
-from compute_agent.virt.fake_volumes import FakeVolumes
+from compute_agent.virt.fake.state import FakeGuest
+from compute_agent.virt.fake.volumes import FakeVolumes
 
 PERIODS = (97.0, 1_300.0, 21_600.0)
 """Lengths of the waves in seconds; each guest's are up to twice as long."""

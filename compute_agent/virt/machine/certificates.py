@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from compute_agent.contract.certificates import Certificate, CertificateRequest, digest_of, tls_hostname
-from compute_agent.virt.programs import run_program
+from compute_agent.virt.processes.programs import run_program
 
 FOLDER = "pki"
 """Directory below the state directory."""

@@ -7,7 +7,7 @@ from compute_agent.contract.firmware_state import FirmwareKind, FirmwareState
 from compute_agent.contract.guest_hardware import guest_hardware
 from compute_agent.contract.power import PowerState
 from compute_agent.virt.errors import UnsupportedError
-from compute_agent.virt.fake_usage import FakeUsage
+from compute_agent.virt.fake.usage import FakeUsage
 
 
 class FakeFirmware(FakeUsage):

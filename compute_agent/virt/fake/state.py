@@ -12,7 +12,7 @@ from compute_agent.contract.cpu import Cpu
 from compute_agent.contract.firmware_state import FirmwareState
 from compute_agent.contract.power import PowerState
 from compute_agent.virt.driver import HostCapacity
-from compute_agent.virt.uptime import uptime_line
+from compute_agent.virt.machine.uptime import uptime_line
 
 PROCESSOR = {
     "arch": "x86_64",

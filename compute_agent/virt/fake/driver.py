@@ -20,7 +20,6 @@ from compute_agent.contract.messages import Leftover
 from compute_agent.contract.migration import RECEIVER_TRAIT
 from compute_agent.contract.moves import GuestOrigin
 from compute_agent.contract.power import PowerState
-from compute_agent.virt import fake_disk
 from compute_agent.virt.driver import (
     BootFiles,
     ConsoleChunk,
@@ -38,11 +37,12 @@ from compute_agent.virt.errors import (
     StoppedError,
     UnsupportedError,
 )
-from compute_agent.virt.fake_console import FakeConsoles
-from compute_agent.virt.fake_faults import FaultPoint
-from compute_agent.virt.fake_guest_disks import mounted
-from compute_agent.virt.fake_migration import FakeMigrations
-from compute_agent.virt.fake_state import (
+from compute_agent.virt.fake import disk
+from compute_agent.virt.fake.console import FakeConsoles
+from compute_agent.virt.fake.faults import FaultPoint
+from compute_agent.virt.fake.guest_disks import mounted
+from compute_agent.virt.fake.migration import FakeMigrations
+from compute_agent.virt.fake.state import (
     GUEST_CPU,
     Entry,
     FakeGuest,
@@ -54,7 +54,7 @@ from compute_agent.virt.fake_state import (
     local_mb,
     read_state,
 )
-from compute_agent.virt.fake_volumes import ON
+from compute_agent.virt.fake.volumes import ON
 
 _COMPACT_AFTER = 5_000
 """Lines after which the journal is rewritten."""
@@ -306,7 +306,7 @@ class FakeDriver(FakeMigrations):
             size = max(1, self._guest(uuid).disk_gb) << 30
         if stopped():
             raise StoppedError("The copy of the disk was stopped.")
-        fake_disk.write(target, disk_format, size)
+        disk.write(target, disk_format, size)
 
     def frozen(self, uuid: str) -> AbstractContextManager[None]:
         return nullcontext()

@@ -8,7 +8,7 @@ from compute_agent.contract.guest_disks import SHOWN_SERIAL, InspectedDisk
 from compute_agent.virt import guest_disks
 from compute_agent.virt.driver import ComputeDriver
 from compute_agent.virt.errors import GuestDiskError
-from compute_agent.virt.fake_state import FakeGuest, State
+from compute_agent.virt.fake.state import FakeGuest, State
 
 
 class FakeGuestDisks(ComputeDriver):

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from compute_agent.virt import confine
-from compute_agent.virt.storage_account import StorageAccount
+from compute_agent.virt.processes import confine
+from compute_agent.virt.processes.storage_account import StorageAccount
 
 CHOWN, DAC_OVERRIDE, FOWNER, KILL, SETGID, SETUID, SETPCAP = 0, 1, 3, 5, 6, 7, 8
 NET_BIND_SERVICE, NET_ADMIN, NET_RAW = 10, 12, 13

@@ -11,13 +11,13 @@ from compute_agent.contract.build import InstanceSpec
 from compute_agent.contract.firmware_state import FirmwareState
 from compute_agent.contract.guest_hardware import guest_hardware
 from compute_agent.contract.power import PowerState
-from compute_agent.virt import progress
 from compute_agent.virt.errors import StoppedError, UnsupportedError
-from compute_agent.virt.fake_firmware import FakeFirmware
-from compute_agent.virt.fake_state import FakeGuest
+from compute_agent.virt.fake.firmware import FakeFirmware
+from compute_agent.virt.fake.state import FakeGuest
 from compute_agent.virt.live_migration import Arrival, Departure, MigrationOptions, Whereabouts
 from compute_agent.virt.migration_link import MigrationFailedError
-from compute_agent.virt.progress import Amount
+from compute_agent.virt.processes import progress
+from compute_agent.virt.processes.progress import Amount
 
 MIB = 1 << 20
 ROUNDS = 4

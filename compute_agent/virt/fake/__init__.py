@@ -1,0 +1,1 @@
+"""The fake driver, part by part."""

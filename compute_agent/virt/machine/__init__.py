@@ -1,0 +1,1 @@
+"""This machine: its certificates, usage and uptime, and its connections to volumes."""

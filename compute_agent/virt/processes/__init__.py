@@ -1,0 +1,1 @@
+"""Programs of the host: their rights and limits, and their processes."""
