@@ -53,10 +53,10 @@ import provisioning.identity.records.project_resources
 import provisioning.identity.records.retention
 import provisioning.identity.services.credentials
 import provisioning.images.jobs
-import provisioning.images.ownership
-import provisioning.images.restored
-import provisioning.images.retention
-import provisioning.images.uses
+import provisioning.images.records.uses
+import provisioning.images.wiring.ownership
+import provisioning.images.wiring.restored
+import provisioning.images.wiring.retention
 import provisioning.jobs.jobs
 import provisioning.jobs.registry
 import provisioning.jobs.retention
@@ -144,7 +144,7 @@ def _owners() -> None:
     provisioning.identity.records.project_resources.OF_PROJECTS.connect(
         *provisioning.quotas.project_resources.OF_PROJECTS,
         *provisioning.ec2.retention.OF_PROJECTS,
-        *provisioning.images.ownership.OF_PROJECTS,
+        *provisioning.images.wiring.ownership.OF_PROJECTS,
         *provisioning.catalogue.ownership.OF_PROJECTS,
         *provisioning.metadefs.ownership.OF_PROJECTS,
         *provisioning.network.wiring.ownership.OF_PROJECTS,
@@ -168,11 +168,11 @@ def _limits() -> None:
         provisioning.volumes.wiring.holdings.LIMITED,
         provisioning.compute.wiring.holdings.LIMITED,
     )
-    provisioning.quotas.registry.MEASURED.connect(provisioning.images.ownership.LIMITED)
+    provisioning.quotas.registry.MEASURED.connect(provisioning.images.wiring.ownership.LIMITED)
     provisioning.quotas.registry.UNLIMITED.connect(
         provisioning.quotas.project_resources.UNLIMITED,
         provisioning.ec2.retention.UNLIMITED,
-        provisioning.images.ownership.UNLIMITED,
+        provisioning.images.wiring.ownership.UNLIMITED,
         provisioning.catalogue.ownership.UNLIMITED,
         provisioning.metadefs.ownership.UNLIMITED,
         provisioning.network.wiring.holdings.UNLIMITED,
@@ -191,7 +191,7 @@ def _retention() -> None:
         *provisioning.identity.records.retention.PURGED,
         *provisioning.ec2.retention.PURGED,
         *provisioning.hosts.retention.PURGED,
-        *provisioning.images.retention.PURGED,
+        *provisioning.images.wiring.retention.PURGED,
         *provisioning.compute.wiring.retention.PURGED,
         *provisioning.batches.retention.PURGED,
         *provisioning.drains.retention.PURGED,
@@ -203,7 +203,7 @@ def _retention() -> None:
         provisioning.quotas.project_resources.KEPT,
         provisioning.hosts.retention.KEPT,
         provisioning.cpus.services.KEPT,
-        provisioning.images.retention.KEPT,
+        provisioning.images.wiring.retention.KEPT,
         provisioning.catalogue.ownership.KEPT,
         provisioning.metadefs.ownership.KEPT,
         provisioning.network.wiring.ownership.KEPT,
@@ -218,7 +218,7 @@ def _retention() -> None:
 
 def _ec2() -> None:
     provisioning.ec2.kinds.KINDS.connect(
-        *provisioning.images.ownership.EC2_KINDS,
+        *provisioning.images.wiring.ownership.EC2_KINDS,
         *provisioning.network.wiring.ownership.EC2_KINDS,
         *provisioning.volumes.wiring.ownership.EC2_KINDS,
         *provisioning.compute.records.ownership.EC2_KINDS,
@@ -242,9 +242,9 @@ def _encryption() -> None:
 
 
 def _users() -> None:
-    provisioning.images.uses.USERS.connect(provisioning.compute.records.image_uses.shelved_server)
-    provisioning.images.uses.LAUNCHED.connect(provisioning.compute.records.image_uses.launched_from)
-    provisioning.images.uses.FOLLOWERS.connect(provisioning.catalogue.services.following.import_ended)
+    provisioning.images.records.uses.USERS.connect(provisioning.compute.records.image_uses.shelved_server)
+    provisioning.images.records.uses.LAUNCHED.connect(provisioning.compute.records.image_uses.launched_from)
+    provisioning.images.records.uses.FOLLOWERS.connect(provisioning.catalogue.services.following.import_ended)
     provisioning.volumes.records.uses.USERS.connect(provisioning.compute.inbound.volume_user.Servers())
     provisioning.volumes.records.uses.MOVES.connect(provisioning.volumes.services.updates.migrate)
     provisioning.volumes.records.uses.FILL.connect(provisioning.volumes.services.backups.backup_restores.fill)
@@ -268,5 +268,5 @@ def _hosts() -> None:
         provisioning.compute.upkeep.kept_interfaces.resend_interfaces,
         provisioning.volumes.inbound.restored.restore_volumes,
         provisioning.network.delivery.restored.raise_numbers,
-        provisioning.images.restored.complete_images,
+        provisioning.images.wiring.restored.complete_images,
     )

@@ -31,7 +31,7 @@ from provisioning.identity import policy
 from provisioning.images import selectors as images
 from provisioning.images import services as image_services
 from provisioning.images.models import Image
-from provisioning.images.records import BECOMING
+from provisioning.images.records.fields import BECOMING
 from provisioning.network import selectors as network
 from provisioning.network import services as network_services
 from provisioning.network.selectors import routing

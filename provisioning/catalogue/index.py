@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from provisioning.catalogue.errors import CatalogueError
 from provisioning.common.values.text import has_control_characters
-from provisioning.images.records import BASE, READ_ONLY
+from provisioning.images.records.fields import BASE, READ_ONLY
 from provisioning.images.services.sources import CHECKSUMS, Origin
 
 LARGEST = 1 << 20

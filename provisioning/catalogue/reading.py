@@ -7,7 +7,7 @@ from django.conf import settings
 from provisioning.catalogue import signatures
 from provisioning.catalogue.errors import CatalogueError
 from provisioning.catalogue.index import LARGEST
-from provisioning.images.web_download import web_file
+from provisioning.images.data.web_download import web_file
 
 BUILT_IN, NONE = "built-in", "none"
 BUILT_IN_FILE = Path(__file__).with_name("built_in.json")

@@ -145,8 +145,8 @@ BOUNDS: dict[str, Bound] = {
     "images.Image": Bound(
         By.QUOTA, "its quota; deleted ones are purged by age", ("image_count_total", "RETENTION_DAYS")
     ),
-    "images.ImageTag": _number("image", "provisioning.images.records.MAX_TAGS"),
-    "images.ImageProperty": _number("image", "provisioning.images.records.MAX_PROPERTIES"),
+    "images.ImageTag": _number("image", "provisioning.images.records.fields.MAX_TAGS"),
+    "images.ImageProperty": _number("image", "provisioning.images.records.fields.MAX_PROPERTIES"),
     "images.ImageMember": _number("image", "IMAGE_MEMBER_LIMIT"),
     "images.ImageTask": _age("after its end", "TASK_RETENTION"),
     "catalogue.CatalogueIndex": _OPERATORS,

@@ -15,7 +15,7 @@ from compute_agent.contract.messages import Enrol
 from provisioning.compute.models import Instance
 from provisioning.hosts import enrolment
 from provisioning.hosts.models import Host
-from provisioning.images import store
+from provisioning.images.data import store
 from provisioning.images.models import Image
 from tests.support.clouds import Cloud, context
 from tests.support.jobs import drain

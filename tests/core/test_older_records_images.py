@@ -14,7 +14,7 @@ from provisioning.compute.models import Instance
 from provisioning.compute.upkeep import reaper
 from provisioning.hosts import restored
 from provisioning.hosts.models import HostCommand
-from provisioning.images import store
+from provisioning.images.data import store
 from provisioning.images.jobs import clean_up
 from provisioning.images.models import Image
 from tests.support.clouds import Cloud, context, state_of

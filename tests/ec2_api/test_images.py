@@ -9,7 +9,7 @@ import pytest
 
 from provisioning.compute.models import Instance
 from provisioning.ec2 import ids
-from provisioning.images import store
+from provisioning.images.data import store
 from provisioning.images.models import Image, ImageMember
 from provisioning.images.services import add_member
 from provisioning.volumes.models import Snapshot

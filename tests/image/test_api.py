@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from portal.api.common.validation import validate
 from provisioning.images import services
 from provisioning.images.models import Image
-from provisioning.images.properties import NULLABLE, text_of
+from provisioning.images.records.properties import NULLABLE, text_of
 from tests.image import pictures
 from tests.image.conftest import MakeImage, files
 from tests.support.cast import Api, People, Person

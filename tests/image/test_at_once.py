@@ -14,8 +14,8 @@ from pytest_django import Settings
 
 from provisioning.common.errors import NovellaError
 from provisioning.images import selectors, services
-from provisioning.images.changes import Change
 from provisioning.images.models import Image, ImageMember, ImageProperty, ImageTag, ImageTask
+from provisioning.images.records.changes import Change
 from provisioning.images.services import tasks
 from provisioning.images.services.imports import ImportRequest, import_image
 from provisioning.jobs.message import verify

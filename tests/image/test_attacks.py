@@ -19,10 +19,11 @@ from compute_agent.disk_formats import vhd
 from compute_agent.disk_formats.reading import DiskFormatError
 from compute_agent.link.portal_link import MAX_FRAME
 from provisioning.common.errors import InvalidInputError, TooLargeError
-from provisioning.images import services, web_download
+from provisioning.images import services
+from provisioning.images.data import web_download
 from provisioning.images.errors import DownloadError, ImageContentError
 from provisioning.images.models import Image
-from provisioning.images.records import MAX_PROPERTIES_SIZE, MAX_VALUE
+from provisioning.images.records.fields import MAX_PROPERTIES_SIZE, MAX_VALUE
 from provisioning.images.services import uploads
 from tests.agent.cast import make_spec
 from tests.image import pictures
@@ -138,7 +139,7 @@ def test_a_store_that_fills_up_in_the_middle_says_so_and_keeps_nothing(
     alice: Person, make: MakeImage, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     """What was free a moment ago somebody else has written by now."""
-    monkeypatch.setattr("provisioning.images.store.has_room", lambda more=0: True)
+    monkeypatch.setattr("provisioning.images.data.store.has_room", lambda more=0: True)
     image, api = make(), Api(alice)
     with small_disk(tmp_path / "small", "1M") as folder:
         settings.IMAGE_DIR = folder

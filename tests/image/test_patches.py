@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from portal.api.image.images.patches import PATCHES, read_patch
 from provisioning.common.context import system_context
 from provisioning.common.errors import ConflictError, ForbiddenError, NovellaError
-from provisioning.images.changes import Change, apply
 from provisioning.images.models import Image
+from provisioning.images.records.changes import Change, apply
 from tests.image import pictures
 from tests.image.asking import OLD_PATCH_TYPE, PATCH_TYPE, V2, add, patch, remove, replace
 from tests.image.conftest import MakeImage

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
-from provisioning.images import protections, services
+from provisioning.images import services
+from provisioning.images.records import protections
 from tests.image.asking import V2, add, names, patch, remove, replace
 from tests.image.conftest import MakeImage
 from tests.support.cast import Api, People, Person

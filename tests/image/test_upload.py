@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError, TooLargeError
 from provisioning.images import selectors, services
-from provisioning.images import store as image_store
+from provisioning.images.data import store as image_store
 from provisioning.images.errors import ImageContentError, InterruptedUploadError
 from provisioning.images.models import Image
 from provisioning.jobs import reaping

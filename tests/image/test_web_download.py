@@ -17,10 +17,10 @@ import pytest
 from pytest_django import Settings
 
 from provisioning.common.values import transfers
-from provisioning.images import web_download
+from provisioning.images.data import web_download
+from provisioning.images.data.web_address import is_allowed, read_uri
+from provisioning.images.data.web_download import web_file
 from provisioning.images.errors import DownloadError, ImportUriError
-from provisioning.images.web_address import is_allowed, read_uri
-from provisioning.images.web_download import web_file
 from tests.support.tables import each_row
 from tests.support.web import Handler, Web, answers_of, web_server
 

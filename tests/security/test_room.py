@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from provisioning.common.errors import UnavailableError
-from provisioning.images import services, store
+from provisioning.images import services
+from provisioning.images.data import store
 from provisioning.images.models import Image
 from tests.support.cast import Person
 

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.http import QueryDict
 
 from portal.dashboard.forms import Form, OfferedField, WholeNumberField
-from provisioning.images.formats import BOOTABLE_FORMATS
+from provisioning.images.records.formats import BOOTABLE_FORMATS
 
 SOURCES = (("file", "In a file on this computer"), ("web", "At a web address; the cloud downloads it"))
 

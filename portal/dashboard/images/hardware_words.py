@@ -2,7 +2,7 @@
 
 from compute_agent.contract import hardware_properties as known
 from provisioning.images.models import Image
-from provisioning.images.properties import FIRMWARE
+from provisioning.images.records.properties import FIRMWARE
 
 TITLES = {"bios": "BIOS", "uefi": "UEFI", "pc": "pc (i440FX)", "tpm-tis": "TIS", "tpm-crb": "CRB"}
 FOUND = {"bios": "BIOS", "uefi": "UEFI", "bios or uefi": "BIOS or UEFI"}

@@ -12,8 +12,8 @@ from provisioning.common.context import system_context
 from provisioning.common.errors import NovellaError
 from provisioning.images import services as images
 from provisioning.images.models import Image, ImageTask
+from provisioning.images.records.uses import LAUNCHED
 from provisioning.images.services.announcements import announce_record
-from provisioning.images.uses import LAUNCHED
 
 GRACE = timedelta(hours=1)
 """Time that a replaced image stays, for launches that have chosen it."""

@@ -13,11 +13,12 @@ from compute_agent.contract.firmware_state import PROPERTY, from_property
 from provisioning.common.context import RequestContext, new_request_id
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError, TooLargeError
 from provisioning.compute.models import Instance
-from provisioning.images import protections, store
 from provisioning.images import services as images
+from provisioning.images.data import store
 from provisioning.images.models import Image
-from provisioning.images.properties import FOUND
-from provisioning.images.records import BASE, check_name
+from provisioning.images.records import protections
+from provisioning.images.records.fields import BASE, check_name
+from provisioning.images.records.properties import FOUND
 
 DISK_FORMAT, CONTAINER_FORMAT = "qcow2", "bare"
 SNAPSHOT, BACKUP = "snapshot", "backup"

@@ -28,8 +28,8 @@ from provisioning.compute.selectors.interfaces import tags_of_interfaces
 from provisioning.compute.states import VmState
 from provisioning.ec2.metadata_options import DEFAULT_HOPS, REQUIRED, options_of
 from provisioning.images.models import Image
-from provisioning.images.properties import text_of
-from provisioning.images.references import image_ref
+from provisioning.images.records.properties import text_of
+from provisioning.images.records.references import image_ref
 from provisioning.images.selectors.companions import companions
 from provisioning.network import selectors as network
 

@@ -8,7 +8,7 @@ from provisioning.compute.models import Instance
 from provisioning.compute.selectors.host_rows import host_states
 from provisioning.hosts.models import Host
 from provisioning.images.models import Image
-from provisioning.images.properties import FIRMWARE, FOUND, text_of
+from provisioning.images.records.properties import FIRMWARE, FOUND, text_of
 from provisioning.scheduler import HostNeed
 from provisioning.scheduler.host_needs import offers
 

@@ -7,8 +7,8 @@ from compute_agent.contract.hardware_properties import HardwareError
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.images import selectors, services
-from provisioning.images.changes import Change
 from provisioning.images.models import Image
+from provisioning.images.records.changes import Change
 
 
 def set_hardware(context: RequestContext, image_id: str, asked: Mapping[str, str]) -> Image:

@@ -10,7 +10,7 @@ from django.conf import settings
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError
 from provisioning.identity import policy
-from provisioning.images import store
+from provisioning.images.data import store
 from provisioning.images.errors import NoImageDataError
 from provisioning.images.models import Image
 from provisioning.images.selectors.access import image_for

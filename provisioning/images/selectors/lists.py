@@ -10,9 +10,9 @@ from django.db.models.expressions import OrderBy
 
 from provisioning.common.context import RequestContext
 from provisioning.common.lists.listing import Listing, Part, Sort
-from provisioning.images import protections
-from provisioning.images.digests import digest
 from provisioning.images.models import Image, ImageMember, ImageProperty, ImageTag
+from provisioning.images.records import protections
+from provisioning.images.records.digests import digest
 from provisioning.images.selectors.access import FOR_ALL, own, sees_all, shared_with, visible_images
 
 SORT_KEYS = frozenset({"name", "status", "container_format", "disk_format", "size", "id", "created_at", "updated_at"})

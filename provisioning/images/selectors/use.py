@@ -8,8 +8,8 @@ from provisioning.common.context import RequestContext
 from provisioning.common.database.prepared import Prepared
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.values.ids import NOBODY
-from provisioning.images.formats import BOOTABLE_FORMATS
 from provisioning.images.models import Image, ImageMember
+from provisioning.images.records.formats import BOOTABLE_FORMATS
 from provisioning.images.selectors.access import key, own, shared_with, usable
 
 

@@ -1,8 +1,8 @@
 """The rows that filters of images use: one for each tag and each additional property."""
 
-from provisioning.images.digests import digest
 from provisioning.images.models import Image, ImageProperty, ImageTag
-from provisioning.images.properties import text_of
+from provisioning.images.records.digests import digest
+from provisioning.images.records.properties import text_of
 
 
 def write_tags(image: Image) -> None:

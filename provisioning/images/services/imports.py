@@ -25,17 +25,17 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, GoneError, InvalidInputError, NovellaError, TooLargeError
 from provisioning.identity.models import Project
 from provisioning.identity.records import owner_locks
-from provisioning.images import store
-from provisioning.images.file_tasks import timeout
-from provisioning.images.formats import check_container, check_taken
+from provisioning.images.data import store
+from provisioning.images.data.file_tasks import timeout
+from provisioning.images.data.web_address import read_uri
 from provisioning.images.models import Image, ImageTask
+from provisioning.images.records.formats import check_container, check_taken
+from provisioning.images.records.uses import FOLLOWERS
 from provisioning.images.services import intake, tasks
 from provisioning.images.services.access import move, owned
 from provisioning.images.services.announcements import announce
 from provisioning.images.services.records import create
 from provisioning.images.services.sources import CATALOGUE, Origin, opened
-from provisioning.images.uses import FOLLOWERS
-from provisioning.images.web_address import read_uri
 from provisioning.jobs.tasks import JobTask, job_task
 
 KIND, OLD_KIND = "api_image_import", "import"

@@ -14,7 +14,7 @@ from compute_agent.disk_formats import inspection
 from compute_agent.disk_formats.firmware import firmware_of
 from compute_agent.disk_formats.reading import DiskFormatError
 from provisioning.common.errors import GoneError, InvalidInputError, UnavailableError
-from provisioning.images import store
+from provisioning.images.data import store
 from provisioning.images.errors import ImageContentError
 from provisioning.images.models import Image
 from provisioning.images.selectors.storage import storage_left

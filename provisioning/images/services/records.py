@@ -12,15 +12,15 @@ from provisioning.common.errors import ConflictError, ForbiddenError, NotFoundEr
 from provisioning.ec2 import ids as ec2_ids
 from provisioning.identity.models import Project
 from provisioning.identity.records import owner_locks
-from provisioning.images import store
-from provisioning.images.changes import Change, apply
+from provisioning.images.data import store
 from provisioning.images.models import Image
-from provisioning.images.records import check_values
+from provisioning.images.records.changes import Change, apply
+from provisioning.images.records.fields import check_values
+from provisioning.images.records.uses import check_unused
 from provisioning.images.services import filter_rows
 from provisioning.images.services.access import move, owned
 from provisioning.images.services.announcements import announce_record
 from provisioning.images.services.storage import check_count
-from provisioning.images.uses import check_unused
 
 
 def create(context: RequestContext, *, image_id: uuid.UUID | None = None, **values: Any) -> Image:

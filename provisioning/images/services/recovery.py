@@ -2,7 +2,7 @@
 
 import uuid
 
-from provisioning.images import store
+from provisioning.images.data import store
 from provisioning.images.models import Image
 from provisioning.images.services.access import move
 

@@ -14,10 +14,10 @@ from django.db import transaction
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
-from provisioning.images import store
+from provisioning.images.data import store
 from provisioning.images.errors import ImageContentError, UploadOffsetError
-from provisioning.images.formats import check_container, check_taken
 from provisioning.images.models import Image
+from provisioning.images.records.formats import check_container, check_taken
 from provisioning.images.services import intake
 from provisioning.images.services.access import move, owned
 from provisioning.images.services.announcements import announce

@@ -17,8 +17,8 @@ from urllib.parse import unquote, urlsplit
 
 from django.conf import settings
 
+from provisioning.images.data.web_download import web_file
 from provisioning.images.errors import DownloadError, ImageContentError
-from provisioning.images.web_download import web_file
 
 CATALOGUE = "catalogue"
 """Method of an import from the image catalogue; users cannot request it."""

@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, GoneError, NotFoundError
-from provisioning.images import store
-from provisioning.images.file_tasks import FileTask, task, timeout
+from provisioning.images.data import store
+from provisioning.images.data.file_tasks import FileTask, task, timeout
 from provisioning.images.models import Image
 from provisioning.images.services import intake
 from provisioning.images.services.access import move, owned

@@ -9,10 +9,10 @@ from django.db import transaction
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, NovellaError, TooLargeError
-from provisioning.images import store
-from provisioning.images.file_tasks import FileTask, task, timeout
-from provisioning.images.formats import check_container, check_taken
+from provisioning.images.data import store
+from provisioning.images.data.file_tasks import FileTask, task, timeout
 from provisioning.images.models import Image
+from provisioning.images.records.formats import check_container, check_taken
 from provisioning.images.services import intake
 from provisioning.images.services.access import move, owned
 from provisioning.images.services.announcements import announce

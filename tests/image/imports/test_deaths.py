@@ -19,7 +19,7 @@ from pytest_django import Settings
 
 from provisioning.common.errors import TooLargeError
 from provisioning.images import services
-from provisioning.images import store as image_store
+from provisioning.images.data import store as image_store
 from provisioning.images.models import Image, ImageTask
 from provisioning.images.services.imports import Import
 from provisioning.images.services.staging import Stage

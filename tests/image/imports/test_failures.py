@@ -14,7 +14,7 @@ from pytest_django import Settings
 
 from provisioning.common.errors import GoneError
 from provisioning.images import services
-from provisioning.images import store as image_store
+from provisioning.images.data import store as image_store
 from provisioning.images.models import Image
 from provisioning.images.services import imports
 from tests.image import pictures

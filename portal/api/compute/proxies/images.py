@@ -19,10 +19,11 @@ from portal.api.frame.parts import Call, Entries, parts
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.identity import policy
-from provisioning.images import protections, selectors, services
-from provisioning.images.changes import Change
+from provisioning.images import selectors, services
 from provisioning.images.models import Image
-from provisioning.images.records import BASE, READ_ONLY
+from provisioning.images.records import protections
+from provisioning.images.records.changes import Change
+from provisioning.images.records.fields import BASE, READ_ONLY
 
 _STATUS = {"active": "ACTIVE", "queued": "SAVING", "saving": "SAVING", "deleted": "DELETED", "killed": "ERROR"}
 _PROGRESS = {"queued": 25, "saving": 50, "active": 100}

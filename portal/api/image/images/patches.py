@@ -5,8 +5,8 @@ from typing import Any
 
 from portal.api.common.parsing import JSONParser
 from provisioning.common.errors import ForbiddenError, InvalidInputError
-from provisioning.images.changes import Change, Operation
-from provisioning.images.records import check_name
+from provisioning.images.records.changes import Change, Operation
+from provisioning.images.records.fields import check_name
 
 OPERATIONS: tuple[Operation, ...] = ("add", "remove", "replace")
 MAX_OPERATIONS = 1000

@@ -5,9 +5,9 @@ from typing import Any
 from django.conf import settings
 
 from provisioning.common.values.numbers import MAX_INTEGER
-from provisioning.images.formats import CONTAINER_FORMATS, DISK_FORMATS
-from provisioning.images.properties import NULLABLE
-from provisioning.images.records import MAX_VALUE, READ_ONLY, RESERVED
+from provisioning.images.records.fields import MAX_VALUE, READ_ONLY, RESERVED
+from provisioning.images.records.formats import CONTAINER_FORMATS, DISK_FORMATS
+from provisioning.images.records.properties import NULLABLE
 
 Schema = dict[str, Any]
 UUID_PATTERN = "^([0-9a-fA-F]){8}-([0-9a-fA-F]){4}-([0-9a-fA-F]){4}-([0-9a-fA-F]){4}-([0-9a-fA-F]){12}$"

@@ -18,9 +18,10 @@ from portal.api.image.images.queries import LIST_PAGES, SORT_COLUMNS, SORTING, r
 from portal.api.image.images.schemas import IMAGE_CREATE, IMAGE_PATCH, IMAGE_QUERY
 from provisioning.common.context import RequestContext
 from provisioning.common.values.ids import read_id
-from provisioning.images import protections, selectors, services
+from provisioning.images import selectors, services
 from provisioning.images.models import Image
-from provisioning.images.records import BASE, COLUMN_OF
+from provisioning.images.records import protections
+from provisioning.images.records.fields import BASE, COLUMN_OF
 
 
 def shape_for(context: RequestContext, image: Image) -> shapes.Shape:

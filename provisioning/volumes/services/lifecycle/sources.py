@@ -9,8 +9,8 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.values.numbers import GIB
 from provisioning.images.models import Image
-from provisioning.images.properties import FOUND, text_of
-from provisioning.images.references import image_ref
+from provisioning.images.records.properties import FOUND, text_of
+from provisioning.images.records.references import image_ref
 from provisioning.images.selectors import image_for
 from provisioning.images.selectors.access import usable
 from provisioning.volumes.errors import InvalidSnapshotError, InvalidVolumeError

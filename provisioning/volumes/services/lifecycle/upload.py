@@ -21,7 +21,7 @@ from provisioning.hosts import commands
 from provisioning.hosts.models import HostCommand
 from provisioning.images import services as images
 from provisioning.images.models import Image
-from provisioning.images.properties import FOUND
+from provisioning.images.records.properties import FOUND
 from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.host_link.host_commands import send_copy, spec_of
 from provisioning.volumes.models import Volume

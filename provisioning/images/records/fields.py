@@ -10,10 +10,10 @@ from provisioning.common.values.ids import read_id
 from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.common.values.text import has_control_characters
 from provisioning.identity import policy
-from provisioning.images import protections
-from provisioning.images.formats import CONTAINER_FORMATS, DISK_FORMATS, check_taken
 from provisioning.images.models import Image
-from provisioning.images.properties import NULLABLE
+from provisioning.images.records import protections
+from provisioning.images.records.formats import CONTAINER_FORMATS, DISK_FORMATS, check_taken
+from provisioning.images.records.properties import NULLABLE
 
 MAX_PROPERTIES = 128
 """Glance's image_property_quota."""

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from provisioning.common.tasks import TASKS, RecordTask, Timeout
-from provisioning.images import store
+from provisioning.images.data import store
 from provisioning.images.models import Image
 
 T = TypeVar("T", bound="type[FileTask]")

@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError
-from provisioning.images import protections
 from provisioning.images.models import Image
-from provisioning.images.records import BASE, COLUMN_OF
+from provisioning.images.records import protections
+from provisioning.images.records.fields import BASE, COLUMN_OF
 
 Operation = Literal["add", "replace", "remove"]
 

@@ -24,8 +24,8 @@ from urllib.parse import urljoin
 from django.conf import settings
 
 from provisioning.common.values.transfers import seconds_for
+from provisioning.images.data.web_address import Address, WebAddress, read_uri, resolve
 from provisioning.images.errors import DownloadError
-from provisioning.images.web_address import Address, WebAddress, read_uri, resolve
 
 CONNECT_TIMEOUT = 10.0
 READ_TIMEOUT = 30.0

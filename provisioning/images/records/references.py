@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from compute_agent.contract.build import ImageRef
 from provisioning.images.models import Image
-from provisioning.images.properties import text_of
+from provisioning.images.records.properties import text_of
 
 
 def image_ref(image: Image, properties: Mapping[str, str] | None = None) -> ImageRef:

@@ -1,0 +1,1 @@
+"""The files of images: the store, downloads, and tasks that write them."""

@@ -1,0 +1,1 @@
+"""The fields and properties of images, and their uses."""

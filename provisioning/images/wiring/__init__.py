@@ -1,0 +1,1 @@
+"""Functions that ``provisioning.wiring`` gives to other packages: owners, retention, restores."""
