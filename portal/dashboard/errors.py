@@ -4,7 +4,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 
-from portal.dashboard.pages import sign_in_first
+from portal.dashboard.frame.pages import sign_in_first
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

@@ -7,7 +7,6 @@ from typing import Any
 from django.core.exceptions import ObjectDoesNotExist
 from django.template.loader import render_to_string
 
-from portal.dashboard import wording
 from portal.dashboard.batches import live as batches
 from portal.dashboard.cloud.drains import HostDrain
 from portal.dashboard.cloud.hosts import HostDetail
@@ -31,6 +30,7 @@ from portal.dashboard.overview.views import parts_for
 from portal.dashboard.topology.views import picture_for
 from portal.dashboard.volumes import live as volumes
 from portal.dashboard.volumes.listing import BACKUPS, SNAPSHOTS, VOLUMES
+from portal.dashboard.words import wording
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.compute import selectors as compute

@@ -13,7 +13,7 @@ from django.test import Client, RequestFactory
 from django.utils import timezone
 from pytest_django import Settings
 
-from portal.dashboard.client_files import application_credential_files, password_files
+from portal.dashboard.copy_as.client_files import application_credential_files, password_files
 from provisioning.identity.models import ApplicationCredential
 from provisioning.identity.services.application_credentials import create_application_credential
 from tests.dashboard.conftest import SignedIn, offered, ticked

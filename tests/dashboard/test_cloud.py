@@ -15,8 +15,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from compute_agent.contract.messages import CONTRACT_VERSION
+from portal.dashboard.frame.tray import Result
 from portal.dashboard.live import PAGES, render
-from portal.dashboard.tray import Result
 from portal.sockets.browser import OF_OPERATORS
 from provisioning.batches import services as batches
 from provisioning.batches.kinds import KINDS

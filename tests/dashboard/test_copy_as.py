@@ -18,12 +18,12 @@ from django.db import transaction
 from django.test import Client
 from django.urls import get_resolver, reverse
 
-from portal.dashboard import pages
 from portal.dashboard.copy_as.calls import IMPLIED, Call, Result, Secret
 from portal.dashboard.copy_as.forms import curl, place, terraform
 from portal.dashboard.copy_as.kinds import network as kinds
 from portal.dashboard.copy_as.written import written
-from portal.dashboard.pages import FormPage
+from portal.dashboard.frame import pages
+from portal.dashboard.frame.pages import FormPage
 from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import BlockDevice, Flavor, Instance, InstanceAction, KeyPair
 from provisioning.identity.models import (

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from portal.dashboard import live
-from portal.dashboard.navigation import entries_for, groups_of
+from portal.dashboard.frame.navigation import entries_for, groups_of
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.models import BlockDevice, Instance

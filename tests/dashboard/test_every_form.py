@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
-from portal.dashboard.pages import FormPage
+from portal.dashboard.frame.pages import FormPage
 from provisioning.identity.models import Role
 from provisioning.identity.services.groups import create_group
 from provisioning.identity.services.roles import create_role

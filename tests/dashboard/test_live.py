@@ -11,9 +11,9 @@ import pytest
 from django.test import Client
 from django.urls import get_resolver
 
+from portal.dashboard.frame.pages import Page
 from portal.dashboard.instances.tabs import TABS
 from portal.dashboard.live import PAGES, LivePage, render
-from portal.dashboard.pages import Page
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.compute.actions.delete import delete

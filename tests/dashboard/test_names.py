@@ -16,7 +16,7 @@ from django.conf import settings
 from django.db.models import CharField, F, Value
 from django.db.models.functions import Concat, Left
 
-from portal.dashboard.names import bdi
+from portal.dashboard.words.names import bdi
 from provisioning.common.errors import UnavailableError
 from provisioning.compute.models import Instance, InstanceActionEvent
 from provisioning.hosts import calls

@@ -10,9 +10,9 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from portal.dashboard import paging
 from portal.dashboard.network import live
 from portal.dashboard.network.live import RECORDS
+from portal.dashboard.records import paging
 from provisioning.network import services
 from provisioning.network.models import Network
 from tests.support.cast import Person

@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from portal.dashboard.plain import NOT_ALLOWED, plain
+from portal.dashboard.words.plain import NOT_ALLOWED, plain
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person
 from tests.support.clouds import Cloud

@@ -7,7 +7,7 @@ import uuid
 import pytest
 from django.test import Client
 
-from portal.dashboard.quotas.bars import Bar, bars_of, grouped
+from portal.dashboard.graphs.bars import Bar, bars_of, grouped
 from provisioning.quotas import selectors
 from provisioning.quotas.limits import DEFAULTS
 from provisioning.quotas.selectors import limits_of

@@ -338,7 +338,7 @@ def test_projects_by_a_group_and_from_above_can_be_entered(at_alice: Client, ali
 
 
 def test_very_many_projects_are_not_all_sent(at_alice: Client, alice: Person, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("portal.dashboard.projects.SHOWN", 5)
+    monkeypatch.setattr("portal.dashboard.frame.projects.SHOWN", 5)
     projects(alice, 9)
     page = words(at_alice.get("/auth/projects/"))
     assert page.count("formaction") == 5

@@ -8,7 +8,7 @@ from html import unescape
 
 import pytest
 
-from portal.dashboard.navigation import CLOUD, ENTRIES, EVERYWHERE
+from portal.dashboard.frame.navigation import CLOUD, ENTRIES, EVERYWHERE
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person
 

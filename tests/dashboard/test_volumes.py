@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from portal.dashboard.live import render
-from portal.dashboard.wording import Progress, progress, size_in_bytes
+from portal.dashboard.words.wording import Progress, progress, size_in_bytes
 from provisioning.compute.models import Instance
 from provisioning.events import selectors as events
 from provisioning.volumes import services

@@ -13,7 +13,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from portal.dashboard.live import render
-from portal.dashboard.plain import NOT_ALLOWED
+from portal.dashboard.words.plain import NOT_ALLOWED
 from portal.sockets import follower
 from provisioning.compute.models import Flavor, Instance
 from provisioning.compute.states import VmState

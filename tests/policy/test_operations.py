@@ -6,7 +6,7 @@ from django.contrib import admin as django_admin
 
 from portal.api.compute.server_actions import ACTIONS
 from portal.api.openapi.policy_page import operations_of_rules
-from portal.dashboard.pages import Page
+from portal.dashboard.frame.pages import Page
 from portal.ops.admin.base import Ruled, Written
 from provisioning.identity.policies import RULES
 from tests.policy.routes import nameless, operations, pages, patterns, sockets

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from portal.dashboard.plain import NOT_ALLOWED
+from portal.dashboard.words.plain import NOT_ALLOWED
 from provisioning.identity.models import Group, Role, RoleAssignment, User
 from provisioning.identity.services.assignments import assign_role, grant
 from provisioning.identity.services.groups import create_group

@@ -25,7 +25,7 @@ from django.utils.safestring import SafeString
 from pytest_django import Settings
 
 from compute_agent.contract.messages import Enrol, Hello, encode
-from portal.dashboard import pages
+from portal.dashboard.frame import pages
 from portal.routing import websocket_router
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.hosts import enrolment

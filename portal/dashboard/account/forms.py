@@ -6,7 +6,7 @@ from django import forms
 from django.conf import settings
 from django.http import QueryDict
 
-from portal.dashboard.forms import Form
+from portal.dashboard.frame.forms import Form
 from portal.dashboard.settings.forms import NewPasswordForm
 from provisioning.common.errors import NovellaError
 

@@ -13,11 +13,11 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from portal.common.redirects import safe_next
 from portal.common.sign_in import sign_in, sign_out, switch_domain, switch_project, switch_to_system
-from portal.dashboard import projects
 from portal.dashboard.account.expired import expired_form
 from portal.dashboard.account.forms import ExpiredPasswordForm, SignInForm
-from portal.dashboard.names import bdi
-from portal.dashboard.pages import Page
+from portal.dashboard.frame import projects
+from portal.dashboard.frame.pages import Page
+from portal.dashboard.words.names import bdi
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NotAuthenticatedError, NovellaError
 from provisioning.identity.errors import PasswordExpiredError

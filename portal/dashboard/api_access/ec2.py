@@ -13,9 +13,9 @@ from portal.dashboard.api_access import ec2_files
 from portal.dashboard.api_access.listing import DELETE, EC2_CREDENTIALS, access_key
 from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.kinds.identity import EC2_CREDENTIAL
+from portal.dashboard.frame.pages import Page
 from portal.dashboard.lists.views import ListPage
-from portal.dashboard.pages import Page
-from portal.dashboard.questions import QuestionPage
+from portal.dashboard.records.questions import QuestionPage
 from provisioning.common.errors import NotFoundError
 from provisioning.identity.models import Credential, User
 from provisioning.identity.selectors.credentials import existing_credential, project_to_enter

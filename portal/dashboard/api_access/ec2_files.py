@@ -8,7 +8,7 @@ from django.conf import settings
 from django.http import HttpRequest
 
 from portal.common.public_url import public_url
-from portal.dashboard.client_files import CLOUD
+from portal.dashboard.copy_as.client_files import CLOUD
 from provisioning.identity.records.catalog import PATHS
 
 PROFILE = CLOUD

@@ -5,7 +5,7 @@ from datetime import timedelta
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from portal.common.sign_in import short_token
-from portal.dashboard.pages import Page
+from portal.dashboard.frame.pages import Page
 
 LIFETIME = timedelta(minutes=15)
 """Lifetime of a token of this page; the page renews it automatically."""

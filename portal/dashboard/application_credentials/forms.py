@@ -7,8 +7,8 @@ from django import forms
 from django.http import QueryDict
 from django.utils import timezone
 
-from portal.dashboard import wording
-from portal.dashboard.forms import ChoiceLabel, Form, OfferedListField
+from portal.dashboard.frame.forms import ChoiceLabel, Form, OfferedListField
+from portal.dashboard.words import wording
 from provisioning.identity.models import Role
 from provisioning.identity.services.application_credentials import RequestPattern
 

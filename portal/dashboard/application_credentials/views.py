@@ -9,13 +9,13 @@ from django.views.decorators.cache import never_cache
 
 from portal.dashboard.application_credentials.forms import CredentialForm
 from portal.dashboard.application_credentials.listing import APPLICATION_CREDENTIALS, DELETE
-from portal.dashboard.client_files import CLOUD, application_credential_files
 from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.client_files import CLOUD, application_credential_files
 from portal.dashboard.copy_as.kinds import identity as copied
-from portal.dashboard.forms import Form
+from portal.dashboard.frame.forms import Form
+from portal.dashboard.frame.pages import FormPage, Page
 from portal.dashboard.lists.views import ListPage
-from portal.dashboard.pages import FormPage, Page
-from portal.dashboard.questions import QuestionPage
+from portal.dashboard.records.questions import QuestionPage
 from provisioning.common.errors import ForbiddenError
 from provisioning.identity.models import Project, User
 from provisioning.identity.selectors.application_credentials import (

@@ -9,7 +9,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.http import QueryDict
 
-from portal.dashboard.forms import Form, OfferedField
+from portal.dashboard.frame.forms import Form, OfferedField
 from provisioning.batches.registry import BatchAction
 from provisioning.batches.services import MOST_ITEMS
 from provisioning.common.context import RequestContext

@@ -2,7 +2,7 @@
 
 from django.template.loader import render_to_string
 
-from portal.dashboard.tray import results_of, row_of, tray_for
+from portal.dashboard.frame.tray import results_of, row_of, tray_for
 from provisioning.batches.selectors import batch_for
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError

@@ -13,12 +13,12 @@ from portal.common import rate_limits
 from portal.common.redirects import safe_next
 from portal.dashboard.batches.forms import BatchForm
 from portal.dashboard.batches.selection import selected
+from portal.dashboard.frame.pages import Page, PageRequest
+from portal.dashboard.frame.tray import list_of, results_of, row_of
 from portal.dashboard.instances.deletion import volumes_left
 from portal.dashboard.lists import selection
-from portal.dashboard.names import bdi
-from portal.dashboard.pages import Page, PageRequest
-from portal.dashboard.tray import list_of, results_of, row_of
-from portal.dashboard.wording import duration
+from portal.dashboard.words.names import bdi
+from portal.dashboard.words.wording import duration
 from provisioning.batches import selectors, services
 from provisioning.batches.kinds import action_named
 from provisioning.batches.registry import BatchAction

@@ -5,7 +5,7 @@ from typing import Any, cast
 from django.http import HttpRequest, HttpResponse
 from django.utils.cache import patch_vary_headers
 
-from portal.dashboard.pages import Page, PageRequest
+from portal.dashboard.frame.pages import Page, PageRequest
 from provisioning.compute.actions.evacuate import Evacuate
 from provisioning.compute.plans.deaths import deaths_for
 

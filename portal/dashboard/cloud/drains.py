@@ -13,11 +13,11 @@ from django.utils import timezone
 from portal.common.durations import about
 from portal.dashboard.cloud.hosts import LONGEST_REASON, HostPage
 from portal.dashboard.cloud.watched import WatchedPage
-from portal.dashboard.forms import Form, OfferedListField
-from portal.dashboard.names import bdi
-from portal.dashboard.plain import plain
-from portal.dashboard.questions import Question, QuestionPage
-from portal.dashboard.records import Crumbs, SheetPage
+from portal.dashboard.frame.forms import Form, OfferedListField
+from portal.dashboard.records.questions import Question, QuestionPage
+from portal.dashboard.records.views import Crumbs, SheetPage
+from portal.dashboard.words.names import bdi
+from portal.dashboard.words.plain import plain
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.plans.moves import PlannedMove, known_ways

@@ -11,18 +11,18 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
-from portal.dashboard import wording
 from portal.dashboard.cloud.migrations import moves_on
 from portal.dashboard.cloud.rows import host_rows
 from portal.dashboard.cloud.things import troubles_of
 from portal.dashboard.cloud.watched import WatchedPage
-from portal.dashboard.forms import Form
+from portal.dashboard.frame.forms import Form
+from portal.dashboard.frame.pages import Page, PageRequest
 from portal.dashboard.graphs import sparklines
 from portal.dashboard.graphs.parts import OF_HOSTS
-from portal.dashboard.names import bdi
-from portal.dashboard.pages import Page, PageRequest
-from portal.dashboard.questions import QuestionPage
-from portal.dashboard.records import Crumbs, SheetPage
+from portal.dashboard.records.questions import QuestionPage
+from portal.dashboard.records.views import Crumbs, SheetPage
+from portal.dashboard.words import wording
+from portal.dashboard.words.names import bdi
 from provisioning.batches import services as batches
 from provisioning.batches.kinds import SERVERS
 from provisioning.batches.services import BatchRequest

@@ -14,14 +14,14 @@ from django.utils.safestring import SafeString
 from portal.dashboard.cloud.things import troubles_of
 from portal.dashboard.cloud.watched import WatchedPage
 from portal.dashboard.graphs import sparklines
+from portal.dashboard.graphs.bars import Bar
 from portal.dashboard.graphs.parts import OF_HOSTS
 from portal.dashboard.lists import cells
 from portal.dashboard.lists.declaration import Column, Empty, Filter, RecordList, counted, fixed, same, searched
 from portal.dashboard.lists.views import ListPage
-from portal.dashboard.quotas.bars import Bar
 from portal.dashboard.templatetags import novella as tags
 from portal.dashboard.volumes.wording import volume_status
-from portal.dashboard.wording import Status
+from portal.dashboard.words.wording import Status
 from provisioning.common.context import RequestContext
 from provisioning.doctor.cloud import RULE as CLOUD
 from provisioning.doctor.cloud import faults_of_pool

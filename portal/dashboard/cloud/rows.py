@@ -7,10 +7,10 @@ from datetime import datetime
 
 from django.utils.safestring import SafeString
 
-from portal.dashboard import wording
 from portal.dashboard.graphs import sparklines
-from portal.dashboard.quotas.bars import Bar
-from portal.dashboard.wording import Status
+from portal.dashboard.graphs.bars import Bar
+from portal.dashboard.words import wording
+from portal.dashboard.words.wording import Status
 from provisioning.compute.selectors.hosts import state_of
 from provisioning.hosts.machines import TOLD_FOR
 from provisioning.hosts.models import Host

@@ -6,8 +6,8 @@ from typing import Any
 from portal.dashboard.cloud.rows import bars_of, host_rows
 from portal.dashboard.cloud.things import troubles_of
 from portal.dashboard.cloud.watched import WatchedPage
+from portal.dashboard.graphs.bars import Bar
 from portal.dashboard.graphs.parts import OF_HOSTS
-from portal.dashboard.quotas.bars import Bar
 from provisioning.compute.actions.evacuate import Evacuate
 from provisioning.compute.selectors.hosts import state_of
 from provisioning.doctor.cloud import RULE, cloud_for

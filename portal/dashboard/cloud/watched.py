@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 
-from portal.dashboard.pages import Page
+from portal.dashboard.frame.pages import Page
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.common.values.ids import NOBODY, read_id

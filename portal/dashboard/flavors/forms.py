@@ -2,7 +2,7 @@
 
 from django import forms
 
-from portal.dashboard.forms import Form, WholeNumberField
+from portal.dashboard.frame.forms import Form, WholeNumberField
 
 
 class FlavorForm(Form):

@@ -5,9 +5,9 @@ from typing import Any
 
 from django.db.models import Q
 
-from portal.dashboard import wording
 from portal.dashboard.lists import cells, columns
 from portal.dashboard.lists.declaration import Column, Empty, Filter, RecordList, fixed, searched
+from portal.dashboard.words import wording
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors
 from provisioning.compute.models import Flavor

@@ -8,11 +8,11 @@ from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.kinds import compute as copied
 from portal.dashboard.flavors.forms import FlavorForm
 from portal.dashboard.flavors.listing import FLAVORS
-from portal.dashboard.forms import Form
+from portal.dashboard.frame.forms import Form
+from portal.dashboard.frame.pages import FormPage, Page
 from portal.dashboard.lists.views import ListPage
-from portal.dashboard.names import bdi
-from portal.dashboard.pages import FormPage, Page
-from portal.dashboard.questions import QuestionPage
+from portal.dashboard.records.questions import QuestionPage
+from portal.dashboard.words.names import bdi
 from provisioning.compute import selectors
 from provisioning.compute.services.flavors import FlavorRequest, create_flavor, delete_flavor
 

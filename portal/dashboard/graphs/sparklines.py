@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 
 from compute_agent.contract.samples import GUEST_SERIES, HOST_SERIES
 from portal.dashboard.graphs.units import JOINED
-from portal.dashboard.markup import format_html
+from portal.dashboard.words.markup import format_html
 from provisioning.compute.models import Instance
 from provisioning.hosts.models import Host
 from provisioning.measures.pools import POOL_SERIES

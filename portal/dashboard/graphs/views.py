@@ -5,8 +5,8 @@ from typing import Any, cast
 
 from django.http import HttpRequest, HttpResponse
 
+from portal.dashboard.frame.pages import Page, PageRequest
 from portal.dashboard.graphs import parts
-from portal.dashboard.pages import Page, PageRequest
 from provisioning.measures.resolutions import Span
 from provisioning.measures.selectors import host_with_id, pool_with_id
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
 
-from portal.dashboard.pages import Page
+from portal.dashboard.frame.pages import Page
 from provisioning.common.errors import ForbiddenError, NotFoundError
 from provisioning.identity import policy
 from provisioning.identity.models import Domain, Group, Project, Role, User

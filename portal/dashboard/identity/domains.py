@@ -7,14 +7,14 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 
 from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.kinds import identity as copied
-from portal.dashboard.forms import Form
+from portal.dashboard.frame.forms import Form
 from portal.dashboard.identity import base, members, wording
 from portal.dashboard.identity.base import DomainPage
 from portal.dashboard.identity.forms import RecordForm
 from portal.dashboard.identity.frames import DeletePage, ListPage, RecordFormPage
 from portal.dashboard.identity.listing import DOMAINS
-from portal.dashboard.names import bdi
-from portal.dashboard.questions import QuestionPage
+from portal.dashboard.records.questions import QuestionPage
+from portal.dashboard.words.names import bdi
 from provisioning.identity.models import Domain
 from provisioning.identity.selectors import dashboard_lists
 from provisioning.identity.services.domains import create_domain, delete_domain, set_domain_enabled, update_domain

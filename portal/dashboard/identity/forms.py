@@ -7,8 +7,8 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.http import QueryDict
 
-from portal.dashboard.forms import ChoiceLabel, Form, OfferedField, OfferedListField
-from portal.dashboard.names import bdi
+from portal.dashboard.frame.forms import ChoiceLabel, Form, OfferedField, OfferedListField
+from portal.dashboard.words.names import bdi
 from provisioning.common.values.ids import read_id
 from provisioning.identity.models import Domain, Group, Project, Role, User
 from provisioning.identity.selectors import dashboard_lists

@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
+from portal.dashboard.frame.pages import FormPage
 from portal.dashboard.identity.base import IdentityPage, OnePage, Record
 from portal.dashboard.lists import views as lists
-from portal.dashboard.pages import FormPage
-from portal.dashboard.questions import QuestionPage
+from portal.dashboard.records.questions import QuestionPage
 from provisioning.identity.models import Domain, Group, Project, Role, User
 
 

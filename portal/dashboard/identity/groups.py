@@ -8,7 +8,8 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 
 from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.kinds import identity as copied
-from portal.dashboard.forms import Form
+from portal.dashboard.frame.forms import Form
+from portal.dashboard.frame.pages import FormPage
 from portal.dashboard.identity import base
 from portal.dashboard.identity.base import GroupPage
 from portal.dashboard.identity.forms import GroupUserForm, RecordForm
@@ -16,9 +17,8 @@ from portal.dashboard.identity.frames import DeletePage, ListPage, RecordFormPag
 from portal.dashboard.identity.listing import GROUPS
 from portal.dashboard.identity.members import LIST
 from portal.dashboard.identity.places import GRANT, REVOKE, least_grant
-from portal.dashboard.names import bdi
-from portal.dashboard.pages import FormPage
-from portal.dashboard.questions import QuestionPage
+from portal.dashboard.records.questions import QuestionPage
+from portal.dashboard.words.names import bdi
 from provisioning.common.errors import NotFoundError
 from provisioning.identity.models import Group, User
 from provisioning.identity.selectors import dashboard_lists, members

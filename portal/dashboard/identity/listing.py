@@ -8,10 +8,10 @@ from django.db.models.functions import Lower
 from django.utils import timezone
 from django.utils.html import format_html
 
+from portal.dashboard.graphs import bars
 from portal.dashboard.identity import base, wording
 from portal.dashboard.lists import cells, columns
 from portal.dashboard.lists.declaration import BY_NAME, Column, Empty, Filter, RecordList, fixed, same, searched
-from portal.dashboard.quotas import bars
 from portal.dashboard.templatetags import novella as tags
 from provisioning.common.context import RequestContext
 from provisioning.identity import policy

@@ -10,7 +10,8 @@ from django.urls import reverse
 
 from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.kinds import identity as copied
-from portal.dashboard.forms import Form
+from portal.dashboard.frame.forms import Form
+from portal.dashboard.frame.pages import FormPage
 from portal.dashboard.identity import base, places
 from portal.dashboard.identity.base import IdentityPage
 from portal.dashboard.identity.forms import (
@@ -33,9 +34,8 @@ from portal.dashboard.identity.places import (
     name_of,
     offered_roles,
 )
-from portal.dashboard.names import bdi
-from portal.dashboard.pages import FormPage
-from portal.dashboard.questions import QuestionPage
+from portal.dashboard.records.questions import QuestionPage
+from portal.dashboard.words.names import bdi
 from provisioning.common.errors import NotFoundError
 from provisioning.identity.models import Domain, Group, Role, User
 from provisioning.identity.roles.grant_target import Place

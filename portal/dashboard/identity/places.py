@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 
 from django.urls import reverse
 
+from portal.dashboard.frame.pages import Page
 from portal.dashboard.identity.base import DomainPage, IdentityPage, ProjectPage
-from portal.dashboard.pages import Page
 from provisioning.identity import policy
 from provisioning.identity.models import Domain, Group, Project, Role, User
 from provisioning.identity.roles.grant_target import Place

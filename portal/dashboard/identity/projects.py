@@ -7,15 +7,15 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 
 from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.kinds import identity as copied
-from portal.dashboard.forms import Form
+from portal.dashboard.frame.forms import Form
+from portal.dashboard.graphs import bars
 from portal.dashboard.identity import base, wording
 from portal.dashboard.identity.base import ProjectPage
 from portal.dashboard.identity.forms import ProjectForm
 from portal.dashboard.identity.frames import DeletePage, ListPage, RecordFormPage
 from portal.dashboard.identity.listing import PROJECTS
 from portal.dashboard.identity.members import LIST, members_shown
-from portal.dashboard.questions import QuestionPage
-from portal.dashboard.quotas import bars
+from portal.dashboard.records.questions import QuestionPage
 from provisioning.identity.models import Project
 from provisioning.identity.selectors import dashboard_lists
 from provisioning.identity.services.projects import create_project, delete_project, set_project_enabled, update_project

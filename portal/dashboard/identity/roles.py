@@ -7,14 +7,14 @@ from django.http import HttpResponse, QueryDict
 
 from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.kinds import identity as copied
-from portal.dashboard.forms import Form
+from portal.dashboard.frame.forms import Form
+from portal.dashboard.frame.pages import FormPage
 from portal.dashboard.identity import base
 from portal.dashboard.identity.base import RolePage
 from portal.dashboard.identity.forms import RoleForm, RolesForm
 from portal.dashboard.identity.frames import DeletePage, ListPage, RecordFormPage
 from portal.dashboard.identity.listing import LEAST, ROLES, rule_of
-from portal.dashboard.names import bdi
-from portal.dashboard.pages import FormPage
+from portal.dashboard.words.names import bdi
 from provisioning.identity import policy
 from provisioning.identity.models import Role
 from provisioning.identity.roles.role_reach import roles_beyond_domains

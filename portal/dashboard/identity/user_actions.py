@@ -9,12 +9,12 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 
-from portal.dashboard.forms import Form
+from portal.dashboard.frame.forms import Form
+from portal.dashboard.frame.pages import FormPage
 from portal.dashboard.identity.base import UserPage
 from portal.dashboard.identity.forms import PasswordForm
-from portal.dashboard.names import bdi
-from portal.dashboard.pages import FormPage
-from portal.dashboard.questions import Question, QuestionPage
+from portal.dashboard.records.questions import Question, QuestionPage
+from portal.dashboard.words.names import bdi
 from provisioning.identity.lockout.lockout import lift_lockout
 from provisioning.identity.models import User
 from provisioning.identity.selectors.application_credentials import existing_application_credential

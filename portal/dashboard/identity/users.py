@@ -11,7 +11,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from portal.dashboard.copy_as.calls import Call, Result, Secret
 from portal.dashboard.copy_as.kinds import identity as copied
-from portal.dashboard.forms import Form
+from portal.dashboard.frame.forms import Form
 from portal.dashboard.identity import base, places, wording
 from portal.dashboard.identity.base import UserPage
 from portal.dashboard.identity.forms import NewUserForm, UserForm
@@ -19,7 +19,7 @@ from portal.dashboard.identity.frames import ListPage, RecordFormPage
 from portal.dashboard.identity.listing import USERS
 from portal.dashboard.identity.members import LIST
 from portal.dashboard.identity.places import GRANT, REVOKE, check_grants, least_grant
-from portal.dashboard.names import bdi
+from portal.dashboard.words.names import bdi
 from provisioning.identity.lockout.lockout import lockout_of
 from provisioning.identity.models import Project, User
 from provisioning.identity.selectors import dashboard_lists, members

@@ -6,7 +6,7 @@ from django import forms
 from django.conf import settings
 from django.http import QueryDict
 
-from portal.dashboard.forms import Form, OfferedField, WholeNumberField
+from portal.dashboard.frame.forms import Form, OfferedField, WholeNumberField
 from provisioning.images.records.formats import BOOTABLE_FORMATS
 
 SOURCES = (("file", "In a file on this computer"), ("web", "At a web address; the cloud downloads it"))

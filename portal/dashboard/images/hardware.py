@@ -8,12 +8,12 @@ from django.http import HttpResponse, QueryDict
 
 from compute_agent.contract import hardware_properties as known
 from compute_agent.contract.hardware_properties import Property
-from portal.dashboard.forms import Form, OfferedField
+from portal.dashboard.frame.forms import Form, OfferedField
+from portal.dashboard.frame.pages import FormPage
 from portal.dashboard.images.hardware_words import FOUND, TITLES
 from portal.dashboard.images.views import ImagePage
-from portal.dashboard.names import bdi
-from portal.dashboard.pages import FormPage
-from portal.dashboard.plain import plain
+from portal.dashboard.words.names import bdi
+from portal.dashboard.words.plain import plain
 from provisioning.common.errors import NovellaError
 from provisioning.compute.services.image_hardware import set_hardware
 from provisioning.images import selectors

@@ -7,12 +7,12 @@ from typing import Any
 from django.db.models import F, Q
 from django.utils.html import format_html
 
-from portal.dashboard import wording
 from portal.dashboard.images.rows import announcement_of
 from portal.dashboard.images.rows import rows_for as rows_of
 from portal.dashboard.lists import cells, columns
 from portal.dashboard.lists.bulk import bulk_actions
 from portal.dashboard.lists.declaration import Column, Empty, Filter, RecordList, fixed, same, searched
+from portal.dashboard.words import wording
 from provisioning.common.context import RequestContext
 from provisioning.common.values.ids import NOBODY
 from provisioning.events.selectors import LoggedEvent

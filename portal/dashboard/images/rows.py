@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from portal.dashboard import wording
 from portal.dashboard.images.hardware_words import summary
-from portal.dashboard.names import bdi
+from portal.dashboard.words import wording
+from portal.dashboard.words.names import bdi
 from provisioning.common.context import RequestContext
 from provisioning.identity import policy
 from provisioning.images import selectors

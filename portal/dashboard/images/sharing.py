@@ -8,11 +8,11 @@ from django.urls import reverse
 
 from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.kinds import image as copied
-from portal.dashboard.forms import Form
+from portal.dashboard.frame.forms import Form
+from portal.dashboard.frame.pages import FormPage
 from portal.dashboard.images.forms import ShareForm
 from portal.dashboard.images.views import ImagePage
-from portal.dashboard.pages import FormPage
-from portal.dashboard.questions import QuestionPage
+from portal.dashboard.records.questions import QuestionPage
 from provisioning.common.values.ids import NOBODY
 from provisioning.identity.selectors.lookups import projects_by_id
 from provisioning.images import selectors, services

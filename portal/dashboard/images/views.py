@@ -14,15 +14,15 @@ from django.urls import reverse
 from portal.common.error_status import status_of
 from portal.dashboard.copy_as.calls import Call, Result
 from portal.dashboard.copy_as.kinds import image as copied
-from portal.dashboard.forms import Form
+from portal.dashboard.frame.forms import Form
+from portal.dashboard.frame.pages import FormPage, Page
 from portal.dashboard.images.forms import UploadForm
 from portal.dashboard.images.listing import IMAGES
 from portal.dashboard.images.rows import rows_of_unfinished
 from portal.dashboard.lists.views import ListPage
-from portal.dashboard.names import bdi
-from portal.dashboard.pages import FormPage, Page
-from portal.dashboard.plain import plain
-from portal.dashboard.questions import QuestionPage
+from portal.dashboard.records.questions import QuestionPage
+from portal.dashboard.words.names import bdi
+from portal.dashboard.words.plain import plain
 from portal.web import upload_shares
 from portal.web.streams import BodyInterruptedError, body_of
 from provisioning.common.errors import (

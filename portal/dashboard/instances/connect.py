@@ -4,8 +4,8 @@ import re
 import shlex
 from dataclasses import dataclass
 
-from portal.dashboard.client_files import CLOUD
-from portal.dashboard.names import bdi
+from portal.dashboard.copy_as.client_files import CLOUD
+from portal.dashboard.words.names import bdi
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors as compute
 from provisioning.compute.models import Instance

@@ -11,12 +11,12 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
 from compute_agent.contract.calls import DiskDiagnostics
+from portal.dashboard.frame.pages import Page
 from portal.dashboard.instances.disk_guide import Guide, guide_for
 from portal.dashboard.instances.rows import can
-from portal.dashboard.names import bdi
-from portal.dashboard.pages import Page
 from portal.dashboard.volumes import wording
-from portal.dashboard.wording import Status
+from portal.dashboard.words.names import bdi
+from portal.dashboard.words.wording import Status
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
 from provisioning.compute import selectors as compute

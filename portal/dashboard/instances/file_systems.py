@@ -6,8 +6,8 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
-from portal.dashboard.pages import Page
-from portal.dashboard.plain import plain
+from portal.dashboard.frame.pages import Page
+from portal.dashboard.words.plain import plain
 from provisioning.common.errors import NovellaError
 from provisioning.compute import selectors as compute
 from provisioning.compute.services.file_systems import RULE, file_systems

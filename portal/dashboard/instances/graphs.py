@@ -6,10 +6,10 @@ from typing import cast
 
 from django.http import HttpRequest, HttpResponse
 
+from portal.dashboard.frame.pages import PageRequest
 from portal.dashboard.graphs import parts
 from portal.dashboard.instances.tabs import GRAPHS
 from portal.dashboard.instances.views import InstanceTab
-from portal.dashboard.pages import PageRequest
 from provisioning.compute import selectors as compute
 from provisioning.identity import policy
 

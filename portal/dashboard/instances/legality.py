@@ -4,7 +4,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from portal.dashboard import wording
+from portal.dashboard.words import wording
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.base import HostAction, ServerAction
 from provisioning.compute.models import Instance

@@ -17,8 +17,8 @@ from portal.dashboard.instances.rows import InstanceRow, rows_for
 from portal.dashboard.lists import cells
 from portal.dashboard.lists.bulk import bulk_actions
 from portal.dashboard.lists.declaration import Column, Empty, Filter, RecordList, same, same_id
-from portal.dashboard.markup import format_html
 from portal.dashboard.templatetags import novella as tags
+from portal.dashboard.words.markup import format_html
 from provisioning.common.context import RequestContext
 from provisioning.common.values.ids import read_id
 from provisioning.compute.models import Instance

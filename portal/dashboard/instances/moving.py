@@ -9,9 +9,9 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from portal.common.durations import about
-from portal.dashboard import wording
 from portal.dashboard.instances.page import InstanceDialog
-from portal.dashboard.questions import QuestionPage
+from portal.dashboard.records.questions import QuestionPage
+from portal.dashboard.words import wording
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.compute.actions.live_migrate import abort_live_migration, force_live_migration

@@ -6,10 +6,10 @@ from typing import Any, ClassVar, cast
 from django.http import HttpResponse
 from django.urls import reverse
 
+from portal.dashboard.frame.pages import Page, PageRequest
 from portal.dashboard.instances.legality import masters_locks, refusal
-from portal.dashboard.names import bdi
-from portal.dashboard.pages import Page, PageRequest
-from portal.dashboard.records import Crumbs, SheetPage
+from portal.dashboard.records.views import Crumbs, SheetPage
+from portal.dashboard.words.names import bdi
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors as compute
 from provisioning.compute.actions.registry import actions

@@ -6,9 +6,9 @@ from typing import Any
 
 from portal.dashboard.instances.legality import masters_locks
 from portal.dashboard.instances.rows import can
-from portal.dashboard.names import bdi
 from portal.dashboard.network import wording
-from portal.dashboard.records import may
+from portal.dashboard.records.views import may
+from portal.dashboard.words.names import bdi
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.interfaces import DetachInterface
 from provisioning.compute.models import Instance

@@ -12,9 +12,9 @@ from django.views import View
 from portal.common.console_urls import SOCKET, page_path
 from portal.common.security_headers import allow_own_frames
 from portal.common.sign_in import TOKEN
+from portal.dashboard.frame.pages import PageRequest
 from portal.dashboard.instances.page import InstancePage
-from portal.dashboard.pages import PageRequest
-from portal.dashboard.plain import plain
+from portal.dashboard.words.plain import plain
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError, NovellaError
 from provisioning.compute import selectors as compute

@@ -7,12 +7,12 @@ from typing import Any
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
-from portal.dashboard import wording
-from portal.dashboard.addresses import address
+from portal.dashboard.frame.addresses import address
 from portal.dashboard.instances.legality import refusal
 from portal.dashboard.instances.state import state
-from portal.dashboard.names import bdi
-from portal.dashboard.wording import Status
+from portal.dashboard.words import wording
+from portal.dashboard.words.names import bdi
+from portal.dashboard.words.wording import Status
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors as compute
 from provisioning.compute.actions.base import ServerAction

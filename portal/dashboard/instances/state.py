@@ -6,9 +6,9 @@ from typing import Protocol
 from django.utils.safestring import SafeString
 
 from portal.dashboard.lists import cells
-from portal.dashboard.markup import format_html
 from portal.dashboard.templatetags import novella as tags
-from portal.dashboard.wording import Status
+from portal.dashboard.words.markup import format_html
+from portal.dashboard.words.wording import Status
 from provisioning.compute import selectors as compute
 from provisioning.compute.models import Instance, InstanceFault
 

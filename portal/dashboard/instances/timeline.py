@@ -7,7 +7,7 @@ from itertools import groupby
 
 from django.utils import timezone
 
-from portal.dashboard import wording
+from portal.dashboard.words import wording
 from provisioning.compute.actions.registry import actions as registered
 from provisioning.compute.actions.registry import words_of_tasks
 from provisioning.compute.models import InstanceAction

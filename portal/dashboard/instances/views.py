@@ -10,6 +10,8 @@ from django.urls import reverse
 
 from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.kinds import compute as copied
+from portal.dashboard.frame.pages import PageRequest
+from portal.dashboard.frame.things import Thing
 from portal.dashboard.instances.begin import action_named, begin, kept_to_be_restored
 from portal.dashboard.instances.deletion import volumes_left
 from portal.dashboard.instances.detail import head_for
@@ -19,10 +21,8 @@ from portal.dashboard.instances.menu import menu_for
 from portal.dashboard.instances.page import InstancePage
 from portal.dashboard.instances.tabs import TABS, Tab, tabs_for
 from portal.dashboard.lists.views import ListPage
-from portal.dashboard.names import bdi
-from portal.dashboard.pages import PageRequest
-from portal.dashboard.things import Thing
-from portal.dashboard.wording import duration
+from portal.dashboard.words.names import bdi
+from portal.dashboard.words.wording import duration
 from provisioning.compute import selectors as compute
 from provisioning.compute.actions.base import Button, ServerAction
 from provisioning.compute.disks import block_devices

@@ -2,7 +2,7 @@
 
 from django import forms
 
-from portal.dashboard.forms import ChoiceLabel, Form
+from portal.dashboard.frame.forms import ChoiceLabel, Form
 
 ORIGINS = (
     ("make", ChoiceLabel("Create a new pair", "The private key is shown once, to download.")),

@@ -8,13 +8,13 @@ from django.views.decorators.cache import never_cache
 
 from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.kinds import compute as copied
-from portal.dashboard.forms import Form
+from portal.dashboard.frame.forms import Form
+from portal.dashboard.frame.pages import FormPage, Page
 from portal.dashboard.key_pairs.forms import KeyPairForm
 from portal.dashboard.key_pairs.listing import KEY_PAIRS
 from portal.dashboard.lists.views import ListPage
-from portal.dashboard.names import bdi
-from portal.dashboard.pages import FormPage, Page
-from portal.dashboard.questions import QuestionPage
+from portal.dashboard.records.questions import QuestionPage
+from portal.dashboard.words.names import bdi
 from provisioning.compute import selectors
 from provisioning.compute.services.key_pairs import create_key_pair, delete_key_pair
 

@@ -9,8 +9,7 @@ from django.conf import settings
 from django.forms import ValidationError
 from django.http import QueryDict
 
-from portal.dashboard import refusals
-from portal.dashboard.forms import (
+from portal.dashboard.frame.forms import (
     MONO,
     ChoiceLabel,
     Form,
@@ -21,6 +20,7 @@ from portal.dashboard.forms import (
 )
 from portal.dashboard.launch import names
 from portal.dashboard.launch.disks import DiskRowsField
+from portal.dashboard.records import refusals
 from provisioning.common.errors import InvalidInputError, NovellaError, OverQuotaError
 from provisioning.compute.launch.guest_data import MAX_USER_DATA
 from provisioning.compute.models import Instance

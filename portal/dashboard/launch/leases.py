@@ -5,10 +5,10 @@ import uuid
 from django import forms
 from django.http import HttpRequest, HttpResponse, QueryDict
 
-from portal.dashboard.forms import Form, OfferedField
+from portal.dashboard.frame.forms import Form, OfferedField
 from portal.dashboard.launch.forms import lease_choices, read_days
-from portal.dashboard.names import bdi
-from portal.dashboard.records import RecordPage, SheetPage
+from portal.dashboard.records.views import RecordPage, SheetPage
+from portal.dashboard.words.names import bdi
 from provisioning.compute import selectors as compute
 from provisioning.compute.models import Instance
 from provisioning.launches import selectors

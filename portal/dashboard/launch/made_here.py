@@ -6,15 +6,15 @@ from typing import Any
 from django import forms
 from django.http import HttpRequest, HttpResponse, QueryDict
 
-from portal.dashboard.forms import ChoiceLabel, Form, OfferedField
+from portal.dashboard.frame.forms import ChoiceLabel, Form, OfferedField
+from portal.dashboard.frame.pages import Page
 from portal.dashboard.launch.forms import LaunchForm
 from portal.dashboard.launch.wizard import group_choices, network_choices
 from portal.dashboard.network.networks.fields import CidrField
 from portal.dashboard.network.networks.forms import chosen_router, first_of, router_choices
 from portal.dashboard.network.networks.views import own_network, routers_to_join
 from portal.dashboard.network.security_groups.forms import MEMBERS, OWN, TEMPLATES, flows_of
-from portal.dashboard.pages import Page
-from portal.dashboard.refusals import RecordForm
+from portal.dashboard.records.refusals import RecordForm
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
 from provisioning.common.values.ids import NOBODY

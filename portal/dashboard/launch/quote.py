@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from portal.dashboard import wording
+from portal.dashboard.words import wording
 from provisioning.compute.flavors.sizes import quota_amounts
 from provisioning.compute.models import Flavor
 from provisioning.compute.selectors import Limits

@@ -10,12 +10,12 @@ from django.views.decorators.cache import never_cache
 
 from portal.common import rate_limits
 from portal.dashboard.copy_as.calls import Call
-from portal.dashboard.forms import Form
+from portal.dashboard.frame.forms import Form
+from portal.dashboard.frame.pages import FormPage, Page
 from portal.dashboard.launch.copied import calls_of
 from portal.dashboard.launch.forms import LaunchForm, NewKeyForm
 from portal.dashboard.launch.made_here import new_forms
 from portal.dashboard.launch.wizard import key_choices, open_wizard
-from portal.dashboard.pages import FormPage, Page
 from provisioning.common.errors import NovellaError
 from provisioning.compute import selectors as compute
 from provisioning.compute.services.key_pairs import create_key_pair

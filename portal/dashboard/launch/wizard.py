@@ -7,11 +7,11 @@ from typing import Any, cast
 
 from django import forms
 
-from portal.dashboard import wording
-from portal.dashboard.forms import ChoiceLabel
+from portal.dashboard.frame.forms import ChoiceLabel
 from portal.dashboard.launch.forms import ADVANCED, BOOT_FIELDS, DATA, END, OPENINGS, LaunchForm
 from portal.dashboard.launch.quote import meters
-from portal.dashboard.names import bdi
+from portal.dashboard.words import wording
+from portal.dashboard.words.names import bdi
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors as compute
 from provisioning.compute.launch.checks import MAX_COUNT

@@ -7,7 +7,7 @@ import msgspec
 from django import forms
 from django.http import QueryDict
 
-from portal.dashboard.forms import MONO, Form
+from portal.dashboard.frame.forms import MONO, Form
 from portal.dashboard.launch.forms import LaunchForm
 from portal.dashboard.launch_templates.described import Described
 from provisioning.launches.plan import FIELDS, LaunchPlan, values_of

@@ -4,12 +4,12 @@ import uuid
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 
-from portal.dashboard.forms import Form
+from portal.dashboard.frame.forms import Form
+from portal.dashboard.frame.pages import Page
 from portal.dashboard.launch_templates.forms import SnippetForm
-from portal.dashboard.names import bdi
-from portal.dashboard.pages import Page
-from portal.dashboard.questions import QuestionPage
-from portal.dashboard.records import RecordPage, SheetPage
+from portal.dashboard.records.questions import QuestionPage
+from portal.dashboard.records.views import RecordPage, SheetPage
+from portal.dashboard.words.names import bdi
 from provisioning.launches import selectors
 from provisioning.launches.builtin import BUILT_IN
 from provisioning.launches.models import Snippet

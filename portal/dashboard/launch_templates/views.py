@@ -9,7 +9,8 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
 
 from portal.common import rate_limits
-from portal.dashboard.forms import Form
+from portal.dashboard.frame.forms import Form
+from portal.dashboard.frame.pages import FormPage
 from portal.dashboard.launch.forms import LaunchForm
 from portal.dashboard.launch.views import Launch, LaunchPage, Quote
 from portal.dashboard.launch.wizard import SHOWS_USER_DATA, open_wizard
@@ -17,10 +18,9 @@ from portal.dashboard.launch_templates.described import describe, describe_versi
 from portal.dashboard.launch_templates.forms import EditForm, LinkForm, TemplateForm, VersionForm, plan_text
 from portal.dashboard.launch_templates.listing import READ, TEMPLATES
 from portal.dashboard.lists.views import ListPage
-from portal.dashboard.names import bdi
-from portal.dashboard.pages import FormPage
-from portal.dashboard.questions import QuestionPage
-from portal.dashboard.records import RecordPage, SheetPage
+from portal.dashboard.records.questions import QuestionPage
+from portal.dashboard.records.views import RecordPage, SheetPage
+from portal.dashboard.words.names import bdi
 from provisioning.common.errors import NovellaError
 from provisioning.compute import selectors as compute
 from provisioning.compute.launch.multipart import own_part

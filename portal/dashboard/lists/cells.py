@@ -6,9 +6,10 @@ from typing import Any
 
 from django.utils.safestring import SafeString
 
-from portal.dashboard import addresses, markup, wording
-from portal.dashboard.markup import format_html
+from portal.dashboard.frame import addresses
 from portal.dashboard.templatetags import novella as tags
+from portal.dashboard.words import markup, wording
+from portal.dashboard.words.markup import format_html
 
 ago, when, status, icon = tags.ago, tags.when, tags.status, tags.icon
 url, join = addresses.address, markup.join

@@ -6,7 +6,7 @@ from typing import Any
 
 from portal.dashboard.lists import cells
 from portal.dashboard.lists.declaration import BY_NAME, Column, Filter, SortKey, fixed, same
-from portal.dashboard.wording import Status
+from portal.dashboard.words.wording import Status
 
 Row = Mapping[str, Any]
 

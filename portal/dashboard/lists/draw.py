@@ -10,7 +10,7 @@ from portal.dashboard.lists import cells
 from portal.dashboard.lists.asked import Asked
 from portal.dashboard.lists.declaration import Column, RecordList
 from portal.dashboard.lists.find import IdPage
-from portal.dashboard.markup import escaped, format_html
+from portal.dashboard.words.markup import escaped, format_html
 
 DASH = SafeString('<span class="faint">\N{EN DASH}</span>')
 

@@ -17,7 +17,7 @@ from provisioning.common.values.ids import read_id
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
-    from portal.dashboard.pages import PageRequest
+    from portal.dashboard.frame.pages import PageRequest
     from provisioning.common.context import RequestContext
 
 MOST = 1000

@@ -6,12 +6,12 @@ from typing import Any, ClassVar, cast
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
-from portal.dashboard import refusals
+from portal.dashboard.frame.pages import Page, PageRequest
 from portal.dashboard.lists import asked as state
 from portal.dashboard.lists import draw, export, find, selection
 from portal.dashboard.lists.asked import Asked
 from portal.dashboard.lists.declaration import Filter, RecordList
-from portal.dashboard.pages import Page, PageRequest
+from portal.dashboard.records import refusals
 from provisioning.common.errors import NovellaError
 
 

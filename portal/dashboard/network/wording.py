@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
-from portal.dashboard.names import bdi
-from portal.dashboard.wording import UNKNOWN, Status
+from portal.dashboard.words.names import bdi
+from portal.dashboard.words.wording import UNKNOWN, Status
 from provisioning.network.models import SecurityGroupRule
 from provisioning.network.models.security_groups import Flow
 from provisioning.network.records import flows, owners

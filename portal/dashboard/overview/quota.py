@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from portal.dashboard import wording
+from portal.dashboard.words import wording
 from provisioning.compute.selectors import Limits
 
 

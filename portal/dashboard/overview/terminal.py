@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from django.http import HttpRequest
 
-from portal.dashboard.client_files import CLOUD, password_files
+from portal.dashboard.copy_as.client_files import CLOUD, password_files
 from provisioning.common.context import RequestContext
 
 

@@ -6,9 +6,9 @@ from typing import Any
 from django import forms
 from django.http import QueryDict
 
-from portal.dashboard.forms import ChoiceLabel, Form, WholeNumberField
-from portal.dashboard.plain import plain
-from portal.dashboard.quotas import bars
+from portal.dashboard.frame.forms import ChoiceLabel, Form, WholeNumberField
+from portal.dashboard.graphs import bars
+from portal.dashboard.words.plain import plain
 from provisioning.common.errors import NovellaError
 from provisioning.quotas.limits import UNLIMITED
 

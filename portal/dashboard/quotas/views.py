@@ -10,13 +10,13 @@ from django.forms import BoundField
 from django.http import HttpResponse, QueryDict
 from django.urls import reverse
 
-from portal.dashboard.forms import Form
-from portal.dashboard.names import bdi
-from portal.dashboard.pages import FormPage, Page
-from portal.dashboard.questions import QuestionPage
-from portal.dashboard.quotas import bars
-from portal.dashboard.quotas.bars import Bar
+from portal.dashboard.frame.forms import Form
+from portal.dashboard.frame.pages import FormPage, Page
+from portal.dashboard.graphs import bars
+from portal.dashboard.graphs.bars import Bar
 from portal.dashboard.quotas.forms import QuotaForm
+from portal.dashboard.records.questions import QuestionPage
+from portal.dashboard.words.names import bdi
 from provisioning.common.errors import NotFoundError
 from provisioning.identity.models import Project
 from provisioning.identity.selectors.lookups import by_id

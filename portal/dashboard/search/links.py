@@ -4,7 +4,7 @@ from urllib.parse import urlencode
 
 from django.urls import NoReverseMatch, reverse
 
-from portal.dashboard.things import PAGES
+from portal.dashboard.frame.things import PAGES
 from provisioning.common.context import RequestContext
 from provisioning.search.find import Hit
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from django.urls import reverse
 
-from portal.dashboard import navigation
+from portal.dashboard.frame import navigation
+from portal.dashboard.frame.things import ICONS
 from portal.dashboard.instances.rows import can
 from portal.dashboard.search.links import address_of
-from portal.dashboard.things import ICONS
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.base import ServerAction
 from provisioning.compute.actions.registry import with_buttons

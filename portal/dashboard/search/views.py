@@ -8,9 +8,9 @@ from django.urls import reverse
 
 from portal.common import rate_limits
 from portal.common.redirects import safe_next
-from portal.dashboard.pages import Page, PageRequest
+from portal.dashboard.frame.pages import Page, PageRequest
+from portal.dashboard.frame.things import PAGES
 from portal.dashboard.search.offers import grouped, offers_for
-from portal.dashboard.things import PAGES
 from provisioning.search.find import LONGEST
 from provisioning.starred import services
 

@@ -6,7 +6,7 @@ from typing import Any
 from django.http import HttpResponse
 from django.utils.functional import cached_property
 
-from portal.dashboard.pages import Page
+from portal.dashboard.frame.pages import Page
 from provisioning.identity.models import User
 from provisioning.identity.selectors.lookups import existing
 

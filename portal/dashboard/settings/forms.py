@@ -5,8 +5,8 @@ from typing import Any
 from django import forms
 from django.http import QueryDict
 
-from portal.dashboard.forms import Form, OfferedField
-from portal.dashboard.names import bdi
+from portal.dashboard.frame.forms import Form, OfferedField
+from portal.dashboard.words.names import bdi
 from provisioning.common.values.ids import read_id
 from provisioning.identity.models import Project, User
 

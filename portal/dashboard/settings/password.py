@@ -10,8 +10,8 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from portal.common.client_address import client_address
 from portal.common.sign_in import go_on
-from portal.dashboard.forms import Form
-from portal.dashboard.pages import FormPage
+from portal.dashboard.frame.forms import Form
+from portal.dashboard.frame.pages import FormPage
 from portal.dashboard.settings.base import SettingsPage
 from portal.dashboard.settings.forms import NewPasswordForm
 from provisioning.common.errors import InvalidInputError, NotAuthenticatedError

@@ -5,8 +5,8 @@ from typing import Any
 
 from django.http import HttpResponse, QueryDict
 
-from portal.dashboard.forms import Form
-from portal.dashboard.pages import FormPage
+from portal.dashboard.frame.forms import Form
+from portal.dashboard.frame.pages import FormPage
 from portal.dashboard.settings.base import SettingsPage
 from portal.dashboard.settings.forms import ProfileForm
 from provisioning.identity import policy

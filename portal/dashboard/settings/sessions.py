@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from django.http import HttpRequest, HttpResponse
 
-from portal.dashboard.questions import QuestionPage
+from portal.dashboard.records.questions import QuestionPage
 from portal.dashboard.settings import programs
 from portal.dashboard.settings.base import SettingsPage
 from provisioning.common.errors import NotFoundError

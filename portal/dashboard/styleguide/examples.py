@@ -10,14 +10,14 @@ from django import forms
 from django.http import QueryDict
 from django.utils import timezone
 
-from portal.dashboard import wording
 from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.kinds import storage
-from portal.dashboard.forms import MONO, ChoiceLabel, Form, WholeNumberField
+from portal.dashboard.frame.forms import MONO, ChoiceLabel, Form, WholeNumberField
 from portal.dashboard.graphs import charts
+from portal.dashboard.graphs.bars import Bar
 from portal.dashboard.graphs.units import PERCENT
 from portal.dashboard.instances import timeline
-from portal.dashboard.quotas.bars import Bar
+from portal.dashboard.words import wording
 from provisioning.compute.selectors.history import Step
 from provisioning.measures.selectors import DEFAULT, Measures, Series
 

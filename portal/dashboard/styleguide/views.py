@@ -9,11 +9,11 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
 
 from portal.dashboard.flavors.listing import FLAVORS
-from portal.dashboard.forms import Form
+from portal.dashboard.frame.forms import Form
+from portal.dashboard.frame.pages import Page
 from portal.dashboard.lists.views import ListPage
-from portal.dashboard.pages import Page
-from portal.dashboard.questions import QuestionPage
-from portal.dashboard.records import SheetPage
+from portal.dashboard.records.questions import QuestionPage
+from portal.dashboard.records.views import SheetPage
 from portal.dashboard.styleguide import examples
 
 HOME = "dashboard:styleguide"

@@ -9,10 +9,10 @@ from django import template
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
-from portal.dashboard import wording
-from portal.dashboard.markup import format_html, join
-from portal.dashboard.plain import plain
-from portal.dashboard.quotas.bars import Bar
+from portal.dashboard.graphs.bars import Bar
+from portal.dashboard.words import wording
+from portal.dashboard.words.markup import format_html, join
+from portal.dashboard.words.plain import plain
 from provisioning.network.selectors.instances import PortAddress
 
 register = template.Library()

@@ -9,12 +9,12 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
 
-from portal.dashboard import wording
-from portal.dashboard.names import bdi
+from portal.dashboard.frame.pages import Page
 from portal.dashboard.network.wording import count
-from portal.dashboard.pages import Page
 from portal.dashboard.topology.picture import BOX_HEIGHT, BOX_WIDTH, Device, lay_out
-from portal.dashboard.wording import Status
+from portal.dashboard.words import wording
+from portal.dashboard.words.names import bdi
+from portal.dashboard.words.wording import Status
 from provisioning.common.context import RequestContext
 from provisioning.common.values.ids import read_id
 from provisioning.compute import selectors as compute

@@ -10,12 +10,12 @@ from django.urls import reverse
 from portal.dashboard.copy_as.calls import Call, Result
 from portal.dashboard.copy_as.kinds import compute as copied
 from portal.dashboard.copy_as.kinds import storage
-from portal.dashboard.forms import Form
-from portal.dashboard.names import bdi
-from portal.dashboard.questions import QuestionPage
-from portal.dashboard.records import SheetPage, name_of
+from portal.dashboard.frame.forms import Form
+from portal.dashboard.records.questions import QuestionPage
+from portal.dashboard.records.views import SheetPage, name_of
 from portal.dashboard.volumes.forms import NEW, AttachForm, AttachToServerForm
 from portal.dashboard.volumes.views import PAGE, VolumePage
+from portal.dashboard.words.names import bdi
 from provisioning.common.errors import ConflictError, NovellaError
 from provisioning.compute import selectors as compute
 from provisioning.compute.actions.new_volumes import create_and_attach

@@ -8,13 +8,13 @@ from django.urls import reverse
 
 from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.kinds import storage as copied
-from portal.dashboard.forms import Form
-from portal.dashboard.names import bdi
-from portal.dashboard.questions import QuestionPage
-from portal.dashboard.records import SheetPage, name_of
+from portal.dashboard.frame.forms import Form
+from portal.dashboard.records.questions import QuestionPage
+from portal.dashboard.records.views import SheetPage, name_of
 from portal.dashboard.volumes.forms import EditVolumeForm, ExtendForm, RetypeForm, UploadForm
 from portal.dashboard.volumes.views import VolumePage
 from portal.dashboard.volumes.wording import type_name
+from portal.dashboard.words.names import bdi
 from provisioning.volumes import selectors, services
 
 

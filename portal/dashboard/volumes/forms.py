@@ -7,10 +7,10 @@ from typing import Any
 from django import forms
 from django.http import QueryDict
 
-from portal.dashboard.forms import ChoiceLabel, OfferedField, WholeNumberField
-from portal.dashboard.names import bdi
-from portal.dashboard.refusals import RecordForm
+from portal.dashboard.frame.forms import ChoiceLabel, OfferedField, WholeNumberField
+from portal.dashboard.records.refusals import RecordForm
 from portal.dashboard.volumes.wording import type_name
+from portal.dashboard.words.names import bdi
 from provisioning.volumes.models import Backup, Volume, VolumeType
 from provisioning.volumes.selectors.types import DEFAULT
 

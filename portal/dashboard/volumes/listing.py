@@ -13,7 +13,7 @@ from portal.dashboard.lists.bulk import bulk_actions
 from portal.dashboard.lists.declaration import Column, Empty, Filter, RecordList, fixed, same_id, searched
 from portal.dashboard.volumes import rows, wording
 from portal.dashboard.volumes.wording import type_name
-from portal.dashboard.wording import size_in_bytes
+from portal.dashboard.words.wording import size_in_bytes
 from provisioning.common.context import RequestContext
 from provisioning.volumes import selectors
 from provisioning.volumes.models import Backup, Snapshot, Volume

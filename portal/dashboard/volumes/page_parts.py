@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 from portal.dashboard.lists import draw
 from portal.dashboard.lists.asked import Asked
 from portal.dashboard.lists.declaration import RecordList
-from portal.dashboard.owners import other_project
+from portal.dashboard.records.owners import other_project
 from portal.dashboard.volumes.listing import BACKUPS, SNAPSHOTS
 from portal.dashboard.volumes.rows import names_of, row_of
 from portal.dashboard.volumes.wording import failure

@@ -4,10 +4,10 @@ import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from portal.dashboard.records import instance_names, may
+from portal.dashboard.records.views import instance_names, may
 from portal.dashboard.volumes import wording
 from portal.dashboard.volumes.wording import type_name
-from portal.dashboard.wording import progress
+from portal.dashboard.words.wording import progress
 from provisioning.common.context import RequestContext
 from provisioning.identity import policy
 from provisioning.volumes.models import Attachment, Backup, Snapshot, Volume

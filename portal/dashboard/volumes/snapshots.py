@@ -7,14 +7,14 @@ from django.http import HttpResponse, QueryDict
 
 from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.kinds import storage as copied
-from portal.dashboard.forms import Form
+from portal.dashboard.frame.forms import Form
 from portal.dashboard.lists.views import ListPage
-from portal.dashboard.names import bdi
-from portal.dashboard.questions import QuestionPage
-from portal.dashboard.records import RecordPage, SheetPage, name_of
+from portal.dashboard.records.questions import QuestionPage
+from portal.dashboard.records.views import RecordPage, SheetPage, name_of
 from portal.dashboard.volumes.forms import VolumeNamesForm
 from portal.dashboard.volumes.listing import SNAPSHOTS
 from portal.dashboard.volumes.views import VolumePage
+from portal.dashboard.words.names import bdi
 from provisioning.volumes import selectors, services
 from provisioning.volumes.models import Snapshot
 from provisioning.volumes.states import VolumeStatus

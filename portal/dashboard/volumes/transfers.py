@@ -8,12 +8,12 @@ from django.views.decorators.cache import never_cache
 
 from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.kinds import storage as copied
-from portal.dashboard.forms import Form
-from portal.dashboard.names import bdi
-from portal.dashboard.questions import QuestionPage
-from portal.dashboard.records import SheetPage, name_of
+from portal.dashboard.frame.forms import Form
+from portal.dashboard.records.questions import QuestionPage
+from portal.dashboard.records.views import SheetPage, name_of
 from portal.dashboard.volumes.forms import AcceptForm, TransferForm
 from portal.dashboard.volumes.views import HOME, PAGE, VolumePage
+from portal.dashboard.words.names import bdi
 from provisioning.common.errors import ConflictError
 from provisioning.volumes.services.updates import transfers
 

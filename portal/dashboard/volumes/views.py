@@ -8,13 +8,13 @@ from django.http import HttpResponse, QueryDict
 
 from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.kinds import storage as copied
-from portal.dashboard.forms import Form
+from portal.dashboard.frame.forms import Form
 from portal.dashboard.lists.views import ListPage
-from portal.dashboard.names import bdi
-from portal.dashboard.records import Crumbs, DetailPage, RecordPage, SheetPage, name_of
+from portal.dashboard.records.views import Crumbs, DetailPage, RecordPage, SheetPage, name_of
 from portal.dashboard.volumes.forms import BACKUP, FIELD_OF, IMAGE, SNAPSHOT, VOLUME, NewVolumeForm, sized
 from portal.dashboard.volumes.listing import VOLUMES
 from portal.dashboard.volumes.page_parts import page_parts
+from portal.dashboard.words.names import bdi
 from provisioning.common.values.ids import NOBODY
 from provisioning.images import selectors as images
 from provisioning.volumes import selectors, services

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from portal.dashboard.wording import UNKNOWN, Status
+from portal.dashboard.words.wording import UNKNOWN, Status
 from provisioning.volumes.models import Message, VolumeType
 from provisioning.volumes.selectors.types import DEFAULT
 from provisioning.volumes.services import messages

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.template.loader import render_to_string
 
-from portal.dashboard import wording
+from portal.dashboard.words import wording
 from provisioning.catalogue.selectors import Offer, State, catalogue_for, entries_of_images
 from provisioning.catalogue.services.adding import may_publish
 from provisioning.common.context import RequestContext

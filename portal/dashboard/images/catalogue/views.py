@@ -3,9 +3,9 @@
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
+from portal.dashboard.frame.pages import Page
 from portal.dashboard.images.catalogue.cards import card_of, groups_of
-from portal.dashboard.names import bdi
-from portal.dashboard.pages import Page
+from portal.dashboard.words.names import bdi
 from provisioning.catalogue import services
 from provisioning.catalogue.selectors import catalogue_for, entry_of
 from provisioning.catalogue.services.adding import may_publish

@@ -8,7 +8,7 @@ from django.http import HttpResponse, QueryDict
 
 from portal.dashboard.copy_as.calls import Call, Secret
 from portal.dashboard.copy_as.kinds import compute as copied
-from portal.dashboard.forms import ChoiceLabel, Form, OfferedField
+from portal.dashboard.frame.forms import ChoiceLabel, Form, OfferedField
 from portal.dashboard.instances.page import InstanceSheet
 from provisioning.compute.actions import lock, power, reset_state
 

@@ -7,10 +7,10 @@ from django.http import HttpResponse, QueryDict
 
 from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.kinds import compute as copied
-from portal.dashboard.forms import MONO, Form, metadata_of
+from portal.dashboard.frame.forms import MONO, Form, metadata_of
 from portal.dashboard.instances.page import InstanceSheet
-from portal.dashboard.names import bdi
-from portal.dashboard.plain import plain
+from portal.dashboard.words.names import bdi
+from portal.dashboard.words.plain import plain
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
 from provisioning.compute.models import Instance

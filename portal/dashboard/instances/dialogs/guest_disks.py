@@ -7,12 +7,12 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
 
 from compute_agent.contract.guest_disks import LONGEST_DIRECTORY
-from portal.dashboard.forms import MONO, Form
+from portal.dashboard.frame.forms import MONO, Form
 from portal.dashboard.instances.disk_guide import directory_for
 from portal.dashboard.instances.page import InstanceDialog, InstanceSheet
-from portal.dashboard.names import bdi
-from portal.dashboard.questions import Question, QuestionPage
-from portal.dashboard.records import name_of
+from portal.dashboard.records.questions import Question, QuestionPage
+from portal.dashboard.records.views import name_of
+from portal.dashboard.words.names import bdi
 from provisioning.common.errors import ConflictError
 from provisioning.compute.actions.guest_disks import ExtendFileSystem, MountVolume, VolumeToMount
 from provisioning.compute.actions.inspected_disks import inspect_disk

@@ -8,9 +8,9 @@ from django.utils import timezone
 
 from portal.dashboard.copy_as.calls import Call, Secret
 from portal.dashboard.copy_as.kinds import compute as copied
-from portal.dashboard.forms import Form, OfferedField, WholeNumberField
+from portal.dashboard.frame.forms import Form, OfferedField, WholeNumberField
 from portal.dashboard.instances.page import InstanceSheet
-from portal.dashboard.names import bdi
+from portal.dashboard.words.names import bdi
 from provisioning.common.values.unset import UNSET, Unset
 from provisioning.compute.actions import rebuild, rescue, snapshot
 from provisioning.compute.disks.block_devices import boots_from_volume

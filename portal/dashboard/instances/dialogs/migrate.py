@@ -3,7 +3,7 @@
 from django import forms
 from django.http import HttpResponse, QueryDict
 
-from portal.dashboard.forms import ChoiceLabel, Form, OfferedField
+from portal.dashboard.frame.forms import ChoiceLabel, Form, OfferedField
 from portal.dashboard.instances.page import InstanceSheet
 from provisioning.compute.actions import migrate as migrations
 from provisioning.compute.actions.live_migrate import LiveMigrate as Live

@@ -6,13 +6,13 @@ from django import forms
 from django.http import HttpResponse, QueryDict
 from django.urls import reverse
 
-from portal.dashboard import refusals
 from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.kinds import compute as copied
-from portal.dashboard.forms import Form, OfferedField
+from portal.dashboard.frame.forms import Form, OfferedField
 from portal.dashboard.instances.page import InstanceDialog, InstanceSheet
-from portal.dashboard.names import bdi
-from portal.dashboard.questions import QuestionPage
+from portal.dashboard.records import refusals
+from portal.dashboard.records.questions import QuestionPage
+from portal.dashboard.words.names import bdi
 from provisioning.common.errors import NotFoundError, NovellaError
 from provisioning.compute.actions.interfaces import attach_interface, detach_interface
 from provisioning.compute.launch.request import NetworkRequest

@@ -3,7 +3,7 @@
 from django import forms
 from django.http import HttpResponse, QueryDict
 
-from portal.dashboard.forms import Form, OfferedField
+from portal.dashboard.frame.forms import Form, OfferedField
 from portal.dashboard.instances.page import InstanceSheet
 from provisioning.common.values.unset import UNSET
 from provisioning.compute.actions.unshelve import Destination, unshelve

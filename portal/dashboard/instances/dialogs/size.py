@@ -7,9 +7,9 @@ from django.http import HttpResponse, QueryDict
 
 from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.kinds import compute as copied
-from portal.dashboard.forms import ChoiceLabel, Form, OfferedField
+from portal.dashboard.frame.forms import ChoiceLabel, Form, OfferedField
 from portal.dashboard.instances.page import InstanceSheet
-from portal.dashboard.names import bdi
+from portal.dashboard.words.names import bdi
 from provisioning.compute.actions.resize import resize
 from provisioning.compute.actions.resize_choices import SizeChoice, size_choices
 from provisioning.compute.moves.progress import move_of

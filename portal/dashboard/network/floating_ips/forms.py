@@ -7,9 +7,9 @@ from typing import Any
 from django import forms
 from django.http import QueryDict
 
-from portal.dashboard.forms import ChoiceLabel, OfferedField
-from portal.dashboard.names import bdi
-from portal.dashboard.refusals import RecordForm
+from portal.dashboard.frame.forms import ChoiceLabel, OfferedField
+from portal.dashboard.records.refusals import RecordForm
+from portal.dashboard.words.names import bdi
 from provisioning.network.models import FixedIP, FloatingIP, Network, PortForwarding
 from provisioning.network.selectors.ways_out import WaysOut
 

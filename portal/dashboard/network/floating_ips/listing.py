@@ -11,7 +11,7 @@ from portal.dashboard.lists.bulk import bulk_actions
 from portal.dashboard.lists.declaration import Column, Empty, Filter, RecordList, fixed, same_id, searched
 from portal.dashboard.network import wording
 from portal.dashboard.network.floating_ips import rows
-from portal.dashboard.records import instance_names
+from portal.dashboard.records.views import instance_names
 from provisioning.common.context import RequestContext
 from provisioning.network.models import FloatingIP, PortForwarding
 from provisioning.network.selectors import routing

@@ -6,12 +6,12 @@ from typing import Any, cast
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
 
-from portal.dashboard.forms import Form
-from portal.dashboard.names import bdi
+from portal.dashboard.frame.forms import Form
+from portal.dashboard.frame.pages import PageRequest
 from portal.dashboard.network.floating_ips.forms import AssociateForm
 from portal.dashboard.network.ports.base import PortPage, label_of
-from portal.dashboard.pages import PageRequest
-from portal.dashboard.records import SheetPage
+from portal.dashboard.records.views import SheetPage
+from portal.dashboard.words.names import bdi
 from provisioning.common.context import RequestContext
 from provisioning.identity import policy
 from provisioning.network import services

@@ -4,8 +4,8 @@ import uuid
 from typing import Any
 
 from portal.dashboard.network import wording
-from portal.dashboard.records import instance_names, may
-from portal.dashboard.wording import Status
+from portal.dashboard.records.views import instance_names, may
+from portal.dashboard.words.wording import Status
 from provisioning.common.context import RequestContext
 from provisioning.network.models import FloatingIP, PortForwarding
 from provisioning.network.selectors import routing

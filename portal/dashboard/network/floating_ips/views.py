@@ -9,14 +9,14 @@ from django.urls import reverse
 
 from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.kinds import network as copied
-from portal.dashboard.forms import Form
+from portal.dashboard.frame.forms import Form
 from portal.dashboard.lists.views import ListPage
-from portal.dashboard.names import bdi
 from portal.dashboard.network.floating_ips.forms import AllocateForm, ForwardingForm, TargetForm, initial_of
 from portal.dashboard.network.floating_ips.listing import FLOATING_IPS
 from portal.dashboard.network.floating_ips.rows import label_of, page_parts
-from portal.dashboard.questions import QuestionPage
-from portal.dashboard.records import Crumbs, DetailPage, RecordPage, SheetPage, instance_names
+from portal.dashboard.records.questions import QuestionPage
+from portal.dashboard.records.views import Crumbs, DetailPage, RecordPage, SheetPage, instance_names
+from portal.dashboard.words.names import bdi
 from provisioning.common.values.ids import NOBODY
 from provisioning.network import services
 from provisioning.network.models import FixedIP, FloatingIP, PortForwarding

@@ -5,7 +5,7 @@ from typing import Any
 
 from django import forms
 
-from portal.dashboard.plain import plain
+from portal.dashboard.words.plain import plain
 from provisioning.common.errors import InvalidInputError
 from provisioning.network import addressing
 from provisioning.network.services.addressing import address_pairs

@@ -6,10 +6,10 @@ from typing import Any
 from django import forms
 from django.http import QueryDict
 
-from portal.dashboard.forms import OfferedField, WholeNumberField
+from portal.dashboard.frame.forms import OfferedField, WholeNumberField
 from portal.dashboard.network.networks.fields import AddressesField, CidrField, PoolsField, RoutesField
 from portal.dashboard.network.networks.rows import MODES
-from portal.dashboard.refusals import RecordForm
+from portal.dashboard.records.refusals import RecordForm
 from provisioning.common.errors import NovellaError
 from provisioning.network.models import Router, Subnet
 from provisioning.network.services import FirstSubnet

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from portal.dashboard.network import wording
-from portal.dashboard.paging import page_of
-from portal.dashboard.records import instance_names, may
+from portal.dashboard.records.paging import page_of
+from portal.dashboard.records.views import instance_names, may
 from provisioning.common.context import RequestContext
 from provisioning.identity import policy
 from provisioning.network import selectors

@@ -9,14 +9,14 @@ from django.urls import reverse
 
 from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.kinds import network as copied
-from portal.dashboard.forms import Form
-from portal.dashboard.names import bdi
+from portal.dashboard.frame.forms import Form
 from portal.dashboard.network import wording
 from portal.dashboard.network.networks.forms import NewSubnetForm, SubnetForm, initial_of
 from portal.dashboard.network.networks.rows import device_words
 from portal.dashboard.network.networks.views import NAMED, PAGE, NetworkPage, subnet_values
-from portal.dashboard.questions import QuestionPage
-from portal.dashboard.records import Crumbs, RecordPage, SheetPage, name_of
+from portal.dashboard.records.questions import QuestionPage
+from portal.dashboard.records.views import Crumbs, RecordPage, SheetPage, name_of
+from portal.dashboard.words.names import bdi
 from provisioning.network import selectors, services
 from provisioning.network.models import Subnet
 from provisioning.network.selectors import uses

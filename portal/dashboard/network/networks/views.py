@@ -9,15 +9,15 @@ from django.urls import reverse
 
 from portal.dashboard.copy_as.calls import Call, Result
 from portal.dashboard.copy_as.kinds import network as copied
-from portal.dashboard.forms import Form
+from portal.dashboard.frame.forms import Form
 from portal.dashboard.lists.views import ListPage
-from portal.dashboard.names import bdi
 from portal.dashboard.network import wording
 from portal.dashboard.network.networks.forms import GUARDED, NetworkForm, NewNetworkForm
 from portal.dashboard.network.networks.listing import NETWORKS
 from portal.dashboard.network.networks.rows import device_words, page_parts
-from portal.dashboard.questions import QuestionPage
-from portal.dashboard.records import Crumbs, DetailPage, RecordPage, SheetPage, may, name_of
+from portal.dashboard.records.questions import QuestionPage
+from portal.dashboard.records.views import Crumbs, DetailPage, RecordPage, SheetPage, may, name_of
+from portal.dashboard.words.names import bdi
 from provisioning.common.context import RequestContext
 from provisioning.common.values.ids import NOBODY
 from provisioning.identity import policy

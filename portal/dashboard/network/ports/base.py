@@ -4,7 +4,7 @@ import uuid
 
 from django.urls import reverse
 
-from portal.dashboard.records import RecordPage
+from portal.dashboard.records.views import RecordPage
 from provisioning.network import selectors
 from provisioning.network.models import Port
 from provisioning.network.records.owners import COMPUTE

@@ -6,10 +6,10 @@ from typing import Any
 from django import forms
 from django.http import QueryDict
 
-from portal.dashboard.forms import OfferedListField
+from portal.dashboard.frame.forms import OfferedListField
 from portal.dashboard.network.networks.fields import AddressesField, OptionsField, PairsField, mac_of
 from portal.dashboard.network.ports.groups import chosen_groups, group_choices
-from portal.dashboard.refusals import RecordForm
+from portal.dashboard.records.refusals import RecordForm
 from provisioning.network.models import Port, SecurityGroup
 
 GUARDED = {

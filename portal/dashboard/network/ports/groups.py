@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from django.core.exceptions import ValidationError
 from django.http import HttpResponse, QueryDict
 
-from portal.dashboard.forms import ChoiceLabel, Form, OfferedListField
-from portal.dashboard.names import bdi
+from portal.dashboard.frame.forms import ChoiceLabel, Form, OfferedListField
 from portal.dashboard.network import wording
 from portal.dashboard.network.ports.base import PortPage, label_of
-from portal.dashboard.records import SheetPage
-from portal.dashboard.refusals import RecordForm
+from portal.dashboard.records.refusals import RecordForm
+from portal.dashboard.records.views import SheetPage
+from portal.dashboard.words.names import bdi
 from provisioning.common.values.ids import read_id
 from provisioning.network import selectors, services
 from provisioning.network.models import Port, SecurityGroup

@@ -8,13 +8,13 @@ from django.urls import reverse
 
 from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.kinds import network as copied
-from portal.dashboard.forms import Form
-from portal.dashboard.names import bdi
+from portal.dashboard.frame.forms import Form
 from portal.dashboard.network.networks.views import PAGE, NetworkPage
 from portal.dashboard.network.ports.base import PortPage, label_of
 from portal.dashboard.network.ports.forms import GUARDED, PortForm, initial_of
-from portal.dashboard.questions import QuestionPage
-from portal.dashboard.records import Crumbs, SheetPage, may, name_of, owners_of
+from portal.dashboard.records.questions import QuestionPage
+from portal.dashboard.records.views import Crumbs, SheetPage, may, name_of, owners_of
+from portal.dashboard.words.names import bdi
 from provisioning.common.values.ids import NOBODY
 from provisioning.network import selectors, services
 from provisioning.network.models import Network

@@ -6,9 +6,9 @@ from typing import Any
 from django import forms
 from django.http import QueryDict
 
-from portal.dashboard.forms import ChoiceLabel, OfferedField, OfferedListField
-from portal.dashboard.names import bdi
-from portal.dashboard.refusals import RecordForm
+from portal.dashboard.frame.forms import ChoiceLabel, OfferedField, OfferedListField
+from portal.dashboard.records.refusals import RecordForm
+from portal.dashboard.words.names import bdi
 from provisioning.network import addressing
 from provisioning.network.models import Network, Subnet
 from provisioning.network.services import Gateway

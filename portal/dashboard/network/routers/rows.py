@@ -4,7 +4,7 @@ import uuid
 from typing import Any
 
 from portal.dashboard.network import wording
-from portal.dashboard.records import may
+from portal.dashboard.records.views import may
 from provisioning.common.context import RequestContext
 from provisioning.network.models import Router
 from provisioning.network.selectors import routing

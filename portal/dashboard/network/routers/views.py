@@ -8,16 +8,16 @@ from django.http import Http404, HttpResponse, QueryDict
 
 from portal.dashboard.copy_as.calls import Call, Result
 from portal.dashboard.copy_as.kinds import network as copied
-from portal.dashboard.forms import Form
+from portal.dashboard.frame.forms import Form
+from portal.dashboard.frame.pages import Page
 from portal.dashboard.lists.views import ListPage
-from portal.dashboard.names import bdi
 from portal.dashboard.network import wording
 from portal.dashboard.network.routers.forms import GatewayForm, InterfaceForm, NewRouterForm, RouteForm, RouterForm
 from portal.dashboard.network.routers.listing import ROUTERS
 from portal.dashboard.network.routers.rows import page_parts
-from portal.dashboard.pages import Page
-from portal.dashboard.questions import QuestionPage
-from portal.dashboard.records import Crumbs, DetailPage, RecordPage, SheetPage, may, name_of, owners_of
+from portal.dashboard.records.questions import QuestionPage
+from portal.dashboard.records.views import Crumbs, DetailPage, RecordPage, SheetPage, may, name_of, owners_of
+from portal.dashboard.words.names import bdi
 from provisioning.common.values.ids import NOBODY
 from provisioning.identity import policy
 from provisioning.network import selectors, services

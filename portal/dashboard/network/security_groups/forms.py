@@ -8,8 +8,8 @@ from typing import Any
 from django import forms
 from django.http import QueryDict
 
-from portal.dashboard.forms import ChoiceLabel, OfferedField, WholeNumberField
-from portal.dashboard.refusals import RecordForm
+from portal.dashboard.frame.forms import ChoiceLabel, OfferedField, WholeNumberField
+from portal.dashboard.records.refusals import RecordForm
 from provisioning.common.errors import InvalidInputError
 from provisioning.network import addressing
 from provisioning.network.models import AddressGroup, SecurityGroup

@@ -10,7 +10,7 @@ from portal.dashboard.lists import cells, columns
 from portal.dashboard.lists.bulk import bulk_actions
 from portal.dashboard.lists.declaration import Column, Empty, RecordList, counted, searched
 from portal.dashboard.network import wording
-from portal.dashboard.records import may
+from portal.dashboard.records.views import may
 from provisioning.common.context import RequestContext
 from provisioning.network import selectors
 from provisioning.network.models import SecurityGroup, SecurityGroupRule

@@ -6,8 +6,8 @@ from typing import Any
 
 from portal.dashboard.network import wording
 from portal.dashboard.network.security_groups.forms import OWN, TEMPLATES
-from portal.dashboard.paging import page_of
-from portal.dashboard.records import instance_names, may
+from portal.dashboard.records.paging import page_of
+from portal.dashboard.records.views import instance_names, may
 from provisioning.common.context import RequestContext
 from provisioning.network import selectors
 from provisioning.network.models import SecurityGroup, SecurityGroupRule

@@ -9,15 +9,15 @@ from django.urls import reverse
 
 from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.kinds import network as copied
-from portal.dashboard.forms import Form
+from portal.dashboard.frame.forms import Form
 from portal.dashboard.lists.views import ListPage
-from portal.dashboard.names import bdi
 from portal.dashboard.network import wording
 from portal.dashboard.network.security_groups.forms import TEMPLATES, GroupForm, RuleForm
 from portal.dashboard.network.security_groups.listing import SECURITY_GROUPS
 from portal.dashboard.network.security_groups.rows import page_parts
-from portal.dashboard.questions import QuestionPage
-from portal.dashboard.records import Crumbs, DetailPage, RecordPage, SheetPage, name_of, owners_of
+from portal.dashboard.records.questions import QuestionPage
+from portal.dashboard.records.views import Crumbs, DetailPage, RecordPage, SheetPage, name_of, owners_of
+from portal.dashboard.words.names import bdi
 from provisioning.common.values.ids import NOBODY
 from provisioning.network import selectors, services
 from provisioning.network.models import SecurityGroup, SecurityGroupRule

@@ -8,11 +8,11 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
-from portal.dashboard import refusals
-from portal.dashboard.forms import Form
-from portal.dashboard.pages import FormPage, Page, PageRequest
-from portal.dashboard.paging import live_name
-from portal.dashboard.things import Thing
+from portal.dashboard.frame.forms import Form
+from portal.dashboard.frame.pages import FormPage, Page, PageRequest
+from portal.dashboard.frame.things import Thing
+from portal.dashboard.records import refusals
+from portal.dashboard.records.paging import live_name
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
 from provisioning.compute import selectors as compute

@@ -17,13 +17,13 @@ from django_htmx.middleware import HtmxDetails
 
 from portal.common import rate_limits
 from portal.common.redirects import safe_next
-from portal.dashboard import navigation, projects
 from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.written import ASKED, Written, place_of, written
-from portal.dashboard.forms import Form
-from portal.dashboard.plain import plain
-from portal.dashboard.things import Thing, starred
-from portal.dashboard.tray import tray_for
+from portal.dashboard.frame import navigation, projects
+from portal.dashboard.frame.forms import Form
+from portal.dashboard.frame.things import Thing, starred
+from portal.dashboard.frame.tray import tray_for
+from portal.dashboard.words.plain import plain
 from provisioning.common.context import RequestContext
 from provisioning.common.database.retry import lost_race
 from provisioning.common.errors import ForbiddenError, NotAuthenticatedError, NotFoundError, NovellaError

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Mapping
 
-from portal.dashboard.forms import Form
-from portal.dashboard.plain import plain
-from portal.dashboard.quotas import bars
-from portal.dashboard.sentences import SENTENCES
+from portal.dashboard.frame.forms import Form
+from portal.dashboard.graphs import bars
+from portal.dashboard.words.plain import plain
+from portal.dashboard.words.sentences import SENTENCES
 from provisioning.common.errors import NovellaError, OverQuotaError
 
 _ID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"

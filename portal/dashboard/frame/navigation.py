@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from portal.dashboard.addresses import address
+from portal.dashboard.frame.addresses import address
 from provisioning.common.context import RequestContext
 from provisioning.identity import policy
 

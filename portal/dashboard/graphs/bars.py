@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from portal.dashboard import wording
+from portal.dashboard.words import wording
 from provisioning.quotas.limits import DEFAULTS, UNLIMITED, is_per_type
 
 Detail = Mapping[str, tuple[int, int, int]]

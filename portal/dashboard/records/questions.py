@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
-from portal.dashboard.names import bdi
-from portal.dashboard.pages import Page
-from portal.dashboard.records import name_of
+from portal.dashboard.frame.pages import Page
+from portal.dashboard.records.views import name_of
+from portal.dashboard.words.names import bdi
 
 
 @dataclass(frozen=True, slots=True)

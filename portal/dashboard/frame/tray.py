@@ -6,8 +6,8 @@ from functools import cached_property
 
 from django.urls import reverse
 
-from portal.dashboard.plain import plain
-from portal.dashboard.sentences import SENTENCES
+from portal.dashboard.words.plain import plain
+from portal.dashboard.words.sentences import SENTENCES
 from provisioning.batches import selectors
 from provisioning.batches.kinds import KINDS
 from provisioning.batches.models import Batch, BatchItem

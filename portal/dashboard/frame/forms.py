@@ -14,7 +14,7 @@ from django.core.exceptions import ValidationError
 from django.forms.renderers import TemplatesSetting
 from django.http import QueryDict
 
-from portal.dashboard.plain import plain
+from portal.dashboard.words.plain import plain
 from provisioning.common.errors import NovellaError
 from provisioning.common.values.numbers import MAX_INTEGER
 

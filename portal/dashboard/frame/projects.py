@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.urls import reverse
 
-from portal.dashboard import navigation
+from portal.dashboard.frame import navigation
 from provisioning.common.context import RequestContext
 from provisioning.identity.models import Domain, Project
 from provisioning.identity.selectors.entries import Entries

@@ -1,0 +1,1 @@
+"""The frame of every page: authentication, navigation, forms and the tray."""

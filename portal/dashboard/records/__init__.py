@@ -1,0 +1,1 @@
+"""Pages of one record: details, forms, questions, and the messages of their errors."""

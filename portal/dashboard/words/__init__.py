@@ -1,0 +1,1 @@
+"""Texts of the pages: names, numbers, times, statuses and messages of errors."""
