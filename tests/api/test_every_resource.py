@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from portal.api.compute.base import MICROVERSIONS
+from portal.api.compute.dialect.base import MICROVERSIONS
 from portal.api.compute.proxies.base import ProxyView
 from portal.api.frame.resource import Resource
 from portal.api.frame.views import DetailView, ListView

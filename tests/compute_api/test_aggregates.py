@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from portal.api.compute.aggregates import ACTION, AGGREGATE, UPDATE
-from portal.api.compute.base import MICROVERSIONS
+from portal.api.compute.dialect.base import MICROVERSIONS
+from portal.api.compute.resources.aggregates import ACTION, AGGREGATE, UPDATE
 from portal.api.frame.schemas import new_body
 from provisioning.compute.models import Aggregate, Flavor, Instance
 from provisioning.hosts.models import Host

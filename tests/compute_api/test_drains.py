@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from portal.api.compute import drains
+from portal.api.compute.resources import drains
 from provisioning.compute.actions.registry import ways
 from provisioning.drains import services
 from tests.support.cast import Api, People

@@ -2,22 +2,17 @@
 
 from django.urls import path, re_path
 
-from portal.api.compute import (
-    availability_zones,
-    drains,
-    hosts,
-    legacy,
-    measures,
-    migrations,
-    scheduling,
-    usage,
-    versions,
-)
-from portal.api.compute.aggregates import AGGREGATE, AggregateActionView, AggregateImagesView
-from portal.api.compute.dialect import routes
+from portal.api.compute import versions
+from portal.api.compute.dialect import legacy
+from portal.api.compute.dialect.resource import routes
 from portal.api.compute.flavors import parts as flavors
 from portal.api.compute.flavors.resource import FLAVOR, FLAVORS
-from portal.api.compute.hypervisors import (
+from portal.api.compute.proxies.urls import urlpatterns as proxies
+from portal.api.compute.quotas import limits
+from portal.api.compute.quotas import views as quotas
+from portal.api.compute.resources import availability_zones, drains, hosts, measures, migrations, scheduling, usage
+from portal.api.compute.resources.aggregates import AGGREGATE, AggregateActionView, AggregateImagesView
+from portal.api.compute.resources.hypervisors import (
     HYPERVISOR,
     HYPERVISORS,
     HypervisorSearchView,
@@ -25,14 +20,11 @@ from portal.api.compute.hypervisors import (
     HypervisorStatisticsView,
     HypervisorUptimeView,
 )
-from portal.api.compute.keypairs import KEYPAIR
-from portal.api.compute.proxies.urls import urlpatterns as proxies
-from portal.api.compute.quotas import limits
-from portal.api.compute.quotas import views as quotas
+from portal.api.compute.resources.keypairs import KEYPAIR
+from portal.api.compute.resources.server_groups import SERVER_GROUP
+from portal.api.compute.resources.services import SERVICE, SERVICES
 from portal.api.compute.server_actions.views import ServerActionView
-from portal.api.compute.server_groups import SERVER_GROUP
 from portal.api.compute.servers.urls import urlpatterns as servers
-from portal.api.compute.services import SERVICE, SERVICES
 from portal.api.frame.parts import urls
 from portal.common.routing import by_prefix, with_or_without_slash, with_project
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from portal.api.common.validation import Schema
-from portal.api.compute.base import ComputeView
+from portal.api.compute.dialect.base import ComputeView
 from portal.api.compute.quotas.views import known_project
 from portal.api.frame.parts import Call, Entries, parts, sent
 from portal.api.frame.schemas import inner

@@ -11,8 +11,8 @@ from rest_framework.response import Response
 
 from portal.api.common import conditional
 from portal.api.common.validation import Schema
-from portal.api.compute.dialect import COMPUTE, LINKS, PAGES, SHOWN, ListView, Resource, ResourceView
-from portal.api.compute.schemas import BOOLEAN, NOT_NEGATIVE, POSITIVE, TEXT, boolean
+from portal.api.compute.dialect.resource import COMPUTE, LINKS, PAGES, SHOWN, ListView, Resource, ResourceView
+from portal.api.compute.dialect.schemas import BOOLEAN, NOT_NEGATIVE, POSITIVE, TEXT, boolean
 from portal.api.frame.attributes import Attribute, Parameter
 from portal.api.frame.kinds import Checked
 from portal.api.frame.resource import Operation, Values

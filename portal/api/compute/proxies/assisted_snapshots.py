@@ -4,8 +4,8 @@ from typing import Any
 
 import orjson
 
-from portal.api.compute.base import ComputeView
-from portal.api.compute.schemas import Schema, Version, last
+from portal.api.compute.dialect.base import ComputeView
+from portal.api.compute.dialect.schemas import Schema, Version, last
 from portal.api.frame.parts import Call, parts
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.services.assisted_snapshots import refuse_assisted_snapshot

@@ -8,8 +8,8 @@ from rest_framework.request import Request
 
 from portal.api.common.microversions import Version
 from portal.api.common.views import ServiceView
-from portal.api.compute.base import ComputeView
-from portal.api.compute.schemas import COUNT, Schema
+from portal.api.compute.dialect.base import ComputeView
+from portal.api.compute.dialect.schemas import COUNT, Schema
 from portal.api.frame.parts import Call, Service, parts, refuse
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import GoneError, InvalidInputError, NotOfferedError

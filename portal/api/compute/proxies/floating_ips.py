@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from portal.api.compute.dialect.schemas import Schema
 from portal.api.compute.proxies.base import ProxyView
-from portal.api.compute.schemas import Schema
 from portal.api.frame.parts import Call, parts
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from portal.api.compute.dialect.schemas import Schema, body, last
 from portal.api.compute.proxies.base import ProxyView, limited
-from portal.api.compute.schemas import Schema, body, last
 from portal.api.compute.servers.security_group_shapes import REMOTE, rule_shape, security_group
 from portal.api.frame.parts import Call, parts
 from provisioning.common.context import RequestContext

@@ -2,8 +2,8 @@
 
 from django.urls import URLPattern, path
 
-from portal.api.compute.base import ComputeView
-from portal.api.compute.dialect import routes
+from portal.api.compute.dialect.base import ComputeView
+from portal.api.compute.dialect.resource import routes
 from portal.api.compute.proxies import (
     assisted_snapshots,
     extensions,

@@ -5,11 +5,20 @@ from dataclasses import replace
 
 from rest_framework.response import Response
 
-from portal.api.compute.base import WITH_OFFSET
-from portal.api.compute.dialect import COMPUTE, ID, SHOWN, TEXT_OR_NULL, DetailView, ListView, Resource, ResourceView
+from portal.api.compute.dialect.base import WITH_OFFSET
+from portal.api.compute.dialect.resource import (
+    COMPUTE,
+    ID,
+    SHOWN,
+    TEXT_OR_NULL,
+    DetailView,
+    ListView,
+    Resource,
+    ResourceView,
+)
+from portal.api.compute.dialect.schemas import BOOLEAN, COUNT, POSITIVE, boolean
+from portal.api.compute.dialect.timestamps import timestamp
 from portal.api.compute.proxies.base import ProxyView
-from portal.api.compute.schemas import BOOLEAN, COUNT, POSITIVE, boolean
-from portal.api.compute.timestamps import timestamp
 from portal.api.frame.attributes import Attribute, Parameter
 from portal.api.frame.kinds import Checked
 from portal.api.frame.resource import Operation, Values

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from portal.api.compute.base import ComputeView
+from portal.api.compute.dialect.base import ComputeView
+from portal.api.compute.dialect.schemas import Version, last
 from portal.api.compute.quotas import schemas
 from portal.api.compute.quotas.schemas import OF_NETWORKS
 from portal.api.compute.quotas.views import hidden_limits
-from portal.api.compute.schemas import Version, last
 from portal.api.frame.parts import Call, parts
 from provisioning.common.context import RequestContext
 from provisioning.common.values.ids import NOBODY, read_id

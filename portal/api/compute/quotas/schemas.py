@@ -2,7 +2,7 @@
 
 import functools
 
-from portal.api.compute.schemas import BOOLEAN, Schema, Version, body, query
+from portal.api.compute.dialect.schemas import BOOLEAN, Schema, Version, body, query
 from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.quotas.limits import COMPUTE
 

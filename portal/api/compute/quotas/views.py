@@ -4,10 +4,10 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from portal.api.compute.base import ComputeView
+from portal.api.compute.dialect.base import ComputeView
+from portal.api.compute.dialect.schemas import Version, boolean, last
 from portal.api.compute.quotas import schemas
 from portal.api.compute.quotas.schemas import OF_NETWORKS, class_resources_of, resources_of
-from portal.api.compute.schemas import Version, boolean, last
 from portal.api.frame.parts import Call, at_version, parts
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError

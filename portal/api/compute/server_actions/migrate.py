@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from portal.api.common.microversions import Version
 from portal.api.common.validation import Schema
-from portal.api.compute.schemas import BOOLEAN, HOST, boolean
+from portal.api.compute.dialect.schemas import BOOLEAN, HOST, boolean
 from portal.api.compute.server_actions.registry import NOTHING, Action, accepted
 from portal.api.compute.server_actions.rescue import guest_password
 from provisioning.common.errors import InvalidInputError

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from portal.api.common.microversions import Version
 from portal.api.common.validation import Schema
-from portal.api.compute.schemas import BOOLEAN, boolean
+from portal.api.compute.dialect.schemas import BOOLEAN, boolean
 from portal.api.compute.server_actions.registry import with_body
 from portal.api.compute.server_actions.rescue import guest_password
 from portal.api.compute.servers.fields import (

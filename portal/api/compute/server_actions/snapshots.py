@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from portal.api.common import links
 from portal.api.common.validation import Schema
-from portal.api.compute.schemas import NOT_NEGATIVE
+from portal.api.compute.dialect.schemas import NOT_NEGATIVE
 from portal.api.compute.server_actions.registry import with_body
 from portal.api.compute.servers.fields import METADATA, NAME
 from provisioning.compute.actions.snapshot import create_backup, create_image

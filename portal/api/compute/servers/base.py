@@ -2,7 +2,7 @@
 
 from rest_framework.response import Response
 
-from portal.api.compute.base import ComputeView
+from portal.api.compute.dialect.base import ComputeView
 from portal.api.compute.servers.shapes import Related, VisibleFields, detail
 from provisioning.compute import selectors
 from provisioning.compute.models import Instance

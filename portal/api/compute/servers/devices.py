@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from portal.api.compute.schemas import boolean
+from portal.api.compute.dialect.schemas import boolean
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.launch.request import DiskRequest
 

@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.compute.base import ComputeView
-from portal.api.compute.schemas import Schema, Version
+from portal.api.compute.dialect.base import ComputeView
+from portal.api.compute.dialect.schemas import Schema, Version
 from portal.api.compute.servers.fields import UUID
 from provisioning.compute.inbound.external_events import Delivery, ExternalEvent, deliver
 

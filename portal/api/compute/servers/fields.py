@@ -1,6 +1,6 @@
 """Fields that the schemas of servers share."""
 
-from portal.api.compute.schemas import BOOLEAN, Schema
+from portal.api.compute.dialect.schemas import BOOLEAN, Schema
 from provisioning.common.values.numbers import MAX_INTEGER
 
 NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^(?! )[^\x00-\x1f\x7f]*(?<! )\Z"}

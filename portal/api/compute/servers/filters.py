@@ -7,9 +7,9 @@ from typing import Any
 
 from oslo_utils import strutils
 
-from portal.api.compute.schemas import COUNT, TEXT, Schema, Version, query
+from portal.api.compute.dialect.schemas import COUNT, TEXT, Schema, Version, query
+from portal.api.compute.dialect.timestamps import read_end, read_time
 from portal.api.compute.servers.sorting import sort_schema
-from portal.api.compute.timestamps import read_end, read_time
 from provisioning.common.errors import ForbiddenError, InvalidInputError
 from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.common.values.numbers import MAX_INTEGER

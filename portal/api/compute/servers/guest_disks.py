@@ -3,8 +3,8 @@
 from typing import Any
 
 from compute_agent.contract.guest_disks import DIRECTORY, LONGEST_DIRECTORY, InspectedDisk
-from portal.api.compute.base import ComputeView
-from portal.api.compute.schemas import Schema, Version
+from portal.api.compute.dialect.base import ComputeView
+from portal.api.compute.dialect.schemas import Schema, Version
 from portal.api.frame.parts import Call, parts
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.guest_disks import RULE, ExtendFileSystem, MountVolume, VolumeToMount

@@ -5,10 +5,10 @@ from typing import Any, ClassVar
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.compute.base import LIST_PAGES, ComputeView
-from portal.api.compute.schemas import COUNT, TEXT, Schema, Version, last, query
+from portal.api.compute.dialect.base import LIST_PAGES, ComputeView
+from portal.api.compute.dialect.schemas import COUNT, TEXT, Schema, Version, last, query
+from portal.api.compute.dialect.timestamps import read_end, read_time, timestamp_micro
 from portal.api.compute.servers.shapes import host_id
-from portal.api.compute.timestamps import read_end, read_time, timestamp_micro
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute import selectors
 from provisioning.compute.models import InstanceAction, InstanceActionEvent

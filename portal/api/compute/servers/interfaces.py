@@ -2,8 +2,8 @@
 
 from typing import Any, NamedTuple
 
-from portal.api.compute.base import ComputeView
-from portal.api.compute.schemas import Schema, Version
+from portal.api.compute.dialect.base import ComputeView
+from portal.api.compute.dialect.schemas import Schema, Version
 from portal.api.compute.servers.fields import IPV4, IPV6, TAG, UUID
 from portal.api.frame.parts import Call, parts
 from provisioning.common.context import RequestContext

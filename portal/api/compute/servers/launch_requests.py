@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from portal.api.compute.schemas import SHARED_VOLUMES, Version, boolean
+from portal.api.compute.dialect.schemas import SHARED_VOLUMES, Version, boolean
 from portal.api.compute.servers.devices import read_devices, tail
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.launch.request import InjectedFile, LaunchRequest, NetworkRequest, Networks

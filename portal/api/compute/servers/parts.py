@@ -4,7 +4,7 @@ from typing import Any
 
 from rest_framework.response import Response
 
-from portal.api.compute.base import ComputeView
+from portal.api.compute.dialect.base import ComputeView
 from portal.api.compute.servers.diagnostics import DIAGNOSTICS
 from portal.api.compute.servers.fields import METADATA, TAGS
 from portal.api.compute.servers.security_group_shapes import REMOTE, security_group

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from portal.api.common.microversions import NEWEST, Version
 from portal.api.common.validation import Schema
-from portal.api.compute.base import ComputeView
+from portal.api.compute.dialect.base import ComputeView
 from portal.common.console_urls import client_url
 from portal.common.public_url import public_url
 from provisioning.common.errors import InvalidInputError

@@ -1,6 +1,6 @@
 """JSON schemas of requests that create and update servers (Compute API reference, "Servers")."""
 
-from portal.api.compute.schemas import BOOLEAN, POSITIVE, Schema, Version, body
+from portal.api.compute.dialect.schemas import BOOLEAN, POSITIVE, Schema, Version, body
 from portal.api.compute.servers.fields import (
     CERTIFICATES,
     DESCRIPTION,

@@ -10,7 +10,7 @@ from uuid import UUID
 from django.utils import timezone
 
 from portal.api.common.microversions import Version
-from portal.api.compute.timestamps import timestamp, timestamp_micro
+from portal.api.compute.dialect.timestamps import timestamp, timestamp_micro
 from provisioning.compute.disks.device_names import root_device
 from provisioning.compute.models import BlockDevice, Instance, InstanceFault
 from provisioning.compute.states import api_status

@@ -2,7 +2,7 @@
 
 from django.http import QueryDict
 
-from portal.api.compute.schemas import Schema, Version
+from portal.api.compute.dialect.schemas import Schema, Version
 from portal.api.frame.lists import Sorting
 from provisioning.common.errors import ForbiddenError
 from provisioning.common.lists.listing import Sort

@@ -7,8 +7,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common import conditional
-from portal.api.compute.base import LIST_PAGES
-from portal.api.compute.schemas import boolean
+from portal.api.compute.dialect.base import LIST_PAGES
+from portal.api.compute.dialect.schemas import boolean
 from portal.api.compute.servers import schemas as server_schemas
 from portal.api.compute.servers import shapes
 from portal.api.compute.servers.base import ServerView

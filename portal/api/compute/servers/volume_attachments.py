@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from portal.api.compute.base import WITH_OFFSET, ComputeView
-from portal.api.compute.schemas import BOOLEAN, COUNT, SHARED_VOLUMES, Schema, Version, body, boolean, query
+from portal.api.compute.dialect.base import WITH_OFFSET, ComputeView
+from portal.api.compute.dialect.schemas import BOOLEAN, COUNT, SHARED_VOLUMES, Schema, Version, body, boolean, query
 from portal.api.compute.servers.fields import DEVICE, TAG, UUID
 from portal.api.frame.parts import Call, at_version, parts
 from provisioning.common.context import RequestContext

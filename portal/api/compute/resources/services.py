@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from portal.api.common.microversions import Version
 from portal.api.common.validation import Schema
-from portal.api.compute.dialect import (
+from portal.api.compute.dialect.resource import (
     COMPUTE,
     ID,
     SHOWN,
@@ -22,7 +22,7 @@ from portal.api.compute.dialect import (
     Resource,
     ResourceView,
 )
-from portal.api.compute.schemas import BOOLEAN, HOST, TEXT, boolean, read_number
+from portal.api.compute.dialect.schemas import BOOLEAN, HOST, TEXT, boolean, read_number
 from portal.api.frame.attributes import Attribute, Parameter
 from portal.api.frame.resource import Operation
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError

@@ -5,9 +5,9 @@ from typing import Any
 
 from django.conf import settings
 
-from portal.api.compute.base import ComputeView
-from portal.api.compute.schemas import HOST, Schema, Version, body, last, query
-from portal.api.compute.timestamps import timestamp
+from portal.api.compute.dialect.base import ComputeView
+from portal.api.compute.dialect.schemas import HOST, Schema, Version, body, last, query
+from portal.api.compute.dialect.timestamps import timestamp
 from portal.api.frame.parts import Call, parts
 from provisioning.common.context import RequestContext
 from provisioning.compute.plans.moves import PlannedMove

@@ -8,9 +8,9 @@ from django.utils import timezone
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.compute.base import LIST_PAGES, ComputeView
-from portal.api.compute.schemas import PAGES, Schema, Version, query
-from portal.api.compute.timestamps import timestamp_micro
+from portal.api.compute.dialect.base import LIST_PAGES, ComputeView
+from portal.api.compute.dialect.schemas import PAGES, Schema, Version, query
+from portal.api.compute.dialect.timestamps import timestamp_micro
 from portal.api.frame.lists import Page
 from portal.api.frame.parts import Call, parts
 from provisioning.common.context import RequestContext

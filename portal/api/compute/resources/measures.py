@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any
 
 from compute_agent.contract.samples import HOST_SERIES
-from portal.api.compute.base import ComputeView
-from portal.api.compute.hypervisors import hypervisor_for
-from portal.api.compute.schemas import Schema, Version, last, query
-from portal.api.compute.timestamps import timestamp
+from portal.api.compute.dialect.base import ComputeView
+from portal.api.compute.dialect.schemas import Schema, Version, last, query
+from portal.api.compute.dialect.timestamps import timestamp
+from portal.api.compute.resources.hypervisors import hypervisor_for
 from portal.api.frame.parts import Call, parts
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError

@@ -2,8 +2,8 @@
 
 from typing import Any, NoReturn
 
-from portal.api.compute.base import ComputeView
-from portal.api.compute.schemas import TEXT, Schema, Version, last
+from portal.api.compute.dialect.base import ComputeView
+from portal.api.compute.dialect.schemas import TEXT, Schema, Version, last
 from portal.api.frame.parts import Call, parts
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError, NotOfferedError

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 from django.urls import URLPattern
 
 from portal.api.common.views import ServiceView
-from portal.api.compute.base import LIST_PAGES, ComputeView
-from portal.api.compute.schemas import COUNT, STRICT_QUERIES, TEXT
-from portal.api.compute.timestamps import timestamp_micro
+from portal.api.compute.dialect.base import LIST_PAGES, ComputeView
+from portal.api.compute.dialect.schemas import COUNT, STRICT_QUERIES, TEXT
+from portal.api.compute.dialect.timestamps import timestamp_micro
 from portal.api.frame import resource as frame
 from portal.api.frame import views
 from portal.api.frame.attributes import Attribute, Parameter

@@ -8,8 +8,8 @@ from rest_framework.response import Response
 
 from portal.api.common.microversions import NEWEST
 from portal.api.common.validation import Schema
-from portal.api.compute.dialect import ID, SHOWN, TIME, Resource, ResourceView
-from portal.api.compute.schemas import HOST, NAME, read_number
+from portal.api.compute.dialect.resource import ID, SHOWN, TIME, Resource, ResourceView
+from portal.api.compute.dialect.schemas import HOST, NAME, read_number
 from portal.api.frame.attributes import Attribute
 from portal.api.frame.kinds import Checked
 from portal.api.frame.resource import Operation, Values

@@ -14,7 +14,7 @@ from portal.api.common import links
 from portal.api.common.microversions import Microversions, Version
 from portal.api.common.validation import Schema, validate
 from portal.api.common.views import schema_for
-from portal.api.compute.base import ComputeView
+from portal.api.compute.dialect.base import ComputeView
 
 View = Callable[..., HttpResponseBase]
 

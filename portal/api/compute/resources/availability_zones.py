@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from portal.api.compute.base import ComputeView
-from portal.api.compute.timestamps import timestamp_micro
+from portal.api.compute.dialect.base import ComputeView
+from portal.api.compute.dialect.timestamps import timestamp_micro
 from portal.api.frame.parts import Call, parts
 from provisioning.common.context import RequestContext
 from provisioning.compute.selectors.compute_services import ComputeService, compute_services_for

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.compute.base import LIST_PAGES, ComputeView
-from portal.api.compute.schemas import COUNT, STRICT_QUERIES, TEXT, Schema, Version, boolean, last, query
-from portal.api.compute.timestamps import read_end, read_time, timestamp_micro
+from portal.api.compute.dialect.base import LIST_PAGES, ComputeView
+from portal.api.compute.dialect.schemas import COUNT, STRICT_QUERIES, TEXT, Schema, Version, boolean, last, query
+from portal.api.compute.dialect.timestamps import read_end, read_time, timestamp_micro
 from portal.api.frame.parts import Call, parts
 from portal.api.frame.schemas import inner
 from provisioning.common.errors import InvalidInputError

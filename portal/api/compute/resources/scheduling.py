@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.compute.base import ComputeView
-from portal.api.compute.schemas import NOT_NEGATIVE, POSITIVE, Schema, Version, body
+from portal.api.compute.dialect.base import ComputeView
+from portal.api.compute.dialect.schemas import NOT_NEGATIVE, POSITIVE, Schema, Version, body
+from portal.api.compute.dialect.timestamps import timestamp
 from portal.api.compute.servers.devices import tail
 from portal.api.compute.servers.fields import NAMED, UUID
 from portal.api.compute.servers.schemas import HINTS
-from portal.api.compute.timestamps import timestamp
 from portal.api.frame.parts import Call, parts
 from portal.common import rate_limits
 from provisioning.common.errors import InvalidInputError

@@ -1,0 +1,1 @@
+"""Nova's parameters, pages and links, and its older versions."""

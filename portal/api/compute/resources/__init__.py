@@ -1,0 +1,1 @@
+"""Resources of the Compute API, with a module for each."""
