@@ -26,6 +26,12 @@ def test_the_page_says_what_is() -> None:
     assert path.read_text() == page(), "edit tests/reference/api_notes.md and run this test with WRITE_PAGES=1"
 
 
+@pytest.mark.slow
+def test_a_cell_can_be_read_at_a_glance() -> None:
+    cells = [cell for line in page().splitlines() if line.startswith("|") for cell in line.split("|")]
+    assert not [cell for cell in cells if len(cell.split()) > 80], "move details below the table"
+
+
 def image(*rows: list[str]) -> Service:
     """The Image API with these rows of notes."""
     service = Service("image")
