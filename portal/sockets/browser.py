@@ -143,10 +143,7 @@ class BrowserConsumer(Follower):
         await self.send_json({"resync": True, "id": number})
 
     async def _html(self, events: list[LoggedEvent], *, caught_up: bool) -> str:
-        """Render the parts of the page, and of the user's tray, that the events change.
-
-        The rows of a list come first: a browser parses rows of tables only at the beginning of a frame.
-        """
+        """Render the parts of the page, and of the user's tray, that the events change."""
         own = [event for event in events if event.topic == self._own_topic]
         rest = [event for event in events if event.topic != self._own_topic]
         parts = []

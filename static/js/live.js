@@ -93,7 +93,8 @@ function receive(message) {
     frames += 1;
     const template = document.createElement("template");
     template.innerHTML = message.html;
-    for (const element of [...template.content.children]) {
+    // Rows come in a table of their own: after rows without one, a browser would close each form before its buttons.
+    for (const element of [...template.content.children].map((each) => each.tBodies?.[0] ?? each)) {
         const said = (element.dataset.liveSay ? element : element.querySelector("[data-live-say]"))?.dataset.liveSay;
         if ("liveOrder" in element.dataset) arrange(element);
         else if (element.id) place(element);

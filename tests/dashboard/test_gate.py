@@ -83,7 +83,7 @@ UPDATE = """() => {
     const rows = found.closest('tbody[id]');
     if (!part.matches('tr') || !rows) return part.outerHTML;
     const order = [...rows.children].map((each) => each.id).join(' ');
-    return `<tbody id="${rows.id}" data-live-order="${order}">${part.outerHTML}</tbody>`;
+    return `<table><tbody id="${rows.id}" data-live-order="${order}">${part.outerHTML}</tbody></table>`;
 }"""
 """Focuses the first control of a part of the page, and returns the part as a frame of the socket has it."""
 KEPT = "() => document.activeElement === window.focusedHere && focusedHere.isConnected"

@@ -43,6 +43,14 @@ def test_the_list_gets_the_rows_it_shows(at_alice: Client, alice: Person, cloud:
     assert row.replace(' data-live-say="web: Choosing a host"', "") in at_alice.get("/instances/").content.decode()
 
 
+def test_rows_have_a_table_of_their_own(alice: Person, cloud: Cloud) -> None:
+    """After rows without a table, a browser closes each form of the rest of the frame before its buttons."""
+    cloud.launch(alice.context)
+    html = render("instances", log_of(alice), alice.context)
+    assert html.startswith('<table><tbody id="list-rows"')
+    assert html.count("<tbody") == html.count("</tbody></table>") == 1
+
+
 def test_many_events_make_one_row_with_the_newest_state(alice: Person, cloud: Cloud) -> None:
     cloud.launch(alice.context)
     cloud.run()

@@ -54,9 +54,7 @@ async def test_a_change_of_the_project_arrives_rendered_for_the_page(open_socket
     assert frame == {"id": await in_db(latest_id)(), "html": "instances|wonderland|2"}
 
 
-async def test_rows_of_a_list_come_before_the_tray(open_socket: Open, people: People) -> None:
-    """A browser drops rows of tables that come after other elements."""
-
+async def test_one_frame_has_the_page_and_the_tray(open_socket: Open, people: People) -> None:
     @transaction.atomic
     def both() -> None:
         record(of_user(people.alice.user_id), "batch", {"n": 1, "project_id": str(people.alice.project_id)})

@@ -16,8 +16,8 @@ from provisioning.identity import policy
 
 
 def render(the_list: RecordList[Any], query: str, events: Sequence[LoggedEvent], context: RequestContext) -> str:
-    """Return a ``tbody`` with the changed rows of this page of the list and the ids of all its rows, and the line with
-    their number; empty if the events change no row, or if the caller may not see the list.
+    """Return a table, whose body has the changed rows of this page of the list and the ids of all its rows, and the line
+    with their number; empty if the events change no row, or if the caller may not see the list.
 
     ``query`` is that of ``Asked.live_name``. The browser puts new rows where the order has them, and removes others.
     """
@@ -38,5 +38,5 @@ def render(the_list: RecordList[Any], query: str, events: Sequence[LoggedEvent],
         announced=None if the_list.announced is None else set(the_list.announced(events)),
     )
     order = " ".join(f"{prefix}-{key}" for key in found.ids)
-    body = format_html('<tbody id="list-rows" data-live-order="{}">{}</tbody>', order, rows)
+    body = format_html('<table><tbody id="list-rows" data-live-order="{}">{}</tbody></table>', order, rows)
     return body + render_to_string("dashboard/lists/_foot.html", {"foot": draw.foot(the_list, asked, found)})
