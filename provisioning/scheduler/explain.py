@@ -18,7 +18,7 @@ def funnel(decision: Decision) -> str:
     if decision.suitable and not decision.ranked:
         return f"{hosts_in_words(decision.suitable)} can take it, and the driver {decision.driver} chose none."
     if decision.suitable:
-        return f"{' → '.join(stops)}." if losing else f"{stops[0]}, and all will do."
+        return f"{' → '.join(stops)}." if losing else f"{stops[0]}, all suitable."
     return f"{' → '.join(stops)}: {why(losing[-1])}."
 
 

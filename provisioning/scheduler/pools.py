@@ -308,7 +308,7 @@ def explain_pool(decision: PoolDecision) -> str:
     losing = [result for result in decision.filters if result.after < result.before]
     stops = [_count(decision.pools), *(f"{result.after} {result.words}" for result in losing)]
     if decision.ranked:
-        return f"{' → '.join(stops)}." if losing else f"{stops[0]}, and all will do."
+        return f"{' → '.join(stops)}." if losing else f"{stops[0]}, all suitable."
     return f"{' → '.join(stops)}: {losing[-1].reason}."
 
 

@@ -55,7 +55,7 @@ def took(name: str, before: int, after: int, **more: Any) -> dict[str, Any]:
 
 def test_a_launch_that_went_well_says_so_in_one_line(at_alice: Client, web: Instance) -> None:
     (decision,) = decisions_on(at_alice, web)
-    assert decision.sentence == "1 host, and all will do."
+    assert decision.sentence == "1 host, all suitable."
     assert (decision.tone, decision.took) == ("ok", ())
     page = page_of(at_alice, web).content.decode()
     assert "removed no host" in page
@@ -94,7 +94,7 @@ def test_each_filter_that_took_hosts_away_has_its_line_and_no_other(at_alice: Cl
     [
         ([], "", "There are no hosts in this cloud yet."),
         ([took("RamFilter", 0, 0)], "", "There are no hosts in this cloud yet."),
-        ([took("RamFilter", 2, 2)], "h", "2 hosts, and all will do."),
+        ([took("RamFilter", 2, 2)], "h", "2 hosts, all suitable."),
         ([took("RamFilter", 2, 1, words="has the memory")], "h", "2 hosts → 1 has the memory."),
         ([took("zone", 3, 0, words="are left", reason="all are elsewhere")], "",
          "3 hosts → 0 are left: all are elsewhere."),
@@ -111,7 +111,7 @@ def test_the_sentence(
 
 def test_hosts_that_others_took(at_alice: Client, web: Instance) -> None:
     decide(web, took("RamFilter", 2, 2), weights=[{"host": "h", "weight": 1.0}])
-    assert decisions_on(at_alice, web)[0].sentence == f"2 hosts, and all will do. {ALL_TAKEN}"
+    assert decisions_on(at_alice, web)[0].sentence == f"2 hosts, all suitable. {ALL_TAKEN}"
     assert "Other servers claimed them" in page_of(at_alice, web).content.decode()
 
 

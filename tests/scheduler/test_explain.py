@@ -29,7 +29,7 @@ def test_one_is_told_in_the_singular() -> None:
 
 
 def test_when_all_will_do_it_says_so() -> None:
-    assert funnel(decide([host()], SPEC, DEFAULTS)) == "1 host, and all will do."
+    assert funnel(decide([host()], SPEC, DEFAULTS)) == "1 host, all suitable."
 
 
 def test_each_filter_says_amounts_for_pages_to_draw() -> None:
