@@ -1,7 +1,8 @@
 """The gate: every page of the dashboard within its budgets, measured into docs/dashboard-pages.md.
 
-Each page is opened twice. The second time, its names are hostile: 255 characters without a space, which turn the
-direction of what follows.
+Each page is opened twice. The second time, its texts are hostile: names, descriptions, tags, metadata and reasons are
+markup and 255 characters without a space, which turn the direction of what follows. Questions and forms of the dialog
+are opened in it, too.
 
 `WRITE_PAGES=1 pytest -n 0 tests/dashboard/test_gate.py` writes the page. Times of the processor are written there and
 not asserted: they are those of the machine.
@@ -25,13 +26,14 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import resolve
-from playwright.sync_api import Error, Page, WebSocketRoute
+from playwright.sync_api import Error, Page, Route, WebSocketRoute
 
 from tests.dashboard import test_budgets as budgets
 from tests.dashboard.conftest import SignedIn
-from tests.dashboard.test_names import MOST, mixed, turn_names
+from tests.dashboard.test_names import mixed
 from tests.dashboard.test_seen_in_chromium import DRAWN_BY_OTHERS, LOOK, MOVED, ORIGIN, RULES, of_the_dashboard, tab
 from tests.support.cast import People
+from tests.support.hostile import MARKUP, turn_texts
 from tests.support.pages import Document
 
 pytestmark = [pytest.mark.deep, pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(3600)]
@@ -42,15 +44,14 @@ REQUESTS, KILOBYTES, SHIFT = 8, 150, 0.05
 LARGER = {"/api/": (10, 640)}
 """Page → its own budgets of requests and kB: Swagger UI is loaded there."""
 AS_THEY_ARE = ("/styleguide/", "/auth/login/", "/nowhere/")
-"""Pages without names."""
+"""Pages without texts of users."""
 QUERIES = 60
 """Most queries of a page with one thing of each kind."""
+DIALOG = b'id="dialog-title"'
 HEADERS = 5_000
 """Bytes of the headers of eight answers."""
 FIRST = 2
 """Requests besides the assets: the page and the font."""
-LONG = "\N{ELEPHANT}" + "w" * MOST
-"""The end of each name."""
 WIDTHS = (390, 768, 1280, 1920)
 """Pixels of a phone, a tablet, a small and a large screen."""
 WIDER = """() => {
@@ -64,12 +65,17 @@ WIDER = """() => {
     return `${whole} pixels: ${causes.slice(-3).join(', ')}`;
 }"""
 """The width of a page that is scrolled sideways, with the innermost elements beyond its edge."""
-ASTRAY = """() => {
-    const danger = document.querySelector('main .btn-danger[data-testid=confirm]');
+ASTRAY = """(place) => {
+    const danger = document.querySelector(`${place} .btn-danger[data-testid=confirm]`);
     const focused = document.activeElement;
     return !danger || focused.textContent.trim() === 'Cancel' ? '' : focused.outerHTML.slice(0, 200);
 }"""
 """The element with the focus where a question destroys something, unless that is Cancel."""
+OPEN = """(path) => {
+    const dialog = document.querySelector('#dialog');
+    if (dialog.open) dialog.close();
+    htmx.ajax('GET', path, { target: '#dialog' });
+}"""
 UPDATE = """() => {
     const around = (each) => each.parentElement.closest('#main [id]:not(form)');
     const found = [...document.querySelectorAll('#main a[href], #main button, #main input, #main select')]
@@ -90,7 +96,8 @@ KEPT = "() => document.activeElement === window.focusedHere && focusedHere.isCon
 BEGIN = """# Pages of the dashboard
 
 Each page of the dashboard as the gate measures it, in a cloud with one thing of each kind, seen by an operator. For
-*names*, *wide*, *focus* and *axe*, names have 255 characters without a space and turn the direction of what follows.
+*names*, *wide*, *focus* and *axe*, names, descriptions, tags, metadata and reasons are markup and 255 characters
+without a space, which turn the direction of what follows. Pages that are shown in the dialog are also opened in it.
 `WRITE_PAGES=1 pytest -n 0 tests/dashboard/test_gate.py` writes this table; the test fails for a page above a budget.
 
 | measure | budget | how it is measured |
@@ -99,8 +106,8 @@ Each page of the dashboard as the gate measures it, in a cloud with one thing of
 | kB | {KILOBYTES} | of a first visit, as they are sent, with {headers} kB of headers; 640 on `/api/` |
 | queries | {QUERIES} | of the database, for the page alone |
 | processor | none | milliseconds of one core for the page alone, median of three; depends on the machine |
-| shift | {SHIFT} | Cumulative Layout Shift at 1280 x 720 |
-| names | 0 | names beside other text without `<bdi>` |
+| shift | {SHIFT} | Cumulative Layout Shift, the larger one of 1280 x 720 and 390 x 844 |
+| names | 0 | texts of users or hosts that are not isolated by `<bdi>` from the text beside them, or that are markup |
 | wide | 0 | of the widths {widths} pixels, those at which the page is scrolled sideways |
 | focus | 0 | not kept when the socket updates its part of the page, or not on *Cancel* where something is destroyed |
 | scripts | 0 | errors of scripts, with the other requests of the page unanswered |
@@ -167,11 +174,24 @@ def portal(client: Client, rendered: dict[str, bytes]) -> dict[str, Measured]:
 
 @pytest.fixture
 def hostile(client: Client, rendered: dict[str, bytes], portal: dict[str, Measured]) -> dict[str, bytes]:
-    """The same pages with hostile names."""
-    turn_names(LONG)
-    return {path: client.get(path).content for path in portal if path not in AS_THEY_ARE} | {
+    """The same pages with hostile texts."""
+    turn_texts()
+    return {path: answered(client, path) for path in portal if path not in AS_THEY_ARE} | {
         path: rendered[path] for path in AS_THEY_ARE
     }
+
+
+@pytest.fixture
+def dialogs(client: Client, hostile: dict[str, bytes]) -> dict[str, bytes]:
+    """What the dialog shows of these pages, with hostile texts."""
+    found = {path: client.get(path, headers={"HX-Request": "true"}).content for path in hostile}
+    return {path: content for path, content in found.items() if DIALOG in content and b"<html" not in content}
+
+
+def answered(client: Client, path: str) -> bytes:
+    answer = client.get(path)
+    assert answer.status_code in {200, 404}, path
+    return answer.content
 
 
 def served(client: Client, path: str) -> Measured:
@@ -191,7 +211,7 @@ def served(client: Client, path: str) -> Measured:
 
 def astray(tab: Page, sockets: list[WebSocketRoute]) -> Iterator[str]:
     """Yield where the focus is wrong: in a question, and after an update of the part of the page that has it."""
-    if wrong := tab.evaluate(ASTRAY):
+    if wrong := tab.evaluate(ASTRAY, "main"):
         yield f"the focus is on {wrong}"
     if tab.locator("main[data-live-page]:not([data-live-page=''])").count():
         tab.wait_for_selector("#live-mark[data-state=live]")
@@ -218,25 +238,39 @@ def seen(tab: Page, path: str, measured: Measured) -> None:
 
     tab.on("pageerror", hear)
     tab.emulate_media(color_scheme="light")
-    tab.set_viewport_size({"width": 1280, "height": 720})
-    tab.goto(f"{ORIGIN}{path}")
-    measured.shift = tab.evaluate(MOVED)
+    for width, height in ((390, 844), (1280, 720)):
+        tab.set_viewport_size({"width": width, "height": height})
+        tab.goto(f"{ORIGIN}{path}")
+        measured.shift = max(measured.shift, tab.evaluate(MOVED))
     tab.remove_listener("pageerror", hear)
     measured.scripts = list(dict.fromkeys(complaints))
 
 
-def seen_with_hostile_names(tab: Page, path: str, measured: Measured, sockets: list[WebSocketRoute]) -> None:
+def violations(tab: Page, place: str) -> Iterator[str]:
+    """Yield what axe finds in a part of the page, in both colours and on a phone."""
+    for colours, width in (("light", 1280), ("dark", 1280), ("light", 390)):
+        tab.emulate_media(color_scheme=colours)
+        tab.set_viewport_size({"width": width, "height": 720})
+        found = tab.evaluate(LOOK, [RULES, DRAWN_BY_OTHERS, place])
+        yield from (f"{place}, {colours} at {width}: {each}" for each in found)
+
+
+def seen_with_hostile_texts(tab: Page, path: str, measured: Measured, sockets: list[WebSocketRoute]) -> None:
     """Measure a page in the browser: where it is wide, the focus, and the violations of axe."""
     tab.goto(f"{ORIGIN}{path}")
     measured.focus = list(astray(tab, sockets))
     measured.wide = list(wider(tab))
+    measured.axe = list(violations(tab, "html"))
+
+
+def seen_in_the_dialog(tab: Page, path: str, measured: Measured) -> None:
+    """Measure what the dialog shows: the focus, and the violations of axe."""
     tab.set_viewport_size({"width": 1280, "height": 720})
-    found = {f"light: {each}" for each in tab.evaluate(LOOK, [RULES, DRAWN_BY_OTHERS])}
-    for colours, width in (("dark", 1280), ("light", 390)):
-        tab.emulate_media(color_scheme=colours)
-        tab.set_viewport_size({"width": width, "height": 720})
-        found |= {f"{colours} at {width}: {each}" for each in tab.evaluate(LOOK, [RULES, DRAWN_BY_OTHERS])}
-    measured.axe = sorted(found)
+    tab.evaluate(OPEN, path)
+    tab.wait_for_selector(f"#dialog[open] form[action='{path}'], #dialog[open] #dialog-title")
+    if wrong := tab.evaluate(ASTRAY, "#dialog"):
+        measured.focus.append(f"in the dialog the focus is on {wrong}")
+    measured.axe += violations(tab, "#dialog")
 
 
 def table_of(found: Mapping[str, Measured]) -> str:
@@ -245,24 +279,46 @@ def table_of(found: Mapping[str, Measured]) -> str:
 
 
 def test_every_page_is_within_its_budgets(
-    rendered: dict[str, bytes], portal: dict[str, Measured], hostile: dict[str, bytes], tab: Page
+    rendered: dict[str, bytes],
+    portal: dict[str, Measured],
+    hostile: dict[str, bytes],
+    dialogs: dict[str, bytes],
+    tab: Page,
 ) -> None:
-    found: dict[str, Measured] = {}
-    wrong: list[str] = []
     sockets: list[WebSocketRoute] = []
 
     def connect(socket: WebSocketRoute) -> None:
         sockets.append(socket)
 
     tab.context.route_web_socket(re.compile(r"/ws/dashboard\?"), connect)
+    assert len(dialogs) > 40
     for path, measured in portal.items():
-        route = "/" + resolve(path.partition("?")[0]).route if path != "/nowhere/" else path
         seen(tab, path, measured)
         rendered[path] = hostile[path]  # the tab opens these
-        measured.names = [f"not isolated: {text[:80]}" for text in sorted(mixed(Document(hostile[path].decode())))]
-        seen_with_hostile_names(tab, path, measured, sockets)
-        found[route.replace("<uuid:", "<").replace("<slug:", "<").replace("<str:", "<")] = measured
-        wrong += [f"{path}: {each}" for each in measured.wrong(path)]
+        page = hostile[path].decode()
+        measured.names = [f"not isolated: {text[:80]}" for text in sorted(mixed(Document(page)))]
+        measured.names += ["a text is markup"] * (MARKUP in page)
+        seen_with_hostile_texts(tab, path, measured, sockets)
+    tab.route("**/*", lambda route: answer_with(dialogs, route))
+    tab.goto(f"{ORIGIN}/")
+    for path in dialogs:
+        seen_in_the_dialog(tab, path, portal[path])
     if os.environ.get("WRITE_PAGES"):
-        TABLE.write_text(table_of(found))
+        TABLE.write_text(table_of({route_of(path): measured for path, measured in portal.items()}))
+    wrong = [f"{path}: {each}" for path, measured in portal.items() for each in measured.wrong(path)]
     assert not wrong, "\n".join(wrong)
+
+
+def answer_with(dialogs: dict[str, bytes], route: Route) -> None:
+    """Answer htmx with the contents of the dialog; leave other requests to the tab."""
+    path = route.request.url.removeprefix(ORIGIN)
+    if path in dialogs and not route.request.is_navigation_request():
+        route.fulfill(body=dialogs[path], content_type="text/html; charset=utf-8")
+    else:
+        route.fallback()
+
+
+def route_of(path: str) -> str:
+    if path == "/nowhere/":
+        return path
+    return re.sub("<(?:uuid|slug|str):", "<", "/" + resolve(path.partition("?")[0]).route)

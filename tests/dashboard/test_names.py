@@ -1,4 +1,4 @@
-"""Rules for every page that links lead to: names that turn the direction of writing turn no text beside them, and
+"""Rules for every page that links lead to: texts that turn the direction of writing turn no text beside them, and
 the labels of controls have what is seen.
 
 The pages are those that links lead to, some 100 of them: seconds for all together.
@@ -11,42 +11,20 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-from django.apps import apps
 from django.conf import settings
-from django.db.models import CharField, F, Value
-from django.db.models.functions import Concat, Left
 
 from portal.dashboard.words.names import bdi
 from provisioning.common.errors import UnavailableError
-from provisioning.compute.models import Instance, InstanceActionEvent
 from provisioning.hosts import calls
-from provisioning.identity.models import Role, Service
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import People
+from tests.support.hostile import TURNED, turn_texts
 from tests.support.pages import Document, walk
 from tests.support.tables import each_row
 
-TURNED = "\N{RIGHT-TO-LEFT OVERRIDE}"
-MOST = 255
-"""Characters of a name."""
-APPS = ("compute", "identity", "images", "network", "volumes")
-CHOSEN_BY_NOVELLA = {InstanceActionEvent, Role, Service}
 BY_THEMSELVES = {"bdi", "title", "option", "textarea", "script", "pre", "code", "text"}
 """Elements that hold a name alone, or text that is copied as it is."""
 ISOLATED = re.compile("\N{FIRST STRONG ISOLATE}[^\N{POP DIRECTIONAL ISOLATE}]*\N{POP DIRECTIONAL ISOLATE}")
-
-
-def turn_names(end: str = "") -> None:
-    """Let every name begin with a character that turns the direction of what follows, and append ``end`` as far as it
-    fits.
-    """
-    for app in APPS:
-        for model in set(apps.get_app_config(app).get_models()) - CHOSEN_BY_NOVELLA:
-            for field in model._meta.concrete_fields:
-                if field.name == "name" and isinstance(field, CharField) and not field.primary_key:
-                    name = Left(Concat(Value(TURNED), F("name"), Value(end)), field.max_length or MOST)
-                    model._default_manager.exclude(name="").update(name=name)
-    Instance.objects.update(image_name=Left(Concat(Value(TURNED), F("image_name"), Value(end)), MOST))
 
 
 def mixed(page: Document) -> set[str]:
@@ -76,18 +54,18 @@ def mislabelled(page: Document) -> set[str]:
         if owner is not None:
             owners[id(owner)] = owner
             seen.setdefault(id(owner), []).append(text)
-    shown = {key: words(" ".join(texts)) for key, texts in seen.items()}
-    return {text for key, text in shown.items() if text not in words(owners[key].attributes["aria-label"])}
+    shown = [(owners[key], part) for key, texts in seen.items() for part in " ".join(texts).split("…")]
+    return {part for owner, part in shown if words(part) not in words(owner.attributes["aria-label"])}
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("town")
-def test_names_turn_no_text_and_labels_have_what_is_seen(
+def test_texts_turn_no_text_and_labels_have_what_is_seen(
     signed_in: SignedIn, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(calls, "call", mock.Mock(side_effect=UnavailableError(calls.NO_ANSWER)))
     client = signed_in(people.operator)
-    turn_names()
+    turn_texts()
     pages = 0
     wrong = {}
     for path, page in walk(client, "/", of_each=1):
@@ -95,6 +73,8 @@ def test_names_turn_no_text_and_labels_have_what_is_seen(
         found = mixed(page) | {f"label: {text}" for text in mislabelled(page)}
         if sum(each.tag == "main" for each in page.elements) > 1:
             found.add("two main elements")
+        if any(each.attributes.get("class") == "hostile" for each in page.elements):
+            found.add("a text is markup")
         if found:
             wrong[path] = found
     assert pages > 60

@@ -46,7 +46,7 @@ def _name(row: Row) -> object:
         sign = cells.icon("exclamation-triangle-fill")
         warning = format_html(' <span class="status warn">{}Unrestricted</span>', sign)
     text = credential.description
-    below = cells.sub(text if len(text) <= 120 else f"{text[:119]}…")
+    below = cells.sub(cells.bdi(text if len(text) <= 120 else f"{text[:119]}…"))
     return cells.name(credential.name) + warning + below
 
 

@@ -44,7 +44,7 @@ def _name(row: HostRow) -> object:
 
 
 def _status(row: HostRow) -> object:
-    return cells.status(row.status) + cells.sub("" if row.host.enabled else row.host.disabled_reason)
+    return cells.status(row.status) + cells.sub(cells.bdi("" if row.host.enabled else row.host.disabled_reason))
 
 
 def _load(row: HostRow) -> object:

@@ -54,7 +54,7 @@ def _status(row: Row) -> object:
             ' <progress class="upload-bar" max="100" value="{}" aria-label="Progress of {}">{} %</progress>',
             *(row["percent"], row["image"].name, row["percent"]),
         )
-    return cells.status(row["status"]) + bar + cells.sub(row["reason"])
+    return cells.status(row["status"]) + bar + cells.sub(cells.bdi(row["reason"]))
 
 
 def _format(row: Row) -> object:

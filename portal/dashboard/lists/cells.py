@@ -22,7 +22,7 @@ def name(text: object, address: str = "", *, title: str = "", beside: Iterable[o
     shown = format_html("<bdi>{}</bdi>", text)
     if address:
         shown = format_html('<a href="{}"{}>{}</a>', address, _title(title), shown)
-    return join(" ", (shown, *(tag(each) for each in beside if each))) + sub(below)
+    return join(" ", (shown, *(tag(each) for each in beside if each))) + sub(bdi(below))
 
 
 def record(found: Any, url_name: str, *, beside: Iterable[object] = (), below: object = "") -> str:

@@ -20,7 +20,7 @@ def status(of: str, error: str = "") -> Column:
     """Return the column with ``row["status"]`` and the text of the record ``row[of]`` that explains an error."""
     text = attrgetter(error) if error else lambda _: ""
     return Column(
-        *("status", "Status", lambda row: cells.status(row["status"]) + cells.sub(text(row[of]))),
+        *("status", "Status", lambda row: cells.status(row["status"]) + cells.sub(cells.bdi(text(row[of])))),
         sort="status",
         plain=lambda row: row["status"].word,
         titled=False,

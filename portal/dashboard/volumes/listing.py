@@ -51,7 +51,7 @@ def _status(of: str, draw_error: str = "") -> Column:
         lambda row: (
             cells.status(row["status"])
             + cells.progress(row.get("progress"), row[of])
-            + cells.sub(getattr(row[of], draw_error) if draw_error else "")
+            + cells.sub(cells.bdi(getattr(row[of], draw_error) if draw_error else ""))
         ),
         sort="status",
         plain=lambda row: row["status"].word,
