@@ -229,7 +229,7 @@ document.body.addEventListener("htmx:afterSwap", (event) => event.detail.target?
 document.addEventListener("submit", keepDrafts, true);
 document.addEventListener("novella:signed-out", keepDrafts);
 
-// --- the side bar: groups stay as they were folded, and the entry of this page is in sight -----------------------------------
+// --- the side bar: groups stay as they were folded, and the entry of this page is in sight, as its tab is -----------------------------------
 
 const FOLDED = "novella-nav"; // group → whether it is open
 const groups = document.querySelectorAll(".nav-group");
@@ -242,7 +242,9 @@ for (const group of groups) {
         localStorage.setItem(FOLDED, JSON.stringify(chosen));
     });
 }
-document.querySelector(".sidebar [aria-current]")?.scrollIntoView({ block: "nearest" });
+for (const here of document.querySelectorAll(".sidebar [aria-current], .page-tabs [aria-current]")) {
+    here.scrollIntoView({ block: "nearest", inline: "nearest" });
+}
 
 // --- coming back to a list: where it was scrolled to --------------------------------------------------------------------------
 

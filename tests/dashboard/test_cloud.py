@@ -323,7 +323,7 @@ def test_the_host_page_has_guests_load_and_clock(well: Cloud, people: People, at
     assert people.alice.project.name in row
     assert "load 9.50, 9.25, 8.00 on 8 processors" in page
     assert "3 days, 4:05" in page
-    assert "<dd>right</dd>" in page
+    assert "<dd>correct</dd>" in page
     graphs = reverse("dashboard:host_graphs", args=[host().id, "1h"])
     assert f'hx-get="{graphs}"' in page
     assert at_operator.get(graphs, headers={"HX-Request": "true"}).status_code == 200

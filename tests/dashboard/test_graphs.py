@@ -131,7 +131,7 @@ def test_a_line_for_a_list_is_small_and_has_words(web: Instance, django_assert_n
 
 def test_a_line_has_a_point_for_each_value_and_a_gap_for_each_missing_one() -> None:
     drawn = sparklines.spark([0, 50, 100, None, 250])
-    assert 'd="M0 10l1-5 1-5M4 0"' in drawn
+    assert 'd="M0 10l1-5 1-5M4 0h0"' in drawn
 
 
 def test_pools_have_graphs_and_a_line_on_the_page_of_their_host(

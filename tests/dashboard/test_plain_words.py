@@ -22,6 +22,7 @@ ID = uuid.UUID(int=7)
         ("Policy doesn't allow x to be performed. Wanted: role:admin", NOT_ALLOWED),
         ("Invalid input for metadata: a key must have 1 to 255 characters.", "A key must have 1 to 255 characters."),
         ("Invalid input for min_count: it must be at least 1.", "It must be at least 1."),
+        ("Server disk was unable to be resized because: Its root disk has 20 GiB.", "Its root disk has 20 GiB."),
         ("The min_count is too large.", "The number of instances is too large."),
         (f"Volume {ID} has changed meanwhile. Try again.", "The volume has changed meanwhile. Try again."),
         (

@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from portal.dashboard.cloud.migrations import moves_on
+from portal.dashboard.cloud.pools import host_state
 from portal.dashboard.cloud.rows import host_rows
 from portal.dashboard.cloud.things import troubles_of
 from portal.dashboard.cloud.watched import WatchedPage
@@ -108,11 +109,11 @@ class HostDetail(WatchedPage, HostPage):
             },
         }
 
-    def _pools(self) -> list[tuple[PoolHost, SafeString]]:
-        """Return the pools that the host serves, with the graphs of their used space."""
-        found = list(self.record.servings.select_related("pool").order_by("pool__name", "pool_id"))
+    def _pools(self) -> list[tuple[PoolHost, wording.Status, SafeString]]:
+        """Return the pools that the host serves, with their states and the lines of their used space."""
+        found, now = list(self.record.servings.select_related("pool").order_by("pool__name", "pool_id")), timezone.now()
         lines = sparklines.of_pools(each.pool for each in found) if self.allows(OF_HOSTS) else {}
-        return [(each, lines.get(each.pool_id, SafeString(""))) for each in found]
+        return [(each, host_state(each, now), lines.get(each.pool_id, SafeString(""))) for each in found]
 
 
 def _guest(guest: Instance, project: Any, user: Any, own: uuid.UUID | None) -> dict[str, Any]:

@@ -279,7 +279,7 @@ class PoolDetail(WatchedPage):
         return {
             "pool": pool,
             "row": row,
-            "hosts": [(each, _host_state(each, now)) for each in row.hosts],
+            "hosts": [(each, host_state(each, now)) for each in row.hosts],
             "claims": list(pool.claims.select_related("host").order_by("host__name")),
             "capabilities": sorted(pool.capabilities.items()),
             "troubles": troubles_of(self.context, faults_of_pool(self.context, pool)) if self.allows(CLOUD) else [],
@@ -294,7 +294,8 @@ class PoolDetail(WatchedPage):
         }
 
 
-def _host_state(serving: PoolHost, now: datetime) -> Status:
+def host_state(serving: PoolHost, now: datetime) -> Status:
+    """Return the state of a pool on one of its hosts."""
     if not is_alive(serving.host, now):
         return Status("Does not answer", "bad", "question-circle-fill")
     if not serving.serving:

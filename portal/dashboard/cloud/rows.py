@@ -71,7 +71,7 @@ class HostRow:
         if ahead is None:
             return "unknown"
         if abs(ahead) < 0.1:
-            return "right"
+            return "correct"
         return f"{wording.duration(abs(ahead))} {'ahead' if ahead > 0 else 'behind'}"
 
     @property

@@ -41,6 +41,11 @@ class Graphs:
         return max(10, min(60, self.span.resolution.seconds))
 
     @property
+    def has_peaks(self) -> bool:
+        """Whether a chart has a line of maximums."""
+        return any(line.peaks for chart in self.charts for line in chart.lines)
+
+    @property
     def moments(self) -> str:
         """How clock.js shows the times below a chart."""
         return "day" if self.span.resolution.seconds > 60 else "clock"

@@ -2,6 +2,7 @@
 page.
 """
 
+import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -22,6 +23,8 @@ HEIGHT = 10
 _SPARK = (
     '<svg class="spark" viewBox="0 0 {} {}" preserveAspectRatio="none" role="img" aria-label="{}"><path d="{}"/></svg>'
 )
+_ALONE = re.compile(r"M\d+ \d+(?=M|$)")
+"""A point without neighbours, which is drawn as a dot."""
 
 
 def of_servers(instances: Iterable[Instance]) -> dict[uuid.UUID, SafeString]:
@@ -65,4 +68,4 @@ def spark(percents: Sequence[float | None], what: str = "Processor in the last h
             path, sign = f"{path}{sign}1{y - before}" if y < before else f"{path}{sign}1 {y - before}", " "
         before = y
     title = f"{what}: now {known[-1]:.0f}{JOINED}%, at most {max(known):.0f}{JOINED}%"
-    return format_html(_SPARK, LINE_POINTS - 1, HEIGHT, title, path)
+    return format_html(_SPARK, LINE_POINTS - 1, HEIGHT, title, _ALONE.sub(r"\g<0>h0", path))

@@ -185,13 +185,13 @@ USERS = RecordList[User](
         _domain("user"),
         STATE,
         columns.attribute("email", "E-mail", "user", css="muted breaks"),
-        Column("default", "Starts in", _default_project, sort=Lower("default_project__name"), css="muted breaks"),
+        Column("default", "Default project", _default_project, sort=Lower("default_project__name"), css="muted breaks"),
         _count("projects", "Projects", "user", lists.projects_of_user()),
         columns.age("user", optional=True),
         columns.ident("user"),
     ),
     search=searched("name", "email"),
-    find="Find by name, e-mail or id",
+    find="Find by name, e-mail or ID",
     filters=(_states(("expired", "Password expired")), DOMAIN),
     empty=Empty("person", "No users yet", "Create one, with a role in the project to start with."),
 )
@@ -254,9 +254,12 @@ def _role_name(row: Row) -> object:
     role = row["role"]
     lock = cells.NOTHING
     if row["immutable"]:
-        lock = format_html(' {}<span class="visually-hidden">immutable</span>', cells.icon("lock"))
+        lock = format_html(
+            ' <span title="Immutable">{}<span class="visually-hidden">immutable</span></span>', cells.icon("lock")
+        )
     domain = format_html("Domain {}", cells.bdi(role.domain.name)) if role.domain else ""
-    return cells.name(role.name) + lock + cells.sub(cells.join(" · ", filter(None, (domain, role.description))))
+    below = cells.join(" · ", filter(None, (domain, cells.bdi(role.description))))
+    return cells.name(role.name) + lock + cells.sub(below)
 
 
 def _role_buttons(row: Row) -> object:
@@ -265,18 +268,11 @@ def _role_buttons(row: Row) -> object:
         label = "Roles implied by {}"
         to = "dashboard:role_implications"
         found.append(cells.button("diagram-2", "Implied roles", role.name, to, role.id, label=label, asks=False))
-    if row["immutable"]:
-        found.append(format_html('<span class="faint xsmall">{}</span>', "cannot change"))
-    else:
-        if row["update"]:
-            found.append(cells.button("pencil", "Edit", role.name, "dashboard:role_edit", role.id, asks=False))
-        if row["delete"]:
-            found.append(cells.button("trash", "Delete", role.name, "dashboard:role_delete", role.id))
+    if row["update"] and not row["immutable"]:
+        found.append(cells.button("pencil", "Edit", role.name, "dashboard:role_edit", role.id, asks=False))
+    if row["delete"] and not row["immutable"]:
+        found.append(cells.button("trash", "Delete", role.name, "dashboard:role_delete", role.id))
     return cells.join("", found)
-
-
-def _times(number: int) -> str:
-    return f"{number} {'time' if number == 1 else 'times'}"
 
 
 def _scope(_: RequestContext, value: str) -> Q:
@@ -303,14 +299,14 @@ ROLES = RecordList[Role](
         columns.name(_role_name, lambda row: row["role"].name),
         Column(
             "implied",
-            "Brings",
+            "Implies",
             lambda row: cells.join(" ", (cells.tag(cells.bdi(name)) for name in row["implied"])),
             plain=lambda row: ", ".join(row["implied"]),
         ),
         Column(
             "assignments",
-            "Given",
-            lambda row: _times(row["role"].assignments),
+            "Assignments",
+            lambda row: str(row["role"].assignments),
             sort=lists.assignments_of_role(),
             css="num text-nowrap",
             largest_first=True,

@@ -43,7 +43,7 @@ class ProfileForm(Form):
     )
     description = forms.CharField(required=False)
     project = OfferedField(
-        label="Start in",
+        label="Default project",
         required=False,
         widget=forms.Select,
         help_text="The project that you work in after signing in.",

@@ -9,6 +9,7 @@ _ID = r"[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}"
 _PREFIX = re.compile(
     r"(?:Invalid input(?: received)?(?: for (?:field/attribute |query parameters )?[\w:]+)?(?:\. Reason)?[:.] "
     r"|Invalid volume: |Bad \w+ request: |Block Device Mapping is Invalid: "
+    r"|Server disk was unable to be resized because: "
     r"|URI for web-download does not pass filtering: (?:the given one|\S+): )"
 )
 _POLICY = re.compile(r"Policy doesn't allow \S+ to be performed\.?.*", re.DOTALL)
