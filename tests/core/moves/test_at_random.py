@@ -192,7 +192,7 @@ class World:
             self.check()
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(24))
 def test_each_server_has_one_guest(cloud: Cloud, alice: RequestContext, seed: int) -> None:
     for number, name in enumerate(HOSTS, 1):
         agent = cloud.add_host(name, documents=True)
