@@ -118,8 +118,24 @@ def test_the_old_host_keeps_its_guest_until_another_host_is_claimed(cloud: Cloud
     cloud.agents[source].hello()  # back before the server is scheduled
     assert str(server.id) in cloud.agents[source].guests
     cloud.run()
-    assert sum(len(agent.guests) for agent in cloud.agents.values()) == 1
-    assert state_of(server) == ("active", None)
+    target = ({"one", "two"} - {source}).pop()
+    assert [name for name, agent in cloud.agents.items() if agent.guests] == [target]
+    assert (state_of(server), cloud.fresh(server).host_name) == (("active", None), target)
+    assert Migration.objects.get().status == "completed"
+    invariants.check()
+
+
+def test_a_server_is_not_evacuated_to_its_own_host_which_is_back(cloud: Cloud, server: Instance) -> None:
+    source = dies(server)
+    before = dict(cloud.agents[source].guests)
+    evacuate(server)
+    Host.objects.exclude(name=source).update(enabled=False)
+    cloud.agents[source].hello()
+    Host.objects.filter(name=source).update(forced_down=False)
+    cloud.run()
+    assert (state_of(server), cloud.fresh(server).host_name) == (("error", None), source)
+    assert cloud.agents[source].guests == before
+    assert Migration.objects.get().status == "error"
     invariants.check()
 
 

@@ -1,6 +1,7 @@
 """Schedule a build and claim resources on a host, with a record of the decision."""
 
 import uuid
+from dataclasses import replace
 from typing import Any
 
 from django.db import transaction
@@ -20,7 +21,7 @@ from provisioning.compute.records.migration_records import evacuated_from, set_d
 from provisioning.compute.selectors.request_specs import spec_of
 from provisioning.compute.state_machine import state
 from provisioning.hosts.models import Host
-from provisioning.scheduler import HostState, explain
+from provisioning.scheduler import HostState, RequestSpec, explain
 
 __all__ = ["find_place", "instance_waits", "spec_of"]
 
@@ -39,7 +40,7 @@ def find_place(instance: Instance, action: InstanceAction) -> HostState | None:
     valid host (the instance is set to ERROR), or when the instance has changed concurrently.
     """
     for _ in range(ROUNDS):
-        found = rank_for_build(spec_of(instance))
+        found = rank_for_build(_spec_of(instance))
         if not found.decision.ranked:
             break
         with transaction.atomic():
@@ -51,9 +52,18 @@ def find_place(instance: Instance, action: InstanceAction) -> HostState | None:
         if not instance_waits(instance):
             return None
     else:
-        found = rank_for_build(spec_of(instance))
+        found = rank_for_build(_spec_of(instance))
     _give_up(instance, found, action)
     return None
+
+
+def _spec_of(instance: Instance) -> RequestSpec:
+    """Return the scheduler's request. The host that an evacuation leaves is excluded even if it is up again: the build
+    would replace the disk of the guest that is still there.
+    """
+    spec = spec_of(instance)
+    source = evacuated_from(instance.id) if build_kind_of(instance) is EVACUATE else None
+    return spec if source is None else replace(spec, ignored_hosts=spec.ignored_hosts | {source.name})
 
 
 def instance_waits(instance: Instance) -> bool:
@@ -101,7 +111,7 @@ def _claim_one(instance: Instance, found: SchedulingAttempt, action: InstanceAct
 def _leave_behind(instance: Instance, taken: uuid.UUID) -> None:
     """Record the new host of an evacuation, and command the failed host to remove the server once it is up again."""
     source = evacuated_from(instance.id)
-    if source is not None and source.id != taken:
+    if source is not None:
         send_destroy(instance.id, source.id, instance.attempt)
     set_destination(instance.id, Host.objects.get(id=taken))
 
