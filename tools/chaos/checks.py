@@ -41,11 +41,11 @@ POWER = {
     VmState.ACTIVE: {PowerState.RUNNING},
     VmState.STOPPED: OFF,
     VmState.PAUSED: {PowerState.PAUSED},
-    VmState.RESCUED: {PowerState.RUNNING},
+    VmState.RESCUED: {PowerState.RUNNING, PowerState.SHUTDOWN},
     VmState.SUSPENDED: {PowerState.SHUTDOWN, PowerState.SUSPENDED},
     VmState.SHELVED: OFF,
 }
-"""vm_state → possible power states of the domain."""
+"""vm_state → possible power states of the domain. A rescued server whose host was powered off stays rescued."""
 OWN = Q(name__startswith=PREFIX)
 """A condition for the networks that the run's projects create."""
 _PAUSING = {PowerState.RUNNING, PowerState.PAUSED, VmState.ACTIVE, VmState.PAUSED}
