@@ -17,11 +17,15 @@ from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.evacuate import Evacuate, Evacuation
 from provisioning.compute.actions.power import Stop
 from provisioning.compute.actions.reset_state import ResetState
+from provisioning.compute.actions.volumes import VolumeToAttach, attach_volume
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import Allocation, Instance, InstanceAction, Migration
 from provisioning.compute.upkeep.reaper import reap
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.network.models import Port
+from provisioning.volumes.models import Volume
+from provisioning.volumes.records.requests import VolumeRequest
+from provisioning.volumes.services import create_volume, extend_volume
 from tests.support import invariants
 from tests.support.clouds import ADMIN, Cloud, context, state_of
 from tests.support.jobs import drain
@@ -122,6 +126,28 @@ def test_the_old_host_keeps_its_guest_until_another_host_is_claimed(cloud: Cloud
     assert [name for name, agent in cloud.agents.items() if agent.guests] == [target]
     assert (state_of(server), cloud.fresh(server).host_name) == (("active", None), target)
     assert Migration.objects.get().status == "completed"
+    invariants.check()
+
+
+def test_a_volume_whose_extension_the_dead_host_did_not_report_has_its_new_size(
+    cloud: Cloud, server: Instance, alice: RequestContext
+) -> None:
+    source = cloud.fresh(server).host_name
+    target = ({"one", "two"} - {source}).pop()
+    cloud.agents[target].serve()
+    volume = create_volume(alice, VolumeRequest(size_gb=1))
+    cloud.run()
+    attach_volume(alice, server.id, VolumeToAttach(str(volume.id)))
+    cloud.run()
+    extend_volume(alice, volume.id, 2)
+    work(cloud, target)
+    assert Volume.objects.get().status == "extending"
+    dies(server, forced=True)
+    evacuate(server)
+    work(cloud, target)
+    assert (state_of(server), cloud.fresh(server).host_name) == (("active", None), target)
+    assert (Volume.objects.get().status, Volume.objects.get().size_gb) == ("in-use", 2)
+    assert not InstanceAction.objects.filter(finished_at=None).exists()
     invariants.check()
 
 

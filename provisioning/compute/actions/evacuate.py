@@ -40,6 +40,7 @@ FENCE_FIRST = (
     "Server {id} has volumes, which host {host} may still have open. Make sure that the host is powered off or cut off,"
     " force it down, and try again."
 )
+LEFT = "The server was evacuated from its host before the host had reported the end."
 _TO = (VmState.ACTIVE, VmState.STOPPED)
 
 
@@ -135,6 +136,7 @@ class Evacuate(ServerAction[Evacuation]):
             if close_migration(moved.id):
                 leave_second(moved)
             host_commands.withdraw(moved.id, moved.attempt)
+            instance_actions.finish_all(moved.id, message=LEFT)
             leave_host(moved)
             open_evacuation(context, moved, source)
             row = instance_actions.begin(context, moved.id, self.record, started)

@@ -138,7 +138,10 @@ def disconnect(attachment_id: uuid.UUID) -> None:
         return
     attachment.host, attachment.connection, attachment.status = None, {}, AttachStatus.RESERVED
     attachment.second_host, attachment.second_connection = None, {}
-    attachment.save(update_fields=["host", "connection", "status", "second_host", "second_connection", "updated_at"])
+    attachment.refreshing = False  # the next host connects the volume as it is then
+    attachment.save(
+        update_fields=["host", "connection", "status", "second_host", "second_connection", "refreshing", "updated_at"]
+    )
     state.settle(volume)
     send_clients(volume)
     follow_refreshed(volume)
