@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from portal.api.ec2 import registry
+from portal.api.ec2.actions.every import actions
 from portal.api.ec2.protocol import model
 
 
 def test_every_argument_is_of_the_model() -> None:
-    registry.load()
     strange = {}
-    for each in registry.actions.values():
+    for each in actions.values():
         shape = model.operation(each.name).input_shape
         known = set(model.members_of(shape)) if shape is not None else set()
         strange[each.name] = (each.takes | each.passes_over) - known
@@ -17,5 +16,4 @@ def test_every_argument_is_of_the_model() -> None:
 
 
 def test_an_action_with_a_client_token_is_one_transaction() -> None:
-    registry.load()
-    assert [each.name for each in registry.actions.values() if "ClientToken" in each.takes and not each.whole] == []
+    assert [each.name for each in actions.values() if "ClientToken" in each.takes and not each.whole] == []

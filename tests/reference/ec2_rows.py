@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from fnmatch import fnmatchcase
 
-from portal.api.ec2 import registry
+from portal.api.ec2.actions.every import actions
 from portal.api.ec2.protocol import model
+from portal.api.ec2.registry import ALWAYS_TAKEN
 from tests.reference.rows import DIFFERS, NOT_THERE, THERE, Row, fail
 
 
@@ -16,9 +17,8 @@ class Ec2:
     name = "ec2"
 
     def __init__(self) -> None:
-        registry.load()
         # In one order, whichever module was imported first.
-        self.there = dict(sorted(registry.actions.items(), key=lambda each: each[1].handler.__module__))
+        self.there = dict(sorted(actions.items(), key=lambda each: each[1].handler.__module__))
         self.known = sorted(model.names())
         self.rows: list[Row] = []
 
@@ -62,7 +62,7 @@ class Ec2:
         action = self.there[name]
         shape = model.operation(name).input_shape
         members = set(model.members_of(shape)) if shape is not None else set()
-        refused = members - action.takes - action.passes_over - registry.ALWAYS_TAKEN
+        refused = members - action.takes - action.passes_over - ALWAYS_TAKEN
         differs = [note.why] if note and note.why else []
         differs += [
             f"{what}: {', '.join(f'`{each}`' for each in sorted(names))}"

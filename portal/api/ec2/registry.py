@@ -3,7 +3,6 @@
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
 
 from provisioning.common.context import RequestContext
@@ -68,21 +67,6 @@ class Action:
 actions: dict[str, Action] = {}
 """Name → action."""
 ALWAYS_TAKEN = frozenset({"DryRun"})
-MODULES = (
-    "addresses",
-    "empty_lists",
-    "images",
-    "instances",
-    "interfaces",
-    "key_pairs",
-    "places",
-    "prefix_lists",
-    "security_groups",
-    "tags",
-    "volumes",
-    "vpcs",
-)
-"""Modules and packages of ``portal.api.ec2.actions``."""
 
 
 def action(
@@ -112,9 +96,3 @@ def action(
         return handler
 
     return register
-
-
-def load() -> None:
-    """Import all modules of actions, which register themselves."""
-    for name in MODULES:
-        import_module(f"portal.api.ec2.actions.{name}")

@@ -2,10 +2,7 @@
 
 from django.urls import path, re_path
 
-from portal.api.ec2 import registry
 from portal.api.ec2.views import Ec2View, NoSuchResource
-
-registry.load()
 
 urlpatterns = [
     path("", Ec2View.as_view()),

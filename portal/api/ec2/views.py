@@ -13,10 +13,11 @@ from django.views.decorators.csrf import csrf_exempt
 from portal.api.common.ec2_faults import CONTENT_TYPE, SERVICE, fault
 from portal.api.common.links import endpoint
 from portal.api.ec2 import faults, sts
+from portal.api.ec2.actions.every import actions
 from portal.api.ec2.protocol import errors, model, parse, render
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.protocol.signed import OF_PROTOCOL, signed_request
-from portal.api.ec2.registry import ALWAYS_TAKEN, Action, Call, actions
+from portal.api.ec2.registry import ALWAYS_TAKEN, Action, Call
 from portal.api.ec2.versions import version_of
 from portal.common import rate_limits
 from portal.web.handler import hold_back

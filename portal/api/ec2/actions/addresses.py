@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from portal.api.ec2 import names, owned, tags
+from portal.api.ec2 import names, tags
 from portal.api.ec2.actions.instances.related import wanted as wanted_instances
 from portal.api.ec2.describe import Column, Described, Shape, describe, members
 from portal.api.ec2.protocol import errors
@@ -270,4 +270,3 @@ describe(
         shape=_shapes,
     )
 )
-owned.register(names.ADDRESS, routing.floating_ips_for)

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
 from django.db.models import QuerySet
 
-from portal.api.ec2 import names, owned, tags
+from portal.api.ec2 import names, tags
 from portal.api.ec2.describe import Column, Described, Shape, describe
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
@@ -30,9 +30,6 @@ TAKEN = "InvalidKeyPair.Duplicate"
 _TYPES = {"ssh-rsa": "rsa", "ssh-ed25519": "ed25519"}
 """First word of a public key → EC2's key type; other keys have no type."""
 _RFC_4716 = "---- BEGIN SSH2 PUBLIC KEY ----"
-
-
-owned.register(KIND, compute.own_key_pairs)
 
 
 @action(

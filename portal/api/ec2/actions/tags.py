@@ -6,7 +6,8 @@ from typing import Any
 
 from django.db.models import Q
 
-from portal.api.ec2 import names, owned, tags
+from portal.api.ec2 import names, tags
+from portal.api.ec2.actions.own_resources import OWN_ROWS, among
 from portal.api.ec2.describe import Column, Described, Narrowed, Shape, describe
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
@@ -46,7 +47,7 @@ def _shapes(call: Call, found: Sequence[Ec2Tag]) -> list[Shape | None]:
     by_kind: dict[str, set[uuid.UUID]] = {}
     for tag in found:
         by_kind.setdefault(tag.kind, set()).add(tag.resource_id)
-    there = {kind: owned.among(call.context, kind, by_kind[kind]) for kind in owned.kinds.keys() & by_kind}
+    there = {kind: among(call.context, kind, by_kind[kind]) for kind in OWN_ROWS.keys() & by_kind}
     known = ids.ids_of_all(there)
     return [
         {
@@ -67,7 +68,7 @@ def _of_types(types: Sequence[str]) -> Q:
 
 def _of_resources(given: Sequence[str]) -> Q:
     found = Q(pk__in=[])
-    for prefix in owned.kinds:
+    for prefix in OWN_ROWS:
         wanted = [each for each in given if ids.is_id(prefix, each)]
         if wanted:
             found |= Q(kind=prefix, resource_id__in=ids.resources_of(prefix, wanted).values())
@@ -79,7 +80,7 @@ describe(
         action="DescribeTags",
         rule="novella:ec2:tags:list",
         member="Tags",
-        rows=lambda call: tag_records.tags_in(call.project_id).filter(kind__in=owned.kinds),
+        rows=lambda call: tag_records.tags_in(call.project_id).filter(kind__in=OWN_ROWS),
         shape=_shapes,
         order=("kind", "resource_id", "key"),
         tags="",
@@ -102,7 +103,7 @@ def _targets(call: Call) -> list[tuple[str, uuid.UUID]]:
         raise Ec2Error("InvalidParameterValue", f"A request may name {MOST_RESOURCES} resources at most")
     by_kind: dict[str, list[str]] = {}
     for text in given:
-        prefix = next((kind for kind in owned.kinds if ids.is_id(kind, text)), None)
+        prefix = next((kind for kind in OWN_ROWS if ids.is_id(kind, text)), None)
         if prefix is None:
             raise Ec2Error("InvalidID", f"The ID '{text[:120]}' is not valid")
         by_kind.setdefault(prefix, []).append(text)
@@ -110,7 +111,7 @@ def _targets(call: Call) -> list[tuple[str, uuid.UUID]]:
     for prefix, texts in by_kind.items():
         kind = next(each for each in names.KINDS if each.prefix == prefix)
         wanted = names.resources(kind, texts)
-        own = owned.among(call.context, prefix, wanted.values())
+        own = among(call.context, prefix, wanted.values())
         strange = [text for text in texts if wanted[text] not in own]
         if strange:
             raise names.not_found(kind, strange)

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from portal.api.ec2 import names, owned, tags
+from portal.api.ec2 import names, tags
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call
 from provisioning.common.context import RequestContext
@@ -38,12 +38,9 @@ def own_image_of(call: Call, ec2_id: str) -> Image:
     return image
 
 
-def _own(context: RequestContext) -> QuerySet[Image]:
+def own_images(context: RequestContext) -> QuerySet[Image]:
     project = context.project_id or NOBODY
     return images_of_use(project, listed=False).filter(project_id=project)
-
-
-owned.register(names.IMAGE, _own)
 
 
 ROOT = "/dev/vda"

@@ -9,7 +9,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from portal.api.ec2 import names, owned, tags
+from portal.api.ec2 import names, tags
 from portal.api.ec2.registry import Call
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors
@@ -88,6 +88,3 @@ def related(instances: Sequence[Instance]) -> Related:
         metadata_options=options_of(keys),
         given=asked,
     )
-
-
-owned.register(names.INSTANCE, visible_rows)

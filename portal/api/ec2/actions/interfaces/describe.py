@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from portal.api.ec2 import names, owned, tags
+from portal.api.ec2 import names, tags
 from portal.api.ec2.actions.interfaces.lookups import fixed_of, interface_rows, is_attached, is_free
 from portal.api.ec2.actions.vpcs.lookups import zone_of_networks
 from portal.api.ec2.describe import Column, Described, describe, members, under
 from portal.api.ec2.registry import Call
 from provisioning.network import selectors
 from provisioning.network.models import FloatingIP, Port
-from provisioning.network.records.owners import COMPUTE, OF_THE_CLOUD
+from provisioning.network.records.owners import COMPUTE
 from provisioning.network.selectors.routing import floating_ips_for
 
 Shape = dict[str, Any]
@@ -196,4 +196,3 @@ describe(
         },
     )
 )
-owned.register(names.INTERFACE, lambda context: selectors.ports_for(context).exclude(OF_THE_CLOUD))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from django.db.models import QuerySet
 
-from portal.api.ec2 import names, owned
+from portal.api.ec2 import names
 from portal.api.ec2.actions.security_groups.lookups import no_such_name
 from portal.api.ec2.actions.security_groups.permissions import OfGroup, granted
 from portal.api.ec2.actions.security_groups.shapes import group_shapes, rule_shapes
@@ -130,5 +130,3 @@ describe(
         },
     )
 )
-owned.register(names.GROUP, lambda context: selectors.security_groups_for(context).filter(own(context)))
-owned.register(names.RULE, selectors.security_group_rules_for)

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from portal.api.ec2 import names, owned, tags
+from portal.api.ec2 import names, tags
 from portal.api.ec2.registry import Call
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
@@ -46,10 +46,6 @@ def instance_of(call: Call, ec2_id: str) -> Instance:
     if instance.project_id != call.project_id:
         raise names.not_found(names.INSTANCE, [ec2_id])
     return instance
-
-
-owned.register(names.VOLUME, visible_volumes)
-owned.register(names.SNAPSHOT, visible_snapshots)
 
 
 CREATING, AVAILABLE, IN_USE, DELETING, ERROR = "creating", "available", "in-use", "deleting", "error"

@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from portal.api.ec2 import names, owned, tags
+from portal.api.ec2 import names, tags
 from portal.api.ec2.actions.vpcs.lookups import enforce, vpc_to_change
 from portal.api.ec2.describe import Column, Described, Shape, describe
 from portal.api.ec2.protocol import errors
@@ -158,4 +158,3 @@ describe(
         },
     )
 )
-owned.register(names.GATEWAY, gateway_rows_for)

@@ -4,11 +4,10 @@ traffic.
 
 from collections.abc import Sequence
 
-from portal.api.ec2 import names, owned, tags
+from portal.api.ec2 import names, tags
 from portal.api.ec2.describe import Column, Described, Shape, describe, members, nothing, under
 from portal.api.ec2.registry import Call
 from provisioning.network.models import Network
-from provisioning.network.selectors.visibility import own
 from provisioning.network.selectors.vpcs import vpc_networks_for
 
 ENTRIES = [
@@ -86,4 +85,3 @@ describe(
         },
     )
 )
-owned.register(names.ACL, lambda context: vpc_networks_for(context).filter(own(context)))

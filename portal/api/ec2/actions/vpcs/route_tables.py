@@ -12,7 +12,7 @@ from typing import Any
 
 from django.db.models import Q
 
-from portal.api.ec2 import names, owned, tags
+from portal.api.ec2 import names, tags
 from portal.api.ec2.actions.vpcs.lookups import enforce, subnet_named, table_named
 from portal.api.ec2.describe import Column, Described, Narrowed, Shape, describe, members, under
 from portal.api.ec2.protocol import errors
@@ -23,8 +23,6 @@ from provisioning.network import services
 from provisioning.network.addressing import network_of
 from provisioning.network.models import InternetGateway, Port, Router
 from provisioning.network.records.owners import COMPUTE
-from provisioning.network.selectors.routing import routers_for
-from provisioning.network.selectors.visibility import own
 from provisioning.network.selectors.vpcs import (
     Table,
     gateways_for,
@@ -262,6 +260,3 @@ def disassociate_route_table(call: Call) -> dict[str, Any]:
         )
     ids.forget(association, wanted)
     return {}
-
-
-owned.register(names.ROUTE_TABLE, lambda context: routers_for(context).filter(own(context)))

@@ -5,7 +5,7 @@ from typing import Any
 
 import netaddr
 
-from portal.api.ec2 import names, owned, tags
+from portal.api.ec2 import names, tags
 from portal.api.ec2.actions.vpcs.lookups import (
     enforce,
     owner_of,
@@ -24,7 +24,6 @@ from provisioning.ec2 import ids
 from provisioning.hosts import selectors as hosts
 from provisioning.network import addressing
 from provisioning.network.models import Subnet
-from provisioning.network.selectors.visibility import own
 from provisioning.network.selectors.vpcs import VpcNetwork, default_network, free_addresses, vpc_subnets_for
 from provisioning.network.services.addressing.ipam import is_stateless
 from provisioning.network.services.composed import vpcs as services
@@ -206,6 +205,3 @@ def modify_subnet_attribute(call: Call) -> dict[str, Any]:
     for name in given:
         unless(call, name, present=shape[name], why="it depends on the operator's settings and the subnet's range")
     return {}
-
-
-owned.register(names.SUBNET, lambda context: vpc_subnets_for(context).filter(own(context)))

@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from portal.api.ec2 import names, owned, tags
+from portal.api.ec2 import names, tags
 from portal.api.ec2.actions.vpcs.lookups import range_id, read_range, unless, vpc_named, vpc_to_change
 from portal.api.ec2.describe import Column, Described, Shape, describe, members
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.registry import Call, action
 from provisioning.ec2 import ids
 from provisioning.network.models import Network
-from provisioning.network.selectors.visibility import own
 from provisioning.network.selectors.vpcs import VpcNetwork, default_network, vpc_networks_for, vpcs_for
 from provisioning.network.services.composed import vpcs as services
 
@@ -138,6 +137,3 @@ def modify_vpc_attribute(call: Call) -> dict[str, Any]:
     for name, present in ATTRIBUTES.items():
         unless(call, name, present=present, why=f"it is {str(present).lower()} of every VPC of this cloud")
     return {}
-
-
-owned.register(names.VPC, lambda context: vpc_networks_for(context).filter(own(context)))
