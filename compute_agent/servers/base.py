@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from typing import Any, get_args
+from typing import ClassVar, get_args
 
 from msgspec.structs import replace
 
@@ -18,21 +18,20 @@ from compute_agent.servers.records import ServerRecords, described
 from compute_agent.servers.services import HostServices
 from compute_agent.virt.driver import Guest
 
-HANDLERS: dict[type, type[ServerHandler[Any]]] = {}
-"""The handlers of commands for servers, by the type of the command's body."""
-
 
 class ServerHandler(CommandHandler[B]):
     """A handler with the services of its host. ``ServerHandler[PowerRequest]`` executes commands with this type of
     body.
     """
 
+    body: ClassVar[type]
+    """The type of the command's body, from the brackets."""
+
     def __init_subclass__(cls) -> None:
-        """Register the handler. Raises TypeError if another handler has the same type of body."""
         bodies = [body for base in cls.__dict__.get("__orig_bases__", ()) for body in get_args(base)]
         for body in bodies:
-            if isinstance(body, type) and HANDLERS.setdefault(body, cls) is not cls:
-                raise TypeError(f"There are two handlers of {body.__name__}.")
+            if isinstance(body, type):
+                cls.body = body
 
     def __init__(self, host: HostServices, records: ServerRecords, powers: PowerTracker) -> None:
         self.host = host

@@ -2,27 +2,76 @@
 
 import logging
 from collections.abc import Callable, Iterable
-from importlib import import_module
-from pkgutil import iter_modules
+from typing import Any
 
-from compute_agent import servers
 from compute_agent.contract.build import InstanceSpec
 from compute_agent.contract.messages import SERVER
 from compute_agent.engine.handlers import SubjectKind
 from compute_agent.engine.outbox import Outbox
 from compute_agent.engine.store import StateStore, SubjectRecord
 from compute_agent.engine.subjects import Subject
-from compute_agent.servers.base import HANDLERS
+from compute_agent.servers.base import ServerHandler
+from compute_agent.servers.build import Build
+from compute_agent.servers.destroy import Destroy
+from compute_agent.servers.guest_disks import ExtendFileSystem, MountDisk
+from compute_agent.servers.interfaces import AttachInterface, DetachInterface, RefreshPorts
+from compute_agent.servers.migration import Keep, Receive, Send
+from compute_agent.servers.moves import ReceiveGuest, ReturnGuest, SendGuest
+from compute_agent.servers.power import CrashDump, Password, Power
 from compute_agent.servers.power_tracker import PowerTracker
+from compute_agent.servers.rebuild import Rebuild
 from compute_agent.servers.records import ServerRecords
 from compute_agent.servers.removal import Removal
+from compute_agent.servers.rescue import Rescue, Unrescue
+from compute_agent.servers.resize import ConfirmResize, Resize, RevertResize
 from compute_agent.servers.services import HostServices
+from compute_agent.servers.snapshot import Snapshot
+from compute_agent.servers.trim import Trim
+from compute_agent.servers.volumes import AttachVolume, DetachVolume, RefreshVolume, SwapVolume
 from compute_agent.virt.driver import Guest
 
 log = logging.getLogger(__name__)
 
-for _module in iter_modules(servers.__path__):  # handlers register themselves when their module is imported
-    import_module(f"{servers.__name__}.{_module.name}")
+HANDLERS: tuple[type[ServerHandler[Any]], ...] = (
+    AttachInterface,
+    AttachVolume,
+    Build,
+    ConfirmResize,
+    CrashDump,
+    Destroy,
+    DetachInterface,
+    DetachVolume,
+    ExtendFileSystem,
+    Keep,
+    MountDisk,
+    Password,
+    Power,
+    Rebuild,
+    Receive,
+    ReceiveGuest,
+    RefreshPorts,
+    RefreshVolume,
+    Rescue,
+    Resize,
+    ReturnGuest,
+    RevertResize,
+    Send,
+    SendGuest,
+    Snapshot,
+    SwapVolume,
+    Trim,
+    Unrescue,
+)
+"""The handlers of all commands for servers; each class names the type of the command's body."""
+
+
+def by_body(handlers: Iterable[type[ServerHandler[Any]]]) -> dict[type, type[ServerHandler[Any]]]:
+    """Return type of a command's body → handler. Raises TypeError if two handlers have the same type."""
+    found: dict[type, type[ServerHandler[Any]]] = {}
+    for handler in handlers:
+        if found.setdefault(handler.body, handler) is not handler:
+            raise TypeError(f"There are two handlers of {handler.body.__name__}.")
+    return found
 
 
 class Servers(SubjectKind):
@@ -34,7 +83,7 @@ class Servers(SubjectKind):
         """``busy`` returns whether a command for the subject is running or waiting."""
         self.records = ServerRecords(store)
         self.powers = PowerTracker(outbox, lambda uuid: busy(Subject(SERVER, uuid)))
-        self.handlers = {body: handler(host, self.records, self.powers) for body, handler in HANDLERS.items()}
+        self.handlers = {body: handler(host, self.records, self.powers) for body, handler in by_body(HANDLERS).items()}
         self._host = host
         self._store = store
 

@@ -10,13 +10,14 @@ from typing import get_args
 
 import pytest
 
-from compute_agent.contract.commands import CommandBody, PowerRequest
+from compute_agent.contract.commands import CommandBody
 from compute_agent.contract.network import ForgetRequest
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS
 from compute_agent.engine.store import StateStore
 from compute_agent.network.kinds import BODIES
-from compute_agent.servers.base import HANDLERS, GuestHandler
+from compute_agent.servers.kind import HANDLERS, by_body
+from compute_agent.servers.power import Power
 from compute_agent.virt.errors import HypervisorUnavailableError
 from compute_agent.virt.fake.images import FakeImageCache
 from compute_agent.volumes.daemons.daemon import Daemons
@@ -259,9 +260,13 @@ def test_every_command_has_one_handler() -> None:
     kinds = volume_kinds(volumes, VolumeMemory(StateStore(None)), set)
     of_volumes = [body for kind in kinds for body in kind.handlers]
     assert len(of_volumes) == len(set(of_volumes))
-    handled = HANDLERS.keys() | {ForgetRequest, *BODIES.values(), *of_volumes}
+    handled = by_body(HANDLERS).keys() | {ForgetRequest, *BODIES.values(), *of_volumes}
     assert handled == set(get_args(CommandBody))
-    with pytest.raises(TypeError, match="PowerRequest"):
 
-        class Second(GuestHandler[PowerRequest]):
-            pass
+
+def test_two_handlers_of_one_command_are_refused() -> None:
+    class Second(Power):
+        pass
+
+    with pytest.raises(TypeError, match="PowerRequest"):
+        by_body((*HANDLERS, Second))
