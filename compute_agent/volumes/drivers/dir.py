@@ -13,6 +13,3 @@ class DirDriver(Qcow2Driver):
 
     name = "dir"
     shared = True
-
-
-DRIVER = DirDriver

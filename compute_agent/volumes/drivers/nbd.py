@@ -9,6 +9,3 @@ class NbdDriver(Qcow2Driver):
     """The driver ``nbd``: only this host can access the files."""
 
     name = "nbd"
-
-
-DRIVER = NbdDriver
