@@ -46,8 +46,19 @@ def listed(queryset: QuerySet[Any, Read]) -> list[Read]:
     with compiler.connection.cursor() as cursor:
         cursor.execute(sql, parameters)
         rows: list[Read] = of(queryset, compiler).rows(cursor.fetchall(), compiler.connection)
+    if queryset._iterable_class is ModelIterable:
+        _relate(rows, queryset)
     prefetch(rows, prefetched_by(queryset))
     return rows
+
+
+def _relate(rows: Iterable[Any], queryset: Any) -> None:
+    """Relate the rows of a related manager's query (``namespace.objects.all()``) to its object."""
+    for field, known in queryset._known_related_objects.items():
+        for row in rows:
+            related = known.get(getattr(row, field.attname))
+            if related is not None and not field.is_cached(row):
+                setattr(row, field.name, related)
 
 
 def prefetched_by(queryset: Any) -> tuple[Any, ...]:
