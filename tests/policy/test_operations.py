@@ -50,7 +50,7 @@ def test_every_action_of_a_server_is_listed_by_the_rule_it_asks() -> None:
 
 OPEN_PAGES = {
     *("Overview", "ProjectSearch", "Profile", "UserActionPage", "Search", "Star", "Starred"),
-    *("BulkAction", "BatchList", "BatchPage", "BatchDismiss"),
+    *("BulkAction", "BatchList", "BatchPage", "BatchDismiss", "BatchUndo"),
 }
 """Pages for everybody who is signed in; what they show and do has rules of its own."""
 
