@@ -1,1 +1,1 @@
-"""The wanted state of the host's network, and what is stored of it on disk."""
+"""The wanted state of the host's network, and the files that store it."""
