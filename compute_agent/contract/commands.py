@@ -27,13 +27,19 @@ class BuildRequest(Message, frozen=True):
     instance: InstanceSpec
     firmware_state: str = ""  # SHA-256 of the packed state at the portal, with which the guest starts; empty: none
     start: bool = True
+    take_root: bool = False  # use the root disk that the guest has in the host's pool, instead of creating one
 
     def needed_version(self) -> int:
         return FIRMWARE_STATES if self.firmware_state or not self.start else self.since
 
 
 class DestroyRequest(Message, frozen=True):
-    """Stop the guest and remove its domain, disks, seed, taps, leases and filters. Succeeds if nothing is left."""
+    """Stop the guest and remove its domain, disks, seed, taps, leases and filters. Succeeds if nothing is left.
+
+    ``keep_root``: the server is on another host, so a root disk in a pool is closed and kept.
+    """
+
+    keep_root: bool = False
 
 
 class PowerRequest(Message, frozen=True):

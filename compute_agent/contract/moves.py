@@ -1,5 +1,8 @@
 """A stopped guest's disks, which its host exports to the host that it moves to."""
 
+import re
+from collections.abc import Iterable
+
 from compute_agent.contract.build import Frozen
 
 ROOT, FLAT, EPHEMERAL, SWAP, LOCAL = "root", "root.flat", "ephemeral", "swap", "local-"
@@ -10,7 +13,20 @@ ORIGIN = "origin"
 """Key of the origin in the details of a ``SendGuestRequest``'s end."""
 MOST_DISKS = 32
 ROOT_POOL_TRAIT = "CUSTOM_ROOT_DISKS_IN_POOL"
-"""The trait of hosts that store the root disks of guests in a pool; such guests do not move."""
+"""The trait of hosts that store the root disks of guests in a pool."""
+_POOL_TRAIT = re.compile(r"CUSTOM_ROOT_POOL_([0-9A-F]{32})", re.ASCII)
+
+
+def root_pool_trait(pool_id: str) -> str:
+    """Return the trait of hosts that store root disks in this pool. Guests move between such hosts without a copy."""
+    return f"CUSTOM_ROOT_POOL_{pool_id.replace('-', '').upper()}"
+
+
+def root_pool_traits(traits: Iterable[str]) -> list[str]:
+    """Return those of a host's traits that name its pool of root disks: one, or none for agents that do not move disks
+    in pools.
+    """
+    return [trait for trait in traits if _POOL_TRAIT.fullmatch(trait)]
 
 
 class SentDisk(Frozen, frozen=True):
@@ -21,13 +37,18 @@ class SentDisk(Frozen, frozen=True):
 
 
 class GuestOrigin(Frozen, frozen=True):
-    """The exports of a guest's disks: read-only NBD over TLS, for one host. ``port`` 0: the guest has no such disks."""
+    """The exports of a guest's disks: read-only NBD over TLS, for one host. ``port`` 0: the guest has no such disks.
+
+    With ``root_pool``, the id of a pool that the receiving host has as well, the root disk is in that pool, closed,
+    and not among the ``disks``.
+    """
 
     disks: list[SentDisk] = []
     base: str = ""  # the name in the image cache of the image that the root disk is based on; empty: none
     port: int = 0
     address: str = ""  # set by the portal, like ``tls_hostname``
     tls_hostname: str = ""  # the name in the certificate of the guest's host
+    root_pool: str = ""
 
 
 def export_of(uuid: str, disk: str) -> str:

@@ -37,9 +37,9 @@ class Creation(ServerHandler[N]):
         """
         uuid = context.subject.id
         earlier = context.begun or uuid in self.powers or context.leftover
-        removal = Removal(self.host, uuid, context.generation, may_run=earlier)
+        removal = self._removal(context, request, may_run=earlier)
         try:
-            if not (earlier and await self._runs_already(context)):
+            if not (earlier and await self._runs_already(context, removal)):
                 context.describe(described(request.instance))
                 # An earlier process may have completed more than this one begins: then everything is removed.
                 steps = self._steps(context, request, None if earlier else removal)
@@ -53,7 +53,17 @@ class Creation(ServerHandler[N]):
         self.powers.reported(Guest(uuid, context.generation, power))
         return Outcome(power_state=power)
 
-    async def _runs_already(self, context: CommandContext) -> bool:
+    @abc.abstractmethod
+    def _keeps_root(self, request: N) -> bool:
+        """Return whether a failure keeps the root disk, because another host had it."""
+
+    def _removal(self, context: CommandContext, request: N, *, may_run: bool) -> Removal:
+        """Return the removal of the guest."""
+        return Removal(
+            self.host, context.subject.id, context.generation, may_run=may_run, keep_root=self._keeps_root(request)
+        )
+
+    async def _runs_already(self, context: CommandContext, removal: Removal) -> bool:
         """Return whether this attempt runs already. Remove an earlier or incomplete guest."""
         guest = await find_guest(self.host, context.subject.id)
         if guest is None:
@@ -62,7 +72,7 @@ class Creation(ServerHandler[N]):
             raise SupersededError
         if _runs(guest, context.generation):
             return True
-        await context.work(lambda: self.driver.destroy(context.subject.id))
+        await context.work(lambda: removal.remove(context.subject.id))
         self.powers.forget(context.subject.id)
         return False
 
@@ -84,7 +94,7 @@ class Creation(ServerHandler[N]):
         if failure is LATE and found and _runs(found[0], context.generation):
             context.describe(described(request.instance))
             return Outcome(power_state=PowerState.RUNNING)
-        removal = Removal(self.host, uuid, context.generation, may_run=True)
+        removal = self._removal(context, request, may_run=True)
         await removal.all()
         return self._failed(failure, removal)
 
@@ -99,9 +109,15 @@ class Creation(ServerHandler[N]):
 class Build(Creation[BuildRequest], ServerHandler[BuildRequest]):
     """Creates a guest from an image or a volume."""
 
+    def _keeps_root(self, request: BuildRequest) -> bool:
+        return request.take_root
+
     def _steps(self, context: CommandContext, request: BuildRequest, removal: Removal | None) -> list[Step]:
         spec = request.instance
-        made = make_steps(self.host, spec, context.generation, context.stopped, firmware=request.firmware_state)
+        made = make_steps(
+            self.host, spec, context.generation, context.stopped,
+            firmware=request.firmware_state, take_root=request.take_root,
+        )  # fmt: skip
         steps = made + (start_steps(self.host, spec.uuid) if request.start else [])
         return steps if removal is None else undone_by(removal, steps, CREATE_DISK)
 

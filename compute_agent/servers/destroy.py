@@ -18,7 +18,7 @@ class Destroy(ServerHandler[DestroyRequest]):
     removes = True
 
     async def run(self, context: CommandContext, request: DestroyRequest) -> Outcome:
-        removal = Removal(self.host, context.subject.id, context.generation, may_run=True)
+        removal = Removal(self.host, context.subject.id, context.generation, may_run=True, keep_root=request.keep_root)
         await removal.all()
         if removal.newer_kept:
             return Outcome(SUPERSEDED)

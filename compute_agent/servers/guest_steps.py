@@ -27,19 +27,24 @@ def make_steps(
     *,
     keep_ephemeral: bool = False,
     firmware: str = "",
+    take_root: bool = False,
 ) -> list[Step]:
     """Return the steps that create a stopped guest. Existing parts of the guest are replaced.
 
     For a guest that boots from a volume, only the kernel and the ramdisk are fetched, if the spec names them.
-    ``firmware``: SHA-256 of the firmware state to restore; empty: none.
+    ``firmware``: SHA-256 of the firmware state to restore; empty: none. ``take_root``: use the root disk that the guest
+    has in the host's pool, if there is one; the image may then be deleted from the cloud.
     """
     image = spec.image if boot_volume(spec) is None else None
+    if take_root and image is not None and not image.hash_value:
+        image = None
     sources = BootSources(
         host.images, spec.uuid, image, spec.kernel, spec.ramdisk, stopped, partial(host.driver.needs_image, spec)
     )
 
     def create_disk() -> None:
-        host.driver.create_disk(spec, sources.disk, keep_ephemeral=keep_ephemeral)
+        if not (take_root and host.driver.take_over(spec, sources.disk)):
+            host.driver.create_disk(spec, sources.disk, keep_ephemeral=keep_ephemeral)
         host.driver.create_boot_files(spec, sources.boot)
         if firmware:
             restore(host, spec.uuid, firmware, stopped)

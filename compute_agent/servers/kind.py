@@ -102,7 +102,8 @@ class Servers(SubjectKind):
         self.powers.settle(subject_id)
 
     async def sweep(self, record: SubjectRecord) -> bool:
-        removal = Removal(self._host, record.subject.id, record.generation)
+        # The server may be on another host, with its root disk; the portal orders the removal of what then remains.
+        removal = Removal(self._host, record.subject.id, record.generation, keep_root=True)
         await removal.all()
         if removal.complete:
             self.powers.forget(record.subject.id)

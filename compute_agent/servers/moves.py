@@ -3,8 +3,9 @@
 from functools import partial
 
 import msgspec
+from msgspec.structs import replace
 
-from compute_agent.contract.build import boot_volume
+from compute_agent.contract.build import boot_volume, is_cd
 from compute_agent.contract.commands import ReceiveGuestRequest, ReturnGuestRequest, SendGuestRequest
 from compute_agent.contract.moves import ORIGIN, GuestOrigin
 from compute_agent.contract.power import PowerState
@@ -49,11 +50,11 @@ class SendGuest(ServerHandler[SendGuestRequest]):
         def export() -> None:
             nonlocal origin
             sent = self.driver.disks_to_send(uuid)
-            if not sent.files:
-                return
-            if self.host.transfer is None:
-                raise UnsupportedError(NO_TRANSFER)
-            origin = self.host.transfer.export(uuid, sent, request.target)
+            if sent.files:
+                if self.host.transfer is None:
+                    raise UnsupportedError(NO_TRANSFER)
+                origin = self.host.transfer.export(uuid, sent, request.target)
+            origin = replace(origin, root_pool=sent.root_pool)
 
         await context.work(partial(self._check, uuid))
         steps = [Step(STOP_GUEST, partial(self.driver.stop, uuid, request.timeout))]
@@ -73,6 +74,9 @@ class SendGuest(ServerHandler[SendGuestRequest]):
 
 class ReceiveGuest(Creation[ReceiveGuestRequest], ServerHandler[ReceiveGuestRequest]):
     """Creates a guest as a build does, with disks copied from the host that it leaves."""
+
+    def _keeps_root(self, request: ReceiveGuestRequest) -> bool:
+        return bool(request.origin.root_pool)
 
     def _steps(self, context: CommandContext, request: ReceiveGuestRequest, removal: Removal | None) -> list[Step]:
         spec = request.instance
@@ -98,6 +102,7 @@ class ReturnGuest(GuestHandler[ReturnGuestRequest]):
         await context.take(
             [
                 Step(PLUG_NETWORK, partial(self.host.network.plug, spec)),
+                Step(CREATE_DISK, partial(self.driver.take_back, spec.uuid)),
                 Step(DEFINE_DOMAIN, partial(self.driver.define, spec, generation)),
                 Step(APPLY_FIREWALL, partial(self.host.network.apply_firewall, spec)),
                 *(start_steps(self.host, spec.uuid) if request.start else []),
@@ -112,7 +117,8 @@ def receive_steps(host: HostServices, request: ReceiveGuestRequest, attempt: int
     An image that was deleted from the cloud is not fetched: the root disk is then copied with the image's data.
     """
     spec, origin = request.instance, request.origin
-    image = spec.image if boot_volume(spec) is None and spec.image.hash_value else None
+    needed = boot_volume(spec) is None and bool(spec.image.hash_value) and (not origin.root_pool or is_cd(spec.image))
+    image = spec.image if needed else None
     sources = BootSources(host.images, spec.uuid, image, spec.kernel, spec.ramdisk, stopped)
 
     def copy() -> None:

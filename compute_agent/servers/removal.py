@@ -19,9 +19,11 @@ class Removal:
     accept the step's error as an argument, and ignore it.
     """
 
-    def __init__(self, host: HostServices, uuid: str, attempt: int, *, may_run: bool = False) -> None:
+    def __init__(
+        self, host: HostServices, uuid: str, attempt: int, *, may_run: bool = False, keep_root: bool = False
+    ) -> None:
         """``may_run``: the guest may have been started. The removal then waits without a limit for a hypervisor that
-        does not answer.
+        does not answer. ``keep_root``: a root disk in a pool is kept, because the server is on another host.
         """
         self.uuid = uuid
         self.guest_left = False
@@ -31,6 +33,8 @@ class Removal:
         self._host = host
         self._attempt = attempt
         self._may_run = may_run
+        self.remove = host.driver.leave if keep_root else host.driver.destroy
+        """Removes the guest; call it in a thread."""
 
     @property
     def complete(self) -> bool:
@@ -67,7 +71,7 @@ class Removal:
             self.newer_kept = True
             return
         self.guest_left = not await insist(
-            lambda: in_thread(self._host.threads.work, lambda: self._host.driver.destroy(self.uuid)),
+            lambda: in_thread(self._host.threads.work, lambda: self.remove(self.uuid)),
             f"remove server {self.uuid}",
             patient=self._may_run,
         )

@@ -1,14 +1,16 @@
 """Root disks of guests in a pool that several hosts can access, instead of files on this host.
 
 For the hypervisor such a guest boots from a volume: a storage daemon on this host opens the root disk. The disk's name
-in the pool consists of the guest's id and a hash of the host's name. If a host does not find a disk under its own name,
-the guest has been moved to another host; the host can then neither open nor remove the disk. Empty disks, the config
-drive, rescue disks and saved memory remain files on the host.
+in the pool consists of the guest's id and a hash of the host's name. A host acquires the disk of another host only by a
+command of the portal: it renames the disk, which the pool does in one step. If a host does not find a disk under its
+own name, the guest has been moved to another host; the host can then neither open nor remove the disk. Empty disks, the
+config drive, rescue disks and saved memory remain files on the host.
 """
 
 import logging
 import math
 import uuid as uuids
+from dataclasses import replace as changed
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -17,9 +19,9 @@ from compute_agent.contract.build import GuestDisk, InstanceSpec, VolumeConnecti
 from compute_agent.contract.guest_hardware import guest_hardware
 from compute_agent.contract.messages import Leftover
 from compute_agent.contract.migration import RECEIVER_TRAIT
-from compute_agent.contract.moves import ROOT_POOL_TRAIT
+from compute_agent.contract.moves import ROOT_POOL_TRAIT, GuestOrigin, root_pool_trait
 from compute_agent.contract.volume import VolumeClient, VolumeSpec
-from compute_agent.virt.driver import BootFiles, ComputeDriver, HostCapacity, SentGuest, Stopped, never
+from compute_agent.virt.driver import BootFiles, ComputeDriver, Fetch, HostCapacity, SentGuest, Stopped, never
 from compute_agent.virt.errors import (
     HostError,
     ImageUnacceptableError,
@@ -30,7 +32,7 @@ from compute_agent.virt.errors import (
 from compute_agent.virt.live_migration import Arrival, Departure, MigrationOptions
 from compute_agent.virt.passing_on import PassingOn
 from compute_agent.volumes.driver import GIB, ROOT, VolumeDriver
-from compute_agent.volumes.errors import VolumeNotFoundError
+from compute_agent.volumes.errors import VolumeInUseError, VolumeNotFoundError
 from compute_agent.volumes.services import Volumes
 from compute_agent.volumes.watch import Aside
 
@@ -38,6 +40,9 @@ log = logging.getLogger(__name__)
 
 BEFORE = "before-resize"
 """The snapshot to which a resize is reverted."""
+BEFORE_MOVE = "before-move-"
+"""Prefix of the snapshot to which a move is reverted, before the hash of the name of the host that the guest left."""
+NOT_IN_POOL = "The server's root disk is not in this host's pool."
 NOT_LIVE = "A server whose root disk is in a pool cannot be migrated while it runs."
 NAMESPACE = uuids.UUID("6f6c1a52-6a43-4b0e-9f43-2b9c0b0f6d27")
 LISTED_WITHIN = 3.0
@@ -85,7 +90,8 @@ class PoolRootDisks(PassingOn):
         found = self.inner.capacity()
         pool = self._volumes.known_state(self._pool)
         total, free = (pool.total_gb, pool.free_gb) if pool is not None else (0, 0)
-        traits = tuple(sorted({*found.traits, ROOT_POOL_TRAIT} - {RECEIVER_TRAIT}))
+        shared = {root_pool_trait(pool.id)} if pool is not None else set()
+        traits = tuple(sorted({*found.traits, ROOT_POOL_TRAIT, *shared} - {RECEIVER_TRAIT}))
         disk = {"disk_gb": int(total), "disk_gb_used": int(total - free)}
         return HostCapacity(**{**vars(found), **disk, "traits": traits})
 
@@ -168,6 +174,52 @@ class PoolRootDisks(PassingOn):
         if self._volumes.daemons.description(volume.id) is not None or self._size(uuid) is not None:
             self._volumes.delete(volume)
 
+    def leave(self, uuid: str) -> None:
+        """Remove the guest, and close its root disk, which gets the name of the host from which this one had acquired
+        it. If another host has the disk, the state to which the guest's move from here could be reverted is removed.
+        """
+        self.inner.leave(uuid)
+        volume, driver = self._volume(uuid), self._driver()
+        self._volumes.connect(volume, [])
+        if self._size(uuid) is None:
+            for name in self._elsewhere(uuid):
+                driver.delete_snapshot(replace(volume, id=name), _moment(volume.id))
+            return
+        previous = driver.previous_id(volume.id)
+        if previous in ("", volume.id):
+            return
+        try:
+            driver.rename(volume.id, previous)
+        except VolumeInUseError:
+            log.warning("Root disk %s cannot be returned: there is a newer one.", volume.id)
+
+    def take_over(self, spec: InstanceSpec, base: Path | None) -> bool:
+        if boot_volume(spec) is not None or not self._take(spec.uuid):
+            return self.inner.take_over(spec, base)
+        cd = base if is_cd(spec.image) else None
+        self.inner.create_disk(_rooted(spec, _NOWHERE), cd)
+        return True
+
+    def _take(self, uuid: str, *, moment: bool = False) -> bool:
+        """Rename the guest's root disk to this host's name for it, if another host has it. Return whether this host has
+        the disk now. ``moment``: first create a snapshot, to which the other host can revert.
+        """
+        if self._size(uuid) is not None:
+            return True
+        found = self._elsewhere(uuid)
+        if len(found) > 1:
+            raise HostError("The pool has several root disks of the server.", detail=" ".join(found))
+        for name in found:
+            if moment:
+                self._driver().snapshot(self._volume(uuid, 1, name), _moment(name))
+            self._driver().rename(name, disk_id(uuid, self._host))
+        return bool(found)
+
+    def _elsewhere(self, uuid: str) -> list[str]:
+        """Return the ids of the guest's root disks that other hosts have."""
+        own = disk_id(uuid, self._host)
+        return [name for name in self._driver().names() if name.rpartition("-")[0] == f"{ROOT}{uuid}" and name != own]
+
     # ----- power ----------------------------------------------------------------------------------------------------
 
     def start(self, uuid: str) -> None:
@@ -227,24 +279,56 @@ class PoolRootDisks(PassingOn):
         self.inner.stop(spec.uuid, 0)
         volume = self._volume(spec.uuid, spec.flavor.root_gb or 1)
         self._volumes.connect(volume, [])
-        if BEFORE in self._driver().snapshots(volume.id):
-            self._volumes.revert(volume, BEFORE)
-            self._volumes.delete_snapshot(volume, BEFORE, never)
+        self._revert(volume, BEFORE)
         self.inner.revert_resize(self._with_root(spec), attempt)
 
     def _is_elsewhere(self, spec: InstanceSpec) -> bool:
         """Whether the guest's root disk is a volume or a file, and therefore not in this pool."""
         return boot_volume(spec) is not None or self.inner.has_disk(spec.uuid)
 
-    def check_may_leave(self, uuid: str) -> None:
-        """Raise UnsupportedError for a root disk in the pool: nothing could give it back after a failed move."""
-        if not self.inner.has_disk(uuid) and self._size(uuid) is not None:
-            raise UnsupportedError("The server's root disk is in a pool of Ceph, and such servers do not move.")
-        self.inner.check_may_leave(uuid)
+    # ----- moves ----------------------------------------------------------------------------------------------------
 
     def disks_to_send(self, uuid: str) -> SentGuest:
-        self.check_may_leave(uuid)
-        return self.inner.disks_to_send(uuid)
+        """Close a root disk in the pool, and delete the snapshots for reverts of earlier resizes and moves."""
+        sent = self.inner.disks_to_send(uuid)
+        has = None if self.inner.has_disk(uuid) else self._size(uuid)
+        if has is None:
+            return sent
+        volume, driver = self._volume(uuid, has), self._driver()
+        self._volumes.connect(volume, [])
+        for name in driver.snapshots(volume.id):
+            if name == BEFORE or name.startswith(BEFORE_MOVE):
+                driver.delete_snapshot(volume, name)
+        return changed(sent, root_pool=self.pool_id)
+
+    def receive_disks(self, spec: InstanceSpec, base: Path | None, origin: GuestOrigin, fetch: Fetch) -> None:
+        """Acquire a root disk in the pool, and extend it to the size of the flavor."""
+        if not origin.root_pool:
+            self.inner.receive_disks(spec, base, origin, fetch)
+            return
+        if origin.root_pool != self.pool_id or not self._take(spec.uuid, moment=True):
+            raise UnsupportedError(NOT_IN_POOL)
+        has = self._needed_size(spec.uuid)
+        if 0 < spec.flavor.root_gb < has:
+            raise ImageUnacceptableError(f"The guest's disk has {has} GiB and cannot shrink.")
+        volume = self._volume(spec.uuid, spec.flavor.root_gb or has)
+        self._volumes.connect(volume, [])
+        self._volumes.grow(volume)
+        self.inner.receive_disks(_rooted(spec, _NOWHERE), base, origin, fetch)
+
+    def take_back(self, uuid: str) -> None:
+        self.inner.take_back(uuid)
+        if self.inner.has_disk(uuid) or not self._take(uuid):
+            return
+        volume = self._volume(uuid, 1)
+        self._volumes.connect(volume, [])
+        self._revert(volume, _moment(volume.id))
+
+    def _revert(self, volume: VolumeSpec, moment: str) -> None:
+        """Revert a closed disk to a snapshot, if there is one, and delete the snapshot."""
+        if moment in self._driver().snapshots(volume.id):
+            self._volumes.revert(volume, moment)
+            self._volumes.delete_snapshot(volume, moment, never)
 
     # ----- live migration ---------------------------------------------------------------------------------------------
 
@@ -284,8 +368,8 @@ class PoolRootDisks(PassingOn):
     def _driver(self) -> VolumeDriver:
         return self._volumes.driver(self.pool_id)
 
-    def _volume(self, uuid: str, size_gb: int = 0) -> VolumeSpec:
-        return VolumeSpec(id=disk_id(uuid, self._host), pool_id=self.pool_id, size_gb=size_gb)
+    def _volume(self, uuid: str, size_gb: int = 0, name: str = "") -> VolumeSpec:
+        return VolumeSpec(id=name or disk_id(uuid, self._host), pool_id=self.pool_id, size_gb=size_gb)
 
     def _size(self, uuid: str) -> int | None:
         """Return the size in GiB of a guest's root disk on this host; None if there is none."""
@@ -316,6 +400,11 @@ class PoolRootDisks(PassingOn):
         disk = GuestDisk(id=volume.id, attachment_id="", size_gb=volume.size_gb, connection=connection, boot_index=0)
         hardware = guest_hardware(spec)
         return _rooted(spec, replace(disk, device=device, bus=hardware.disk_bus, iotune=hardware.disk_limits))
+
+
+def _moment(name: str) -> str:
+    """Return the name of the snapshot of a disk's state on the host that has it under this name."""
+    return BEFORE_MOVE + name.rpartition("-")[2]
 
 
 _NOWHERE = GuestDisk(id=ROOT, attachment_id="", size_gb=0, connection=VolumeConnection(export=""), boot_index=0)

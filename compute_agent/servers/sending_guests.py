@@ -43,3 +43,11 @@ class SendingGuests(PassingOn):
     def destroy(self, uuid: str) -> None:
         self._transfer.end(uuid)
         self.inner.destroy(uuid)
+
+    def leave(self, uuid: str) -> None:
+        self._transfer.end(uuid)
+        self.inner.leave(uuid)
+
+    def take_over(self, spec: InstanceSpec, base: Path | None) -> bool:
+        self._transfer.end(spec.uuid)
+        return self.inner.take_over(spec, base)

@@ -116,6 +116,8 @@ class SentGuest:
 
     files: tuple[SentFile, ...] = ()
     base: Path | None = None
+    root_pool: str = ""
+    """Id of the pool with the root disk, which is closed; empty: the root disk is a file, or a volume."""
 
 
 class ComputeDriver(GuestDisks, abc.ABC):
@@ -228,6 +230,20 @@ class ComputeDriver(GuestDisks, abc.ABC):
 
         Succeeds if nothing is left.
         """
+
+    def leave(self, uuid: str) -> None:
+        """Remove the guest as ``destroy`` does, but keep its root disk in a pool, for the host that the guest is on."""
+        self.destroy(uuid)
+
+    def take_over(self, spec: InstanceSpec, base: Path | None) -> bool:
+        """Create the guest's disks as ``create_disk`` does, around the root disk that it had in a pool on another host;
+        that host can no longer open it. Return False, with nothing created, if there is no such disk.
+        """
+        return False
+
+    def take_back(self, uuid: str) -> None:
+        """Acquire a root disk in a pool again from the host to which the guest has moved, as it was when it left."""
+        return
 
     @abc.abstractmethod
     def power_state(self, uuid: str) -> PowerState:

@@ -81,6 +81,15 @@ class PassingOn(ComputeDriver):
     def destroy(self, uuid: str) -> None:
         self.inner.destroy(uuid)
 
+    def leave(self, uuid: str) -> None:
+        self.inner.leave(uuid)
+
+    def take_over(self, spec: InstanceSpec, base: Path | None) -> bool:
+        return self.inner.take_over(spec, base)
+
+    def take_back(self, uuid: str) -> None:
+        self.inner.take_back(uuid)
+
     def power_state(self, uuid: str) -> PowerState:
         return self.inner.power_state(uuid)
 

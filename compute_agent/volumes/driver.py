@@ -224,6 +224,17 @@ class VolumeDriver(abc.ABC):
         """
         raise UnsupportedError("A pool of this kind stores only volumes.")
 
+    def rename(self, volume_id: str, new_id: str) -> None:
+        """Give the volume another id, in one step for all hosts. Hosts can open it only by the new one from then on.
+
+        Raises VolumeNotFoundError, VolumeInUseError if there is a volume with the new id.
+        """
+        raise UnsupportedError("Volumes in a pool of this kind keep their ids.")
+
+    def previous_id(self, volume_id: str) -> str:
+        """Return the id that the volume had before it was renamed; empty if it was not."""
+        return ""
+
     @abc.abstractmethod
     def create_from_snapshot(self, volume: VolumeSpec, source_id: str, snapshot_id: str) -> None:
         """Create the volume with the data of a snapshot of the volume ``source_id`` in this pool. The source can be

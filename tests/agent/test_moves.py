@@ -8,7 +8,14 @@ import pytest
 from msgspec.structs import replace
 
 from compute_agent.contract.build import InstanceSpec
-from compute_agent.contract.commands import ReceiveGuestRequest, ReturnGuestRequest, SendGuestRequest
+from compute_agent.contract.commands import (
+    BuildRequest,
+    CommandBody,
+    DestroyRequest,
+    ReceiveGuestRequest,
+    ReturnGuestRequest,
+    SendGuestRequest,
+)
 from compute_agent.contract.messages import Command
 from compute_agent.contract.moves import GuestOrigin
 from compute_agent.contract.power import PowerState
@@ -101,6 +108,60 @@ async def test_a_target_whose_move_was_given_up_meanwhile_has_nothing_left_unles
         else:
             assert end.error_code == "deadline_passed"
             assert stage.is_clean()
+
+
+@pytest.mark.parametrize("evacuated", [False, True])
+async def test_a_target_that_fails_leaves_a_root_disk_in_a_pool(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, evacuated: bool
+) -> None:
+    spec, left, taken = make_spec(), list[str](), list[str]()
+    body: CommandBody
+    if evacuated:
+        body = BuildRequest(instance=spec, take_root=True)
+    else:
+        body = ReceiveGuestRequest(instance=spec, origin=GuestOrigin(root_pool="a pool"))
+
+    def fail(_: InstanceSpec) -> None:
+        raise RetryableHostError("The host has no space.")
+
+    async with on_stage(make_stage(tmp_path)) as stage:
+        driver = stage.driver
+
+        def leave(uuid: str) -> None:
+            left.append(uuid)
+            driver.destroy(uuid)
+
+        def take_over(spec: InstanceSpec, base: Path | None) -> bool:
+            taken.append(spec.uuid)
+            return False
+
+        monkeypatch.setattr(driver, "leave", leave)
+        monkeypatch.setattr(driver, "take_over", take_over)
+        monkeypatch.setattr(driver, "create_seed", fail)
+        end = await stage.do(make_command(body, spec.uuid, 2))
+        assert (end.kind, left) == ("failed", [spec.uuid])
+        assert taken == ([spec.uuid] if evacuated else [])
+        assert stage.is_clean()
+        await stage.do(make_command(DestroyRequest(keep_root=True), spec.uuid, 3))
+        assert left == [spec.uuid] * 2
+        await stage.do(make_command(DestroyRequest(), spec.uuid, 4))
+        assert left == [spec.uuid] * 2
+
+
+async def test_a_returning_guest_takes_its_root_disk_back_before_it_is_defined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with on_stage(make_stage(tmp_path)) as stage:
+        spec, attempts = make_spec(), list[int]()
+        await stage.do(build(spec))
+        await stage.do(make_command(SendGuestRequest(target="there", timeout=1), spec.uuid, 2))
+
+        def take_back(uuid: str) -> None:
+            attempts.extend(guest.attempt for guest in stage.driver.guests() if guest.uuid == uuid)
+
+        monkeypatch.setattr(stage.driver, "take_back", take_back)
+        await stage.do(make_command(ReturnGuestRequest(instance=spec, start=True), spec.uuid, 3))
+        assert attempts == [1]
 
 
 async def test_a_target_whose_disk_is_full_in_the_middle_has_nothing_left(

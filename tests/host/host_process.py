@@ -233,6 +233,9 @@ def _forward(name: str) -> Any:
     return method
 
 
-for _name in sorted((ComputeDriver.__abstractmethods__ | {"needs_image"}) - {"on_power_change", "frozen"}):
+for _name in sorted(
+    (ComputeDriver.__abstractmethods__ | {"needs_image", "leave", "take_over", "take_back"})
+    - {"on_power_change", "frozen"}
+):
     setattr(RemoteDriver, _name, _forward(_name))
 RemoteDriver.__abstractmethods__ = frozenset()

@@ -11,6 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from compute_agent.contract.build import InstanceSpec
+from compute_agent.contract.moves import GuestOrigin, root_pool_trait
+from compute_agent.contract.power import PowerState
 from compute_agent.servers.root_disks import KIND, disk_id
 from compute_agent.settings import AgentSettings
 from compute_agent.start import volume_cleanup
@@ -141,3 +143,101 @@ def test_a_cd_lies_on_the_host_beside_an_empty_disk_in_the_pool(
     assert {path.name for path in folder.glob("*.qcow2")} == {"cd.qcow2"}
     (used,) = json.loads(rbd(lab, ceph, "du", f"{ceph.pool}/{name}", "--format", "json"))["images"]
     assert (used["provisioned_size"], used["used_size"]) == (spec.flavor.root_gb << 30, 0)
+
+
+# ----- moves ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def other(lab: Lab, small: GuestImage, settings: AgentSettings, tmp_path: Path) -> Iterator[ComputeDriver]:
+    """Another host with the same pool."""
+    host = HostProcess(changed(settings, host="other", state_dir=tmp_path / "other"), lab.machine.path, small.path)
+    host.driver.init_host()
+    yield RemoteDriver(host)
+    for guest in host.driver.guests():
+        host.driver.destroy(guest.uuid)
+    host.kill()
+
+
+def no_fetch(*_: object) -> None:
+    """Copy no disk: those in the pool stay there."""
+    pytest.fail("Nothing is copied.")
+
+
+def start(driver: ComputeDriver, spec: InstanceSpec, attempt: int) -> None:
+    driver.create_seed(spec)
+    driver.define(spec, attempt)
+    driver.start(spec.uuid)
+    assert driver.power_state(spec.uuid) == PowerState.RUNNING
+
+
+def info(lab: Lab, ceph: CephForTests, name: str) -> tuple[str, int, list[str]]:
+    """The internal id of an image, its size in GiB, and its snapshots."""
+    found = json.loads(rbd(lab, ceph, "info", f"{ceph.pool}/{name}", "--format", "json"))
+    listed = json.loads(rbd(lab, ceph, "snap", "ls", f"{ceph.pool}/{name}", "--format", "json"))
+    return found["id"], found["size"] >> 30, [each["name"] for each in listed]
+
+
+def test_a_stopped_guest_moves_without_a_copy_and_returns_as_it_was(
+    driver: ComputeDriver, other: ComputeDriver, lab: Lab, ceph: CephForTests, spec: InstanceSpec, base: Path
+) -> None:
+    here, there = (f"volume-{disk_id(spec.uuid, name)}" for name in (lab.settings.host, "other"))
+    size = spec.flavor.root_gb
+    larger = replace(spec, flavor=replace(spec.flavor, root_gb=size + 1))
+    DriverContract().launch(driver, spec, base)
+    number = info(lab, ceph, here)[0]
+
+    def move() -> None:
+        driver.stop(spec.uuid, 0)
+        driver.check_may_leave(spec.uuid)
+        sent = driver.disks_to_send(spec.uuid)
+        assert sent.files == ()
+        for _ in range(2):  # as after the death of the agent
+            other.receive_disks(larger, None, GuestOrigin(root_pool=sent.root_pool), no_fetch)
+        assert root_pool_trait(sent.root_pool) in {*driver.capacity().traits} & {*other.capacity().traits}
+        start(other, larger, 2)
+        assert images(lab, ceph) == [there]
+        assert info(lab, ceph, there)[:2] == (number, size + 1)
+        assert [left.kind for left in driver.leftovers()] == []
+
+    move()
+    other.leave(spec.uuid)
+    assert images(lab, ceph) == [here]
+    driver.take_back(spec.uuid)
+    assert info(lab, ceph, here) == (number, size, [])
+    start(driver, spec, 3)
+    move()
+    driver.leave(spec.uuid)
+    assert images(lab, ceph) == [there]
+    assert info(lab, ceph, there) == (number, size + 1, [])
+    other.destroy(spec.uuid)
+    assert images(lab, ceph) == []
+
+
+def test_an_evacuated_guest_has_its_disk_and_the_host_that_it_left_writes_nothing(
+    driver: ComputeDriver, other: ComputeDriver, lab: Lab, ceph: CephForTests, spec: InstanceSpec, base: Path
+) -> None:
+    here, there = (f"volume-{disk_id(spec.uuid, name)}" for name in (lab.settings.host, "other"))
+    assert not other.take_over(spec, None)
+    DriverContract().launch(driver, spec, base)
+    number = info(lab, ceph, here)[0]
+
+    def clients(name: str) -> set[str]:
+        status = json.loads(rbd(lab, ceph, "status", f"{ceph.pool}/{name}", "--format", "json"))
+        return {each["address"] for each in status["watchers"]}
+
+    cut_off = clients(here)
+    assert other.take_over(spec, None)
+    start(other, spec, 2)
+    assert images(lab, ceph) == [there]
+    assert info(lab, ceph, there)[0] == number
+    blocked = lab.machine.run("ceph", "--conf", str(ceph.conf), "osd", "blocklist", "ls")
+    assert cut_off
+    assert all(each in blocked for each in cut_off)
+    driver.leave(spec.uuid)  # it is back
+    assert images(lab, ceph) == [there]
+    assert clients(there)
+    other.leave(spec.uuid)  # the evacuation has failed
+    assert images(lab, ceph) == [here]
+    driver.destroy(spec.uuid)
+    assert images(lab, ceph) == []

@@ -49,6 +49,8 @@ log = logging.getLogger(__name__)
 VOLUME = "volume-"
 ENDS_WITHIN = 2.0
 """Seconds in which an ending daemon has to release the volume."""
+OWNER, PREVIOUS = "novella.host", "novella.previous"
+"""Keys in the metadata of images: the host that the image is assigned to, and the volume's id before it was renamed."""
 NODE, FILE, KEY = "volume", "-file", "key"
 
 
@@ -195,6 +197,20 @@ class RbdDriver(VolumeDriver):
         while self.images.sweep((VOLUME,)):
             pass
 
+    def rename(self, volume_id: str, new_id: str) -> None:
+        try:
+            with _missing():
+                self.images.set_meta(_image(volume_id), PREVIOUS, volume_id)
+                self.images.rename(_image(volume_id), _image(new_id))
+        except CephError as error:
+            if error.number == errno.EEXIST:
+                raise VolumeInUseError("There is already a volume with this id.") from error
+            raise
+
+    def previous_id(self, volume_id: str) -> str:
+        with _missing():
+            return self.images.meta(_image(volume_id), PREVIOUS)
+
     def grow(self, volume: VolumeSpec, daemon: OpenVolume | None = None) -> None:
         """Resize the image. A daemon that has it open opens it a second time, because a node keeps its initial size.
 
@@ -326,7 +342,7 @@ class RbdDriver(VolumeDriver):
                 if again:
                     self._check_owner(image)
                 else:
-                    self.images.set_owner(image, self.settings.host)
+                    self.images.set_meta(image, OWNER, self.settings.host)
                 fenced = self.images.fence(image)
         except BaseException:
             os.close(descriptor)
@@ -336,7 +352,7 @@ class RbdDriver(VolumeDriver):
         return [descriptor]
 
     def _check_owner(self, image: str) -> None:
-        if self.images.owner(image) not in ("", self.settings.host):
+        if self.images.meta(image, OWNER) not in ("", self.settings.host):
             raise VolumeInUseError("Another host has the volume by now.")
 
     def _take(self, volume_id: str) -> int:

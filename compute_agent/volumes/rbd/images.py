@@ -27,8 +27,6 @@ QUICK = Limits(seconds=60, cpu_seconds=30, memory=4 << 30)
 LONG = Limits(seconds=6 * 3600, cpu_seconds=3600, memory=4 << 30)
 COPY = ("-f", "raw", "-n", "-W", "-m", "8")
 """The options of ``qemu-img convert`` that copy a raw file into an existing image."""
-OWNER = "novella.host"
-"""The key in an image's metadata for the host that the image is assigned to."""
 NAMESPACE = uuid.UUID("0c9b1d0e-5d2c-4d0f-9a55-5a3f8d0c6b11")
 """The namespace of pools' UUIDs."""
 
@@ -298,16 +296,16 @@ class CephImages:
         status = json.loads(self._rbd("status", self._spec(image), "--format", "json"))
         return [watcher["address"] for watcher in status["watchers"]]
 
-    def set_owner(self, image: str, host: str) -> None:
-        """Record the host that the image was last assigned to."""
-        self._rbd("image-meta", "set", self._spec(image), OWNER, host)
+    def set_meta(self, image: str, key: str, value: str) -> None:
+        """Store a value in the image's metadata."""
+        self._rbd("image-meta", "set", self._spec(image), key, value)
 
-    def owner(self, image: str) -> str:
-        """Return the host that the image was last assigned to (``set_owner``); empty if there was none."""
+    def meta(self, image: str, key: str) -> str:
+        """Return a value of the image's metadata (``set_meta``); empty if there is none."""
         listed: dict[str, str] = json.loads(
             self._rbd("image-meta", "list", self._spec(image), "--format", "json") or "{}"
         )
-        return listed.get(OWNER, "")
+        return listed.get(key, "")
 
     def fence(self, image: str) -> list[str]:
         """Block writes from all clients that have the image open now, and return their addresses.
