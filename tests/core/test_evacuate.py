@@ -10,9 +10,10 @@ from django.conf import settings
 from django.utils import timezone
 
 from compute_agent.contract.commands import BuildRequest, DestroyRequest
+from compute_agent.contract.moves import ROOT_POOL_TRAIT, root_pool_trait
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.evacuate import Evacuate, Evacuation
 from provisioning.compute.actions.power import Stop
@@ -20,8 +21,11 @@ from provisioning.compute.actions.reset_state import ResetState
 from provisioning.compute.actions.volumes import VolumeToAttach, attach_volume
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import Allocation, Instance, InstanceAction, Migration
+from provisioning.compute.plans.deaths import deaths_for
+from provisioning.compute.plans.moves import plan_host
 from provisioning.compute.upkeep.reaper import reap
 from provisioning.hosts.models import Host, HostCommand
+from provisioning.images.models import Image
 from provisioning.network.models import Port
 from provisioning.volumes.models import Volume
 from provisioning.volumes.records.requests import VolumeRequest
@@ -88,6 +92,42 @@ def test_the_server_runs_on_another_host_with_its_ports(cloud: Cloud, server: In
     assert action.message is None
     assert action.finished_at is not None
     invariants.check()
+
+
+def test_a_root_disk_in_a_pool_is_taken_over(
+    cloud: Cloud, server: Instance, hosts: dict[str, ScriptedAgent], alice: RequestContext
+) -> None:
+    """Only a host of the pool, and only after the old host is certainly off. The image is not needed."""
+    pool = [ROOT_POOL_TRAIT, root_pool_trait("00000000-0000-4000-8000-00000000ceff")]
+    source = dies(server)
+    [target] = {"one", "two"} - {source}
+    Host.objects.filter(name=source).update(traits=pool)
+    with pytest.raises(ConflictError, match="root disk in a pool"):
+        evacuate(server)
+    dies(server, forced=True)
+    [death] = deaths_for(context("operator", ADMIN))
+    assert (death.going, death.staying, "the pool of its root disk" in death.reason) == (0, 1, True)
+    with pytest.raises(InvalidInputError, match="the pool of its root disk"):
+        evacuate(server)
+    Host.objects.filter(name=target).update(traits=pool)
+    Image.objects.update(status=Image.Status.DELETED)
+    [move] = plan_host(Host.objects.get(name=source), ["evacuate"], host_up=False).moves
+    assert (move.target, move.new_disks) == (target, False)
+    [death] = deaths_for(context("operator", ADMIN))
+    assert (death.going, death.staying) == (1, 0)
+    evacuate(server)
+    drain()
+    [build] = [each for each in hosts[target].take() if isinstance(each.body, BuildRequest)]
+    assert isinstance(build.body, BuildRequest)
+    assert build.body.take_root
+    hosts[target].carry_out(build)
+    assert state_of(server) == ("active", None)
+    removals = HostCommand.objects.filter(kind="destroy_request")
+    assert '"keep_root":true' in removals.get(host_id=Host.objects.get(name=source).id).body
+    returns(cloud, source)
+    delete(alice, server.id)
+    assert '"keep_root":false' in removals.get(host_id=Host.objects.get(name=target).id).body
+    cloud.run()
 
 
 def test_the_old_host_removes_its_guest_when_it_is_back(cloud: Cloud, server: Instance) -> None:

@@ -30,6 +30,7 @@ from provisioning.compute.records import host_commands, instance_actions
 from provisioning.compute.records.migration_records import close_migration, open_evacuation
 from provisioning.compute.records.passwords import sealed
 from provisioning.compute.selectors.request_specs import spec_of
+from provisioning.compute.selectors.root_pools import shared_pool, with_root_pool
 from provisioning.compute.state_machine import state
 from provisioning.compute.states import TaskState, Transition, VmState
 from provisioning.hosts.models import Host
@@ -37,8 +38,8 @@ from provisioning.hosts.selectors import is_alive
 from provisioning.scheduler import explain
 
 FENCE_FIRST = (
-    "Server {id} has volumes, which host {host} may still have open. Make sure that the host is powered off or cut off,"
-    " force it down, and try again."
+    "Server {id} has volumes or a root disk in a pool, which host {host} may still have open. Make sure that the host"
+    " is powered off or cut off, force it down, and try again."
 )
 LEFT = "The server was evacuated from its host before the host had reported the end."
 _TO = (VmState.ACTIVE, VmState.STOPPED)
@@ -58,9 +59,9 @@ class Evacuation:
 class Evacuate(ServerAction[Evacuation]):
     """Build a server again on another host, because its own host is down.
 
-    Volumes keep their data and are connected to the new host; disks on the old host are created again from the image.
-    The old host removes its guest when it is up again. The resources of the new host are claimed before any command is
-    sent, so that an evacuation without a suitable host changes nothing.
+    Volumes and root disks in a pool keep their data and are connected to the new host; disks on the old host are
+    created again from the image. The old host removes its guest when it is up again. The resources of the new host are
+    claimed before any command is sent, so that an evacuation without a suitable host changes nothing.
     """
 
     key = record = "evacuate"
@@ -78,7 +79,7 @@ class Evacuate(ServerAction[Evacuation]):
         obstacles=obstacles,
         request=lambda target: Evacuation(target),
         estimates=estimates_of(EVACUATE),
-        new_disks=lambda server: not block_devices.boots_from_volume(server),
+        new_disks=lambda server: not (block_devices.boots_from_volume(server) or shared_pool(server)),
     )
 
     def transitions(self) -> Iterable[Transition]:
@@ -166,11 +167,12 @@ def _source(instance: Instance, wanted: Evacuation) -> Host:
 
 def _check(instance: Instance, source: Host, wanted: Evacuation) -> None:
     """Raise the errors of ``perform`` if the build would fail, before anything changes."""
-    if not source.forced_down and block_devices.volumes_of(instance.id):
+    if not source.forced_down and (shared_pool(instance, source) or block_devices.volumes_of(instance.id)):
         raise ConflictError(FENCE_FIRST.format(id=instance.id, host=source.name))
     for error in missing_parts([instance]).values():
         raise error
-    spec = replace(spec_of(instance, excluded=[source.id]), requested_host=wanted.host)
+    spec = with_root_pool(spec_of(instance, excluded=[source.id]), instance, source)
+    spec = replace(spec, requested_host=wanted.host)
     decision = rank_hosts(spec).decision
     if not decision.ranked:
         raise InvalidInputError(NO_VALID_HOST + explain(decision))

@@ -8,6 +8,7 @@ from provisioning.compute.actions.rescue import UNUSABLE_IMAGE, usable_images
 from provisioning.compute.disks import block_devices
 from provisioning.compute.host_link import newer_guests
 from provisioning.compute.models import BlockDevice, Instance
+from provisioning.compute.selectors.root_pools import shared_pool
 from provisioning.compute.states import VmState
 from provisioning.volumes.models import StoragePool
 
@@ -52,7 +53,7 @@ def missing_parts(servers: Sequence[Instance]) -> dict[uuid.UUID, NovellaError]:
         elif server.id in kept_there:
             volume, host = kept_there[server.id]
             found[server.id] = InvalidInputError(f"Volume {volume} is stored on host {host} only.")
-        elif not block_devices.boots_from_volume(server) and server.image_id not in usable:
+        elif not (block_devices.boots_from_volume(server) or shared_pool(server)) and server.image_id not in usable:
             found[server.id] = InvalidInputError(UNUSABLE_IMAGE, field="imageRef")
     return found
 

@@ -217,12 +217,26 @@ def send_destroy(instance_id: uuid.UUID, host_id: uuid.UUID, attempt: int, *, de
     """Send a host the command to remove everything it has of an instance; the command has no deadline.
 
     It replaces earlier destroy commands. A guest that is newer than its record is not destroyed until an operator has
-    decided about it (``newer_guests``). ``decided``: the caller has read that no guest is undecided.
+    decided about it (``newer_guests``). ``decided``: the caller deletes the server, and has read that no guest is
+    undecided. A root disk in a pool is kept unless the server is deleted, is offloaded, or was never built.
     """
     if not decided and _UNDECIDED(instance_id=instance_id, host_id=host_id):
         return
+    keep_root = not decided and bool(_WITH_ROOT(instance_id=instance_id))
     host_commands.withdraw_destroys(host_id, instance_id, attempt)
-    host_commands.send(host_id, instance_id, attempt, DestroyRequest(), None)
+    host_commands.send(host_id, instance_id, attempt, DestroyRequest(keep_root=keep_root), None)
+
+
+_WITH_ROOT = Prepared(
+    lambda instance_id: (
+        Instance.objects.filter(id=instance_id, launched_at__isnull=False)
+        .exclude(vm_state__in=[VmState.DELETED, VmState.SHELVED_OFFLOADED])
+        .exclude(task_state__in=[TaskState.DELETING, TaskState.SHELVING_OFFLOADING])
+        .values_list("id", flat=True)
+    ),
+    instance_id=UUIDField(),
+)
+"""Finds a server that has a root disk, on one host or another."""
 
 
 _UNDECIDED = Prepared(

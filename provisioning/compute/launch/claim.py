@@ -19,6 +19,7 @@ from provisioning.compute.notifications import Note
 from provisioning.compute.records import host_commands, instance_actions
 from provisioning.compute.records.migration_records import evacuated_from, set_destination
 from provisioning.compute.selectors.request_specs import spec_of
+from provisioning.compute.selectors.root_pools import with_root_pool
 from provisioning.compute.state_machine import state
 from provisioning.hosts.models import Host
 from provisioning.scheduler import HostState, RequestSpec, explain
@@ -61,8 +62,8 @@ def _spec_of(instance: Instance) -> RequestSpec:
     """Return the scheduler's request. The host that an evacuation leaves is excluded even if it is up again: the build
     would replace the disk of the guest that is still there.
     """
-    spec = spec_of(instance)
     source = evacuated_from(instance.id) if build_kind_of(instance) is EVACUATE else None
+    spec = with_root_pool(spec_of(instance), instance, source)
     return spec if source is None else replace(spec, ignored_hosts=spec.ignored_hosts | {source.name})
 
 

@@ -5,9 +5,11 @@ from django.utils import timezone
 from compute_agent.contract.commands import BuildRequest
 from provisioning.compute.host_link import firmware_states
 from provisioning.compute.host_link.guest_spec import guest_spec
-from provisioning.compute.launch.build_kinds import UNSHELVE, build_kind_of
+from provisioning.compute.launch.build_kinds import EVACUATE, UNSHELVE, build_kind_of
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent
 from provisioning.compute.records import host_commands, instance_actions
+from provisioning.compute.records.migration_records import evacuated_from
+from provisioning.compute.selectors.root_pools import shared_pool
 from provisioning.compute.state_machine import state
 from provisioning.compute.state_machine.deadlines import deadline_of
 from provisioning.compute.states import TaskState, VmState
@@ -21,8 +23,10 @@ def hand_off(instance: Instance, host: HostState, action: InstanceAction) -> Ins
     Raises NotFoundError when the image was deleted.
     """
     started = timezone.now()
-    spec = guest_spec(instance, zone=host.availability_zone, host_id=host.id, with_bits=True)
     kind = build_kind_of(instance)
+    source = evacuated_from(instance.id) if kind is EVACUATE else None
+    take_root = source is not None and bool(shared_pool(instance, source))
+    spec = guest_spec(instance, zone=host.availability_zone, host_id=host.id, with_bits=not take_root)
     if kind is None or not state.walk(
         instance, kind.hand_off_transitions(instance.task_state), attempt=instance.attempt
     ):
@@ -31,6 +35,7 @@ def hand_off(instance: Instance, host: HostState, action: InstanceAction) -> Ins
         instance=spec,
         firmware_state=firmware_states.digest_of(instance) if kind is UNSHELVE else "",
         start=instance.vm_state != VmState.STOPPED,
+        take_root=take_root,
     )
     host_commands.send(host.id, instance.id, instance.attempt, request, deadline_of(TaskState.SPAWNING, started))
     return instance_actions.step(

@@ -35,7 +35,7 @@ from provisioning.compute.host_link.outcome import Outcome
 from provisioning.compute.host_link.release import send_destroy
 from provisioning.compute.launch.map_block_devices import map_block_devices
 from provisioning.compute.models import Instance, InstanceAction, Migration, MoveAllocation
-from provisioning.compute.moves.fitness import IN_POOL, is_in_pool, without_certificate
+from provisioning.compute.moves.fitness import OLD_IN_POOL, is_held_in_pool, without_certificate
 from provisioning.compute.moves.hosts import leave_second
 from provisioning.compute.moves.origins import origin_of
 from provisioning.compute.moves.targets import MoveRequest
@@ -44,6 +44,7 @@ from provisioning.compute.records import host_commands, instance_actions
 from provisioning.compute.records.faults import record_fault
 from provisioning.compute.records.migration_records import MIGRATION, set_migration
 from provisioning.compute.selectors.hosts import state_of
+from provisioning.compute.selectors.root_pools import is_in_pool
 from provisioning.compute.state_machine import state
 from provisioning.compute.state_machine.deadlines import deadline_of
 from provisioning.compute.states import TaskState, VmState
@@ -122,8 +123,8 @@ def check_may_move(instance: Instance, source: Host) -> None:
         raise ConflictError(f"An operator has to decide about a newer guest of server {instance.id} first.")
     if source.contract_version < MOVES:
         raise ConflictError("The agent of the server's host is too old to move servers. Upgrade it first.")
-    if is_in_pool(instance):
-        raise ConflictError(IN_POOL)
+    if is_held_in_pool(instance):
+        raise ConflictError(OLD_IN_POOL)
     second = second_of(instance.id)
     if second is not None:
         leave_second(instance)
@@ -133,7 +134,7 @@ def check_may_move(instance: Instance, source: Host) -> None:
 def may_move(instance: Instance) -> bool:
     """Whether the server could leave its host now, as ``check_may_move``; changes nothing."""
     source = instance.host
-    if source is None or source.contract_version < MOVES or is_in_pool(instance):
+    if source is None or source.contract_version < MOVES or is_held_in_pool(instance):
         return False
     return second_of(instance.id) is None
 
@@ -310,15 +311,15 @@ def _leave_other_host(instance: Instance) -> None:
 
 
 def _is_other_host_clear(instance: Instance) -> bool:
-    """Whether the host from which the server returns has no data of it, or is down and cannot write to its volumes: the
-    host is forced down, or the server has no volumes.
+    """Whether the host from which the server returns has no data of it, or is down and cannot write to its volumes or
+    to its root disk in a pool: the host is forced down, or the server has neither.
     """
     second = second_of(instance.id)
     if second is None or second.host_id == instance.host_id:
         return True
     if is_alive(second.host, timezone.now()):
         return False
-    return second.host.forced_down or not block_devices.volumes_of(instance.id)
+    return second.host.forced_down or not (is_in_pool(instance) or block_devices.volumes_of(instance.id))
 
 
 # ----- back to the old host -------------------------------------------------------------------------------------------

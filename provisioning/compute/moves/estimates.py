@@ -18,6 +18,7 @@ from django.db.models import F
 
 from provisioning.compute.models import Instance, InstanceAction, Migration
 from provisioning.compute.records.migration_records import EVACUATION, LIVE_MIGRATION, MIGRATION, RESIZE
+from provisioning.compute.selectors.root_pools import is_in_pool
 
 LAST = 20
 """Number of moves of a kind that count."""
@@ -64,7 +65,7 @@ class Estimate:
     share: float = 1.0
 
     def __call__(self, server: Instance) -> float:
-        gib = self.kind.gib(server.flavor, local_disk=server.image_id is not None)
+        gib = self.kind.gib(server.flavor, local_disk=server.image_id is not None and not is_in_pool(server))
         return max(self.fixed + self.per_gib * gib * self.share, LEAST)
 
 

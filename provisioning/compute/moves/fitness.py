@@ -5,13 +5,13 @@ from datetime import datetime
 
 from django.utils import timezone
 
-from compute_agent.contract.moves import ROOT_POOL_TRAIT
-from provisioning.compute.disks.block_devices import boots_from_volume
 from provisioning.compute.models import Instance
+from provisioning.compute.selectors.root_pools import is_in_pool, shared_pool
 from provisioning.hosts.models import Host
 
 UNCERTIFIED = "It has no valid certificate for connections between hosts."
-IN_POOL = "Its host stores root disks in a pool of Ceph. Servers with such a disk do not move."
+OLD_IN_POOL = "Its host stores root disks in a pool, and its agent is too old to move them. Upgrade it first."
+NOT_LIVE_IN_POOL = "Its root disk is in a pool, so it cannot be migrated while it runs."
 
 
 def without_certificate() -> Mapping[str, str]:
@@ -25,7 +25,6 @@ def without_certificate() -> Mapping[str, str]:
     return {name: UNCERTIFIED for name, at in ends.items() if at is None or at <= now}
 
 
-def is_in_pool(instance: Instance) -> bool:
-    """Whether the server's root disk is in a pool instead of a file on its host, as far as the portal knows."""
-    host = instance.host
-    return host is not None and ROOT_POOL_TRAIT in host.traits and not boots_from_volume(instance)
+def is_held_in_pool(instance: Instance) -> bool:
+    """Whether the server's root disk is in a pool, and the agent of its host cannot leave it to another host."""
+    return is_in_pool(instance) and not shared_pool(instance)

@@ -26,10 +26,11 @@ from provisioning.compute.host_link.allocations import second_of
 from provisioning.compute.host_link.guest_spec import guest_spec
 from provisioning.compute.models import Instance, Migration
 from provisioning.compute.moves import volumes
-from provisioning.compute.moves.fitness import IN_POOL, is_in_pool, without_certificate
+from provisioning.compute.moves.fitness import NOT_LIVE_IN_POOL, without_certificate
 from provisioning.compute.moves.targets import MoveRequest
 from provisioning.compute.records import host_commands
 from provisioning.compute.records.migration_records import LIVE_MIGRATION, OPEN
+from provisioning.compute.selectors.root_pools import is_in_pool
 from provisioning.hosts import addresses
 from provisioning.hosts.models import Host, HostCommand
 
@@ -63,7 +64,7 @@ def check_movable(instance: Instance, *, block_migration: bool | None = None) ->
     ``block_migration``: whether the caller wants disks to be copied; None: as needed.
     """
     if is_in_pool(instance):
-        raise ConflictError(IN_POOL)
+        raise ConflictError(NOT_LIVE_IN_POOL)
     if reason := volumes.obstacles([instance.id]).get(instance.id):
         raise ConflictError(reason)
     local = has_local_disks(instance)

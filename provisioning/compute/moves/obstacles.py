@@ -7,8 +7,9 @@ from compute_agent.contract.commands import MOVES
 from provisioning.compute.host_link import newer_guests
 from provisioning.compute.models import Instance, MoveAllocation
 from provisioning.compute.moves import volumes
-from provisioning.compute.moves.fitness import IN_POOL, is_in_pool
+from provisioning.compute.moves.fitness import NOT_LIVE_IN_POOL, OLD_IN_POOL, is_held_in_pool
 from provisioning.compute.moves.live import NO_IMAGE
+from provisioning.compute.selectors.root_pools import is_in_pool
 from provisioning.compute.states import VmState
 from provisioning.images.models import Image
 
@@ -37,8 +38,8 @@ def cold_obstacles(servers: Sequence[Instance]) -> dict[uuid.UUID, str]:
             found[server.id] = _in_state(server, NOT_IN_STATE)
         elif server.host is None or server.host.contract_version < MOVES:
             found[server.id] = OLD_AGENT
-        elif is_in_pool(server):
-            found[server.id] = IN_POOL
+        elif is_held_in_pool(server):
+            found[server.id] = OLD_IN_POOL
         elif server.id in undecided:
             found[server.id] = UNDECIDED
         elif server.id in held:
@@ -62,7 +63,7 @@ def live_obstacles(servers: Sequence[Instance]) -> dict[uuid.UUID, str]:
                 NOT_RUNNING if server.vm_state == VmState.STOPPED else _in_state(server, NOT_LIVE_IN_STATE)
             )
         elif is_in_pool(server):
-            found[server.id] = IN_POOL
+            found[server.id] = NOT_LIVE_IN_POOL
         elif server.id in of_volumes:
             found[server.id] = of_volumes[server.id]
         elif server.image_id is not None and server.image_id not in usable:

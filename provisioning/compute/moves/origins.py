@@ -6,7 +6,15 @@ import re
 import msgspec
 
 from compute_agent.contract.certificates import tls_hostname
-from compute_agent.contract.moves import FLAT, MOST_DISKS, ORIGIN, ROOT, GuestOrigin
+from compute_agent.contract.moves import (
+    FLAT,
+    MOST_DISKS,
+    ORIGIN,
+    ROOT,
+    GuestOrigin,
+    root_pool_trait,
+    root_pool_traits,
+)
 from provisioning.compute.host_link.outcome import Outcome
 from provisioning.hosts import addresses
 from provisioning.hosts.models import Host
@@ -36,12 +44,13 @@ def origin_of(outcome: Outcome, source: Host, target: Host) -> GuestOrigin | Non
         and all(_NAME.fullmatch(name) for name in names)
         and all(0 <= disk.size <= MOST_BYTES for disk in origin.disks)
         and _BASE.fullmatch(origin.base) is not None
+        and (not origin.root_pool or root_pool_trait(origin.root_pool) in root_pool_traits(target.traits))
     )
     if not valid or (names and origin.port not in PORTS):
         log.warning("Host %s reported invalid exports of a guest: %s", source.name, origin)
         return None
     if not names:
-        return GuestOrigin()
+        return GuestOrigin(root_pool=origin.root_pool)
     address = addresses.seen_from(target, source)
     if not address:
         return None

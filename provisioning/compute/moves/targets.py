@@ -10,6 +10,7 @@ from provisioning.compute.models import Instance
 from provisioning.compute.moves.cpu import with_cpu
 from provisioning.compute.selectors.host_rows import host_states, hosts_for
 from provisioning.compute.selectors.request_specs import spec_of
+from provisioning.compute.selectors.root_pools import with_root_pool
 from provisioning.scheduler import Decision, RequestSpec, decide, explain, facts_needed
 from provisioning.scheduler.explain import why
 
@@ -100,7 +101,7 @@ def why_none(found: SchedulingAttempt, wanted: MoveRequest) -> str:
 
 
 def _spec(wanted: MoveRequest) -> RequestSpec:
-    spec = spec_of(wanted.instance, flavor=wanted.flavor)
+    spec = with_root_pool(spec_of(wanted.instance, flavor=wanted.flavor), wanted.instance)
     spec = with_cpu(spec, wanted.instance) if wanted.live else spec
     return replace(spec, excluded_hosts=frozenset(), requested_host=wanted.host)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import msgspec
 import pytest
 from django.utils import timezone
 
@@ -14,7 +15,7 @@ from compute_agent.contract.commands import (
     SendGuestRequest,
 )
 from compute_agent.contract.messages import Command
-from compute_agent.contract.moves import ROOT_POOL_TRAIT
+from compute_agent.contract.moves import ORIGIN, ROOT_POOL_TRAIT, GuestOrigin, root_pool_trait
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.volume import ConnectVolumeRequest
 from provisioning.common.context import RequestContext
@@ -43,6 +44,8 @@ from tests.support.jobs import drain
 from tests.support.scripted_agent import ScriptedAgent
 
 pytestmark = pytest.mark.django_db
+
+POOL = "00000000-0000-4000-8000-00000000ceff"
 
 
 @pytest.fixture(autouse=True)
@@ -378,7 +381,81 @@ def test_a_host_that_cannot_take_it_is_refused_with_the_reason(
     assert state_of(running) == ("active", None)
 
 
-def test_a_root_disk_in_a_pool_is_refused_before_the_guest_is_stopped(
+def pooled(*names: str) -> None:
+    """Let hosts store root disks in one pool."""
+    Host.objects.filter(name__in=names).update(traits=[ROOT_POOL_TRAIT, root_pool_trait(POOL)])
+
+
+def left_in_pool(cloud: Cloud, pool: str = POOL) -> None:
+    """The first host has stopped the guest, and left its root disk in the pool."""
+    h1 = cloud.agents["h1"]
+    detail = {ORIGIN: msgspec.json.encode(GuestOrigin(root_pool=pool)).decode()}
+    h1.report(command(h1, SendGuestRequest), "finished", detail=detail)
+
+
+@pytest.mark.parametrize("confirmed", [False, True])
+def test_a_root_disk_in_a_pool_moves_without_a_copy_to_hosts_of_the_pool(
+    cloud: Cloud, alice: RequestContext, operator: RequestContext, running: Instance, *, confirmed: bool
+) -> None:
+    h1, h2 = cloud.agents["h1"], cloud.agents["h2"]
+    pooled("h1")
+    with pytest.raises(InvalidInputError, match="the pool of its root disk"):
+        migrate(operator, running.id)
+    assert cold_obstacles([cloud.fresh(running)]) == {}
+    pooled("h1", "h2")
+    migrate(operator, running.id)
+    left_in_pool(cloud)
+    found = command(h2, ReceiveGuestRequest)
+    assert isinstance(found.body, ReceiveGuestRequest)
+    assert found.body.origin == GuestOrigin(root_pool=POOL)
+    h2.carry_out(found)
+    assert state_of(running) == ("resized", None)
+    (ConfirmResize if confirmed else RevertResize).begin(alice, running.id)
+    other, host = (h1, h2) if confirmed else (h2, h1)
+    removal = command(other, DestroyRequest)
+    assert removal.body == DestroyRequest(keep_root=True)
+    other.carry_out(removal)
+    cloud.run()
+    assert cloud.agents[home(cloud, running)] is host
+    delete(alice, running.id)
+    assert command(host, DestroyRequest).body == DestroyRequest()
+
+
+def test_a_host_is_not_believed_about_another_pool(cloud: Cloud, operator: RequestContext, running: Instance) -> None:
+    pooled("h1", "h2")
+    migrate(operator, running.id)
+    left_in_pool(cloud, "00000000-0000-4000-8000-000000000bad")
+    as_before(cloud, running)
+
+
+def test_the_disk_of_a_silent_target_is_taken_back_when_it_is_certainly_off(
+    cloud: Cloud, operator: RequestContext, running: Instance
+) -> None:
+    pooled("h1", "h2")
+    migrate(operator, running.id)
+    left_in_pool(cloud)
+    command(cloud.agents["h2"], ReceiveGuestRequest)
+    down = Host.objects.filter(name="h2")
+    down.update(last_seen_at=timezone.now() - timedelta(hours=1))
+
+    def passes() -> None:
+        Instance.objects.update(task_deadline=timezone.now() - timedelta(seconds=1))
+        reap()
+        drain()
+        cloud.agents["h1"].work()
+        drain()
+
+    for _ in range(3):
+        passes()
+    assert state_of(running) == ("active", "resize_reverting")
+    down.update(forced_down=True)
+    passes()
+    assert state_of(running) == ("active", None)
+    down.update(forced_down=False, last_seen_at=timezone.now())
+    as_before(cloud, running)
+
+
+def test_an_agent_that_cannot_leave_disks_in_a_pool_keeps_the_guest(
     cloud: Cloud, alice: RequestContext, operator: RequestContext, running: Instance
 ) -> None:
     Host.objects.filter(name="h1").update(traits=[ROOT_POOL_TRAIT], memory_mb_total=2048, reserved_memory_mb=0)
