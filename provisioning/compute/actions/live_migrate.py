@@ -249,7 +249,7 @@ class LiveMigrate(HostAction[LiveMigration, ReceiveLiveRequest]):
         if moved is None:
             return None
         volumes.switch(moved)
-        exchange(moved)
+        exchange(moved, instance.guest_attempt)
         network.bind_ports(moved.id, target.name)
         set_migration(moved.id, "completed")
         host_commands.withdraw_of_tasks(moved.id)

@@ -194,17 +194,17 @@ _SECOND = Prepared(
 )
 
 
-def exchange(instance: Instance) -> None:
+def exchange(instance: Instance, guest_attempt: int | None) -> None:
     """Exchange the first and the second allocation, in the transaction that sets the other host in the instance's
     record, after the transition.
 
     Counters of hosts do not change. The first allocation gets the instance's new attempt; the second one keeps the
-    attempt of the guest on its host.
+    attempts of its host. ``guest_attempt`` is the guest's there, if it differs (``Instance.guest_attempt`` before).
     """
     first, second = Allocation.objects.get(instance=instance), MoveAllocation.objects.get(instance=instance)
     one, other = ({name: getattr(row, name) for name in _EXCHANGED} for row in (first, second))
     Allocation.objects.filter(pk=first.pk).update(**other, attempt=instance.attempt)
-    MoveAllocation.objects.filter(pk=second.pk).update(**one, attempt=first.attempt)
+    MoveAllocation.objects.filter(pk=second.pk).update(**one, attempt=first.attempt, guest_attempt=guest_attempt)
 
 
 _EXCHANGED = ("host_id", "vcpus", "memory_mb", "disk_gb")

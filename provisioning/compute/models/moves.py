@@ -18,6 +18,7 @@ class MoveAllocation(models.Model):
     migration = models.OneToOneField(Migration, on_delete=models.CASCADE, related_name="allocation")
     host = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="move_allocations")
     attempt = models.PositiveIntegerField()  # the newest of the server on this host
+    guest_attempt = models.PositiveIntegerField(null=True)  # of the guest on this host, if it differs
     vcpus = models.PositiveIntegerField()
     memory_mb = models.PositiveIntegerField()
     disk_gb = models.PositiveIntegerField()

@@ -223,7 +223,7 @@ def _change_host(
     moved = state.advance(instance, transition, attempt=instance.attempt, changes=changes, note=note)
     if moved is None:
         return None
-    exchange(moved)
+    exchange(moved, instance.guest_attempt)
     host_commands.withdraw(moved.id, moved.attempt)
     network.bind_ports(moved.id, second.host.name)
     network.set_ports_status(moved.id, "DOWN")
@@ -347,7 +347,7 @@ def go_back(instance: Instance, message: str, code: str = "") -> Instance | None
         release_second(back.id)
     else:
         left = instance.host
-        back = _change_host(instance, second, "move_back", {"guest_attempt": second.attempt}, note)
+        back = _change_host(instance, second, "move_back", _guest(second), note)
         if back is None or left is None:
             return None
         block_devices.disconnect(back.id)
@@ -361,7 +361,12 @@ def take_back(context: RequestContext, instance: Instance, second: MoveAllocatio
     """Return the record of a moved server to its old host, to revert the move; the caller commands the other host to
     remove its guest. Returns None if the server has changed.
     """
-    return _change_host(instance, second, transition, {"guest_attempt": second.attempt}, Note(context))
+    return _change_host(instance, second, transition, _guest(second), Note(context))
+
+
+def _guest(second: MoveAllocation) -> dict[str, int]:
+    """Return the column of a record that gets the guest of the second host."""
+    return {"guest_attempt": second.guest_attempt or second.attempt}
 
 
 def returned(instance: Instance, outcome: Outcome) -> Instance | None:

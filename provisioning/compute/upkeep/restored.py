@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Sequence
 
 from django.db.models import F
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from compute_agent.contract.commands import AttachInterfaceRequest, DetachInterfaceRequest
@@ -40,7 +41,7 @@ def restore_servers() -> list[str]:
     raised = _raise_attempts()
     _repeat(interfaces)
     Allocation.objects.update(attempt=F("attempt") + LEAP)
-    MoveAllocation.objects.update(attempt=F("attempt") + LEAP)
+    MoveAllocation.objects.update(guest_attempt=Coalesce("guest_attempt", "attempt"), attempt=F("attempt") + LEAP)
     _end_tasks([instance.id for instance in busy])
     return [
         f"Commands about servers: {withdrawn} withdrawn.",

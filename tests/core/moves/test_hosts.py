@@ -45,7 +45,7 @@ def test_both_hosts_hold_the_server_until_one_is_released(
     assert hosts.second_of(running.id) is not None
     target = Host.objects.get(name="h2")
     Instance.objects.filter(id=running.id).update(host=target, flavor=big, attempt=running.attempt + 1)
-    hosts.exchange(cloud.fresh(running))
+    hosts.exchange(cloud.fresh(running), None)
     first, second = Allocation.objects.get(instance=running), MoveAllocation.objects.get(instance=running)
     assert (first.host_id, first.vcpus, first.attempt) == (target.id, 4, running.attempt + 1)
     assert (second.host_id, second.vcpus, second.attempt) == (running.host_id, 1, running.attempt)
