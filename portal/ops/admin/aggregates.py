@@ -7,12 +7,11 @@ from django.contrib import admin
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest
 
-from portal.ops.admin.base import ModelForm, Readable, Written, context_of
+from portal.ops.admin.base import ModelForm, Readable, Written, column, context_of, project_of
 from provisioning.compute.models import Aggregate, ServerGroup
 from provisioning.compute.selectors.server_groups import members_of
 from provisioning.compute.services import aggregates
 from provisioning.hosts.models import Host
-from provisioning.identity.selectors.lookups import projects_by_id
 
 
 class AggregateForm(ModelForm):
@@ -59,9 +58,7 @@ class AggregateAdmin(Written):
         """Annotate rows with the number of hosts."""
         return Aggregate.objects.annotate(many=Count("hosts"))
 
-    @admin.display(description="hosts", ordering="many")
-    def host_count(self, aggregate: Any) -> int:
-        return int(aggregate.many)
+    host_count = column("hosts", "many", ordering="many")
 
     def save_model(self, request: HttpRequest, obj: Aggregate, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
         """Write through the services: hosts are removed before the zone changes, and added after it."""
@@ -100,11 +97,5 @@ class ServerGroupAdmin(Readable):
     fields = ("name", "id", "policy", "max_server_per_host", "project", "user_id", "servers", "created_at")
     readonly_fields = ("project", "servers")
 
-    @admin.display(description="project")
-    def project(self, group: ServerGroup) -> str:
-        return str(projects_by_id([group.project_id]).get(group.project_id) or group.project_id)
-
-    @admin.display(description="servers")
-    def servers(self, group: ServerGroup) -> str:
-        """List the servers that are not deleted."""
-        return ", ".join(str(server) for server in members_of([group])[group.id])
+    project = column("project", project_of)
+    servers = column("servers", lambda group: ", ".join(str(server) for server in members_of([group])[group.id]))

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
@@ -22,6 +23,7 @@ from provisioning.common.errors import ForbiddenError, NovellaError
 from provisioning.identity import policy
 from provisioning.identity.models import Group, User
 from provisioning.identity.roles import privilege_escalation
+from provisioning.identity.selectors.lookups import projects_by_id, users_by_id
 
 if TYPE_CHECKING:  # generic only for the type checker
     ModelAdmin = admin.ModelAdmin[Any]
@@ -45,6 +47,45 @@ def link_to(row: Model | None, words: str = "") -> str | SafeString:
         return "-"
     page = reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_change", args=[row.pk])
     return format_html('<a href="{}">{}</a>', page, words or row)
+
+
+def column(
+    label: str,
+    value: str | Callable[[Any], Any],
+    *,
+    ordering: str = "",
+    link: bool = False,
+    boolean: bool = False,
+    empty_value: str | None = None,
+) -> Callable[[Any, Any], object]:
+    """Declare a column of a list, or a field of a page.
+
+    ``value`` is a path of attributes of the record, such as ``router.name``, or a function of it. ``link``: the value
+    is a record, shown as link to its page. ``ordering`` is a field, or an annotation of the page's rows.
+    """
+    read: Callable[[Any], Any] = attrgetter(value) if isinstance(value, str) else value
+
+    def shown(page: Any, row: Any) -> object:
+        found = read(row)
+        return link_to(found) if link else found
+
+    return admin.display(
+        shown,
+        description=label,
+        ordering=ordering or None,
+        boolean=boolean or None,
+        empty_value=empty_value,  # type: ignore[arg-type]  # the stubs' overloads know one of both
+    )
+
+
+def project_of(row: Any) -> str:
+    """Return the name of a record's project, or its id if the project is deleted."""
+    return str(projects_by_id([row.project_id]).get(row.project_id) or row.project_id)
+
+
+def user_of(row: Any) -> str:
+    """Return the name of a record's user, or the id if the user is deleted."""
+    return str(users_by_id([row.user_id]).get(row.user_id) or row.user_id)
 
 
 class ValuesFilter(admin.AllValuesFieldListFilter):

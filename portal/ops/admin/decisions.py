@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from portal.ops.admin.base import Readable
+from portal.ops.admin.base import Readable, column
 from provisioning.common.context import system_context
 from provisioning.compute import selectors
 from provisioning.compute.models import SchedulingDecision
@@ -45,14 +45,8 @@ class SchedulingDecisionAdmin(Readable):
         filters = decision.filters
         return f"{filters[0]['before']} → {filters[-1]['after']}" if filters else "0 → 0"
 
-    @admin.display(description="seconds", ordering="seconds")
-    def took(self, decision: SchedulingDecision) -> str:
-        return f"{decision.seconds:.3f}"
-
-    @admin.display(description="of them reading the hosts")
-    def reading(self, decision: SchedulingDecision) -> str:
-        """Return the seconds spent reading the hosts."""
-        return f"{decision.read_seconds:.3f}"
+    took = column("seconds", lambda decision: f"{decision.seconds:.3f}", ordering="seconds")
+    reading = column("of them reading the hosts", lambda decision: f"{decision.read_seconds:.3f}")
 
     @admin.display(description="instance")
     def server(self, decision: SchedulingDecision) -> SafeString:

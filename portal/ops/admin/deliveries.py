@@ -8,7 +8,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURITY_GROUP
-from portal.ops.admin.base import Readable, link_to, row_action
+from portal.ops.admin.base import Readable, column, link_to, row_action
 from provisioning.common.context import RequestContext
 from provisioning.hosts.models import Host
 from provisioning.network.delivery import sending
@@ -48,19 +48,12 @@ class DeliveryAdmin(Readable):
                 row.shown_subject = subjects.get(row.subject_id)
         return changes
 
-    @admin.display(description="of", ordering="subject_id")
-    def subject(self, row: Any) -> str:
-        """Return the name of the record, or its id if it is deleted."""
-        return str(getattr(row, "shown_subject", None) or row.subject_id)
+    subject = column(
+        "of", lambda row: str(getattr(row, "shown_subject", None) or row.subject_id), ordering="subject_id"
+    )
+    page = column("page", lambda row: link_to(getattr(row, "shown_subject", None), "open"))
 
-    @admin.display(description="page")
-    def page(self, row: Any) -> str | SafeString:
-        """Return a link to the record."""
-        return link_to(getattr(row, "shown_subject", None), "open")
-
-    @admin.display(description="host", ordering="host_id")
-    def host(self, row: Any) -> str:
-        return str(getattr(row, "shown_host", None) or row.host_id)
+    host = column("host", lambda row: str(getattr(row, "shown_host", None) or row.host_id), ordering="host_id")
 
     @admin.display(description="state")
     def state(self, row: Delivery) -> SafeString:

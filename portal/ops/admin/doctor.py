@@ -11,7 +11,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.views.decorators.cache import never_cache
 
-from portal.ops.admin.base import Readable, context_of
+from portal.ops.admin.base import Readable, column, context_of
 from provisioning.common.errors import NovellaError
 from provisioning.doctor import runs
 from provisioning.doctor.models import DoctorRun
@@ -45,9 +45,7 @@ class DoctorRunAdmin(Readable):
         what = " with repair" if run.repair else ""
         return f"{ASKED.get(run.trigger, f'by {run.asked_by}')}{what}"
 
-    @admin.display(description="checks made")
-    def made(self, run: DoctorRun) -> str:
-        return ", ".join(run.checks)
+    made = column("checks made", lambda run: ", ".join(run.checks))
 
     @admin.display(description="report")
     def report(self, run: DoctorRun) -> SafeString:

@@ -18,7 +18,7 @@ from django.utils.safestring import SafeString
 from django.views.decorators.cache import never_cache
 
 from portal.common.public_url import public_url
-from portal.ops.admin.base import ModelForm, Written, context_of, link_to, row_action
+from portal.ops.admin.base import ModelForm, Written, column, context_of, link_to, row_action
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
 from provisioning.compute.selectors.hosts import state_of
@@ -219,15 +219,13 @@ class HostAdmin(Written):
             return format_html('<span class="status warn" title="{}">{}</span>', host.warnings[0], "Warns")
         return format_html('<span class="status ok">{}</span>', "Up")
 
-    @admin.display(description="traits")
-    def offers(self, host: Host) -> str:
-        """List the traits that its agent reports, by the names used in flavors and images."""
-        return " ".join(host.traits) or "none, or its agent is older and does not report them"
-
-    @admin.display(description="the warnings of the host")
-    def says(self, host: Host) -> SafeString:
-        """Show the warnings of the host's last audit."""
-        return format_html_join(SafeString("<br>"), "{}", ((warning,) for warning in host.warnings))
+    offers = column(
+        "traits", lambda host: " ".join(host.traits) or "none, or its agent is older and does not report them"
+    )
+    says = column(
+        "the warnings of the host",
+        lambda host: format_html_join(SafeString("<br>"), "{}", ((warning,) for warning in host.warnings)),
+    )
 
     @admin.display(description="repaired automatically")
     def has_repaired(self, host: Host) -> SafeString:
@@ -286,18 +284,22 @@ class HostAdmin(Written):
     def _claimed_twice(host: Host) -> bool:
         return host.second_machine_at is not None and host.second_machine_at > timezone.now() - TOLD_FOR
 
-    @admin.display(description="virtual CPUs", ordering="vcpus_allocated")
-    def vcpus(self, host: Host) -> SafeString:
-        return _meter(host.vcpus_allocated, state_of(host, timezone.now()).vcpus_limit, "")
+    vcpus = column(
+        "virtual CPUs",
+        lambda host: _meter(host.vcpus_allocated, state_of(host, timezone.now()).vcpus_limit, ""),
+        ordering="vcpus_allocated",
+    )
 
     @admin.display(description="memory", ordering="memory_mb_allocated")
     def memory(self, host: Host) -> SafeString:
         limit = state_of(host, timezone.now()).memory_mb_limit
         return _meter(round(host.memory_mb_allocated / 1024, 1), round(limit / 1024, 1), "GiB")
 
-    @admin.display(description="disk", ordering="disk_gb_allocated")
-    def disk(self, host: Host) -> SafeString:
-        return _meter(host.disk_gb_allocated, state_of(host, timezone.now()).disk_gb_limit, "GiB")
+    disk = column(
+        "disk",
+        lambda host: _meter(host.disk_gb_allocated, state_of(host, timezone.now()).disk_gb_limit, "GiB"),
+        ordering="disk_gb_allocated",
+    )
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         """Show the link for a new host if the policy allows it."""

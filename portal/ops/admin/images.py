@@ -5,10 +5,9 @@ from django.db.models import QuerySet
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
-from portal.ops.admin.base import Readable, link_to, row_action
+from portal.ops.admin.base import Readable, column, link_to, project_of, row_action
 from provisioning.common.context import RequestContext
 from provisioning.hosts.models import Host
-from provisioning.identity.selectors.lookups import projects_by_id
 from provisioning.images import services
 from provisioning.images.models import Image
 
@@ -32,9 +31,7 @@ class ImageAdmin(Readable):
     readonly_fields = ("in_caches",)
     actions = ("deactivate_images", "reactivate_images", "delete_images")
 
-    @admin.display(description="project")
-    def project(self, image: Image) -> str:
-        return str(projects_by_id([image.project_id]).get(image.project_id) or image.project_id)
+    project = column("project", project_of)
 
     @admin.display(description="in the caches of")
     def in_caches(self, image: Image) -> SafeString:

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from portal.ops.admin.base import Readable, TabularInline, link_to, row_action
+from portal.ops.admin.base import Readable, TabularInline, column, link_to, row_action, user_of
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
 from provisioning.compute.actions.delete import Delete, delete
@@ -79,9 +79,7 @@ class ActionInline(TabularInline):
         """Return True: every operator who may see the instance may see its actions."""
         return True
 
-    @admin.display(description="action")
-    def what(self, action: InstanceAction) -> str:
-        return action.action.replace("_", " ")
+    what = column("action", lambda action: action.action.replace("_", " "))
 
     @admin.display(description="by")
     def by(self, action: Any) -> str:
@@ -159,9 +157,7 @@ class InstanceAdmin(Readable):
             instance.shown_project = projects_by_id([instance.project_id]).get(instance.project_id)
         return link_to(instance.shown_project) if instance.shown_project else str(instance.project_id)
 
-    @admin.display(description="launched by")
-    def owner(self, instance: Instance) -> str:
-        return str(users_by_id([instance.user_id]).get(instance.user_id) or instance.user_id)
+    owner = column("launched by", user_of)
 
     @admin.display(description="deleted by")
     def deleted_by(self, instance: Instance) -> str:
@@ -175,10 +171,7 @@ class InstanceAdmin(Readable):
         """Return no page for a deleted instance, of which only the record is left."""
         return None if obj is None or obj.vm_state == VmState.DELETED else super().get_view_on_site_url(obj)
 
-    @admin.display(description="size")
-    def size(self, instance: Instance) -> str:
-        """Return the name of its flavor at the launch."""
-        return str(instance.flavor["name"])
+    size = column("size", lambda instance: str(instance.flavor["name"]))
 
     @admin.display(description="page")
     def page(self, instance: Instance) -> SafeString:

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from portal.ops.admin.base import ValuesFilter, link_to
+from portal.ops.admin.base import ValuesFilter, column, link_to
 from portal.ops.admin.owned import NAMED_FIRST, Owned, ReadableInline
 from provisioning.common.values.ids import read_id
 from provisioning.compute.models import Instance
@@ -46,9 +46,7 @@ class OfNetworking(Owned):
 
     rules = {"view": "novella:get_networks:all_projects"}
 
-    @admin.display(description="network", ordering="network__name")
-    def on_network(self, row: Any) -> str | SafeString:
-        return link_to(row.network)
+    on_network = column("network", "network", ordering="network__name", link=True)
 
 
 class SubnetInline(ReadableInline):
@@ -84,17 +82,12 @@ class NetworkAdmin(OfNetworking):
         rows: QuerySet[Network] = super().get_queryset(request)
         return rows.annotate(many=Count("ports", distinct=True)).prefetch_related("subnets")
 
-    @admin.display(description="ranges")
-    def ranges(self, network: Network) -> str:
-        return ", ".join(subnet.cidr for subnet in network.subnets.all()) or "-"
+    ranges = column("ranges", lambda network: ", ".join(subnet.cidr for subnet in network.subnets.all()) or "-")
+    kind = column(
+        "type", lambda network: f"{network.network_type} {network.physical_network}".strip(), ordering="network_type"
+    )
 
-    @admin.display(description="type", ordering="network_type")
-    def kind(self, network: Network) -> str:
-        return f"{network.network_type} {network.physical_network}".strip()
-
-    @admin.display(description="ports", ordering="many")
-    def many_ports(self, network: Any) -> SafeString:
-        return ports_link("network", network, network.many)
+    many_ports = column("ports", lambda network: ports_link("network", network, network.many), ordering="many")
 
 
 @admin.register(Subnet)
@@ -150,9 +143,7 @@ class PortAdmin(OfNetworking):
         rows: QuerySet[Port] = super().get_queryset(request)
         return rows.prefetch_related("fixed_ips")
 
-    @admin.display(description="addresses")
-    def addresses(self, port: Port) -> str:
-        return ", ".join(sorted(row.address for row in port.fixed_ips.all()))
+    addresses = column("addresses", lambda port: ", ".join(sorted(row.address for row in port.fixed_ips.all())))
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         hidden = {"device_id", "device_text", "device_owner", "device_index"}

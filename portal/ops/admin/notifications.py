@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from portal.ops.admin.base import Readable, confirmed
+from portal.ops.admin.base import Readable, column, confirmed
 from provisioning.notifications import services
 from provisioning.notifications.models import Delivery
 
@@ -55,10 +55,10 @@ class DeliveryAdmin(Readable):
         title = "Notifications that the webhook has not taken yet"
         return super().changelist_view(request, {"title": title, **(extra_context or {})})
 
-    @admin.display(description="the notification")
-    def text(self, delivery: Delivery) -> SafeString:
-        """Show the notification with one line for each field."""
-        return format_html('<pre class="lines">{}</pre>', json.dumps(json.loads(delivery.body), indent=2))
+    text = column(
+        "the notification",
+        lambda delivery: format_html('<pre class="lines">{}</pre>', json.dumps(json.loads(delivery.body), indent=2)),
+    )
 
     @admin.display(description="state")
     def state(self, delivery: Delivery) -> SafeString:

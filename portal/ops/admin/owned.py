@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from portal.ops.admin.base import Readable, TabularInline, link_to
+from portal.ops.admin.base import Readable, TabularInline, column, link_to
 from provisioning.identity.models import Project
 from provisioning.identity.selectors.lookups import projects_by_id
 
@@ -95,6 +95,4 @@ class Owned(Readable):
             self.complete([row])
         return link_to(row.shown_project) if row.shown_project else str(row.project_id)
 
-    @admin.display(description="status", ordering="status")
-    def state(self, row: Any) -> SafeString:
-        return status_of(row)
+    state = column("status", status_of, ordering="status")

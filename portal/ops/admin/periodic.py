@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from portal.ops.admin.base import Readable
+from portal.ops.admin.base import Readable, column
 from provisioning.jobs.models import Lease
 from provisioning.jobs.registry import periodic_jobs
 from provisioning.jobs.selectors import Periodic, periodic, periodic_work
@@ -58,9 +58,11 @@ class LeaseAdmin(Readable):
             tone, word = "bad", "failed"
         return format_html('<span class="status {}">{}</span>', tone, word)
 
-    @admin.display(description="took", ordering="last_seconds")
-    def took(self, lease: Lease) -> str:
-        return "" if lease.last_seconds is None else f"{lease.last_seconds:.3f} s"
+    took = column(
+        "took",
+        lambda lease: "" if lease.last_seconds is None else f"{lease.last_seconds:.3f} s",
+        ordering="last_seconds",
+    )
 
 
 def _work(lease: Lease) -> Periodic | None:

@@ -7,7 +7,7 @@ from django import forms
 from django.contrib import admin
 from django.http import HttpRequest
 
-from portal.ops.admin.base import ModelForm, Written
+from portal.ops.admin.base import ModelForm, Written, column
 from provisioning.identity.models import Project
 from provisioning.identity.selectors.lookups import projects_by_id, users_by_id
 from provisioning.quotas.limits import DEFAULTS, delivered
@@ -74,9 +74,7 @@ class QuotaLimitAdmin(Written):
             return None
         return str(users_by_id([limit.user_id]).get(limit.user_id) or limit.user_id)
 
-    @admin.display(description="built-in default")
-    def default(self, limit: QuotaLimit) -> int:
-        return delivered().get(limit.resource, -1)
+    default = column("built-in default", lambda limit: delivered().get(limit.resource, -1))
 
     def save_model(self, request: HttpRequest, obj: QuotaLimit, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
         whose: dict[str, Any] = {"project_id": obj.project_id, "user_id": obj.user_id, "resource": obj.resource}

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from portal.ops.admin.base import Readable
+from portal.ops.admin.base import Readable, column
 from provisioning.hosts import rejected
 from provisioning.hosts.models import RejectedReport
 
@@ -28,10 +28,10 @@ class RejectedReportAdmin(Readable):
     )  # fmt: skip
     readonly_fields = ("state", "text")
 
-    @admin.display(description="the report")
-    def text(self, report: RejectedReport) -> SafeString:
-        """Show the report with one line for each field."""
-        return format_html('<pre class="lines">{}</pre>', json.dumps(json.loads(report.event), indent=2))
+    text = column(
+        "the report",
+        lambda report: format_html('<pre class="lines">{}</pre>', json.dumps(json.loads(report.event), indent=2)),
+    )
 
     @admin.display(description="state")
     def state(self, report: RejectedReport) -> SafeString:

@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from portal.ops.admin.base import ValuesFilter, link_to
+from portal.ops.admin.base import ValuesFilter, column, link_to
 from portal.ops.admin.networks import OfNetworking
 from portal.ops.admin.owned import NAMED_FIRST, ReadableInline
 from provisioning.compute.models import Instance
@@ -101,9 +101,7 @@ class FloatingIPAdmin(OfNetworking):
         shown = link_to(where) if where else link_to(floating.fixed_port, "port")
         return format_html("{} ({})", shown, floating.fixed_address)
 
-    @admin.display(description="router", ordering="router__name")
-    def by(self, floating: FloatingIP) -> str | SafeString:
-        return link_to(floating.router)
+    by = column("router", "router", ordering="router__name", link=True)
 
 
 @admin.register(PortForwarding)
@@ -116,13 +114,16 @@ class PortForwardingAdmin(OfNetworking):
     list_select_related = ("floating_ip",)
     search_fields = ("floating_ip__address", "internal_ip_address", "id__startswith", "=external_port_first")
 
-    @admin.display(description="external ports", ordering="external_port_first")
-    def external(self, row: PortForwarding) -> str:
-        return _range(row.external_port_first, row.external_port_last)
-
-    @admin.display(description="internal ports", ordering="internal_port_first")
-    def internal(self, row: PortForwarding) -> str:
-        return _range(row.internal_port_first, row.internal_port_last)
+    external = column(
+        "external ports",
+        lambda row: _range(row.external_port_first, row.external_port_last),
+        ordering="external_port_first",
+    )
+    internal = column(
+        "internal ports",
+        lambda row: _range(row.internal_port_first, row.internal_port_last),
+        ordering="internal_port_first",
+    )
 
 
 def _range(first: int, last: int) -> str:

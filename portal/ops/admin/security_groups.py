@@ -5,7 +5,7 @@ from django.db.models import Count, QuerySet
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
-from portal.ops.admin.base import link_to
+from portal.ops.admin.base import column
 from portal.ops.admin.networks import OfNetworking, ports_link
 from portal.ops.admin.owned import ReadableInline
 from provisioning.network.models import AddressGroup, DefaultSecurityGroupRule, SecurityGroup, SecurityGroupRule
@@ -26,6 +26,14 @@ class RuleInline(ReadableInline):
         return rows.select_related("remote_group", "remote_address_group")
 
 
+def ports_of(row: Flow) -> str:
+    """Format a rule's ports, or ICMP types and codes."""
+    first, last = row.port_range_min, row.port_range_max
+    if first is None:
+        return "any"
+    return str(first) if last in {None, first} else f"{first}-{last}"
+
+
 @admin.register(SecurityGroup)
 class SecurityGroupAdmin(OfNetworking):
     list_display = ("__str__", "project", "description", "stateful", "many_rules", "many_ports", "created_at")
@@ -39,13 +47,12 @@ class SecurityGroupAdmin(OfNetworking):
         rows: QuerySet[SecurityGroup] = super().get_queryset(request)
         return rows.annotate(rules_in=Count("rules", distinct=True), ports_in=Count("ports", distinct=True))
 
-    @admin.display(description="rules", ordering="rules_in")
-    def many_rules(self, group: SecurityGroup) -> int:
-        return int(getattr(group, "rules_in", 0))
-
-    @admin.display(description="ports", ordering="ports_in")
-    def many_ports(self, group: SecurityGroup) -> SafeString:
-        return ports_link("security_groups", group, int(getattr(group, "ports_in", 0)))
+    many_rules = column("rules", lambda group: int(getattr(group, "rules_in", 0)), ordering="rules_in")
+    many_ports = column(
+        "ports",
+        lambda group: ports_link("security_groups", group, int(getattr(group, "ports_in", 0))),
+        ordering="ports_in",
+    )
 
 
 @admin.register(SecurityGroupRule)
@@ -71,27 +78,14 @@ class SecurityGroupRuleAdmin(OfNetworking):
     def of_project(self, row: SecurityGroupRule) -> str | SafeString:
         return self.project(row)
 
-    @admin.display(description="group", ordering="group__name")
-    def in_group(self, row: SecurityGroupRule) -> str | SafeString:
-        return link_to(row.group)
-
-    @admin.display(description="ports", ordering="port_range_min")
-    def ports(self, row: Flow) -> str:
-        return ports_of(row)
+    in_group = column("group", "group", ordering="group__name", link=True)
+    ports = column("ports", ports_of, ordering="port_range_min")
 
     @admin.display(description="remote")
     def remote(self, row: SecurityGroupRule) -> str:
         if row.remote_group:
             return f"group {row.remote_group}"
         return str(row.remote_address_group or row.remote_ip_prefix or "anywhere")
-
-
-def ports_of(row: Flow) -> str:
-    """Format a rule's ports, or ICMP types and codes."""
-    first, last = row.port_range_min, row.port_range_max
-    if first is None:
-        return "any"
-    return str(first) if last in {None, first} else f"{first}-{last}"
 
 
 @admin.register(AddressGroup)
@@ -106,9 +100,7 @@ class AddressGroupAdmin(OfNetworking):
         rows: QuerySet[AddressGroup] = super().get_queryset(request)
         return rows.annotate(rules_with=Count("rules"))
 
-    @admin.display(description="rules", ordering="rules_with")
-    def many_rules(self, group: AddressGroup) -> int:
-        return int(getattr(group, "rules_with", 0))
+    many_rules = column("rules", lambda group: int(getattr(group, "rules_with", 0)), ordering="rules_with")
 
 
 @admin.register(DefaultSecurityGroupRule)
@@ -122,6 +114,4 @@ class DefaultSecurityGroupRuleAdmin(OfNetworking):
     ordering = ("direction", "ethertype", "id")
     list_filter = ("direction", "ethertype", "removed")
 
-    @admin.display(description="ports", ordering="port_range_min")
-    def ports(self, row: Flow) -> str:
-        return ports_of(row)
+    ports = column("ports", ports_of, ordering="port_range_min")

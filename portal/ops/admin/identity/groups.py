@@ -1,12 +1,10 @@
 """Groups."""
 
-from typing import Any
-
 from django.contrib import admin
 from django.db.models import Count, Model, QuerySet
 from django.http import HttpRequest
 
-from portal.ops.admin.base import InDashboard, identity_rules
+from portal.ops.admin.base import InDashboard, column, identity_rules
 from provisioning.identity.models import Group
 
 
@@ -27,6 +25,4 @@ class GroupAdmin(InDashboard):
         found: QuerySet[Group] = super().get_queryset(request)
         return found.annotate(_members=Count("users"))
 
-    @admin.display(description="members", ordering="_members")
-    def members(self, group: Any) -> int:
-        return int(group._members)
+    members = column("members", "_members", ordering="_members")

@@ -3,7 +3,7 @@
 from django.contrib import admin
 from django.db.models import Model
 
-from portal.ops.admin.base import InDashboard, identity_rules, row_action
+from portal.ops.admin.base import InDashboard, column, identity_rules, row_action
 from provisioning.common.context import RequestContext
 from provisioning.identity.lockout.lockout import lift_lockout, lockout_of
 from provisioning.identity.models import User
@@ -28,10 +28,9 @@ class UserAdmin(InDashboard):
     def policy_target(self, obj: Model | None) -> dict[str, object]:
         return {"domain_id": obj.domain_id, "user_id": obj.id} if isinstance(obj, User) else {}
 
-    @admin.display(description="locked out", empty_value="")
-    def locked(self, user: User) -> str | None:
-        """Return whether the account is locked after too many wrong passwords."""
-        return "after wrong passwords" if lockout_of(user) is not None else None
+    locked = column(
+        "locked out", lambda user: "after wrong passwords" if lockout_of(user) is not None else None, empty_value=""
+    )
 
     @row_action("Enable", "Users enabled")
     def enable(self, context: RequestContext, user: User) -> None:

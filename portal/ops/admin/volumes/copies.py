@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib import admin
 from django.utils.safestring import SafeString
 
-from portal.ops.admin.base import ValuesFilter, link_to, row_action
+from portal.ops.admin.base import ValuesFilter, column, link_to, row_action
 from portal.ops.admin.volumes.parts import OfVolumes
 from provisioning.common.context import RequestContext
 from provisioning.volumes.models import Backup, Snapshot, Volume
@@ -38,13 +38,8 @@ class SnapshotAdmin(OfVolumes):
     )  # fmt: skip
     readonly_fields = (*OfVolumes.readonly_fields, "size", "of_volume")
 
-    @admin.display(description="size", ordering="size_gb")
-    def size(self, snapshot: Snapshot) -> str:
-        return f"{snapshot.size_gb} GiB"
-
-    @admin.display(description="volume", ordering="volume__name")
-    def of_volume(self, snapshot: Snapshot) -> str | SafeString:
-        return link_to(snapshot.volume)
+    size = column("size", lambda snapshot: f"{snapshot.size_gb} GiB", ordering="size_gb")
+    of_volume = column("volume", "volume", ordering="volume__name", link=True)
 
     @row_action(
         "Reset status",
@@ -97,17 +92,10 @@ class BackupAdmin(OfVolumes):
             self.complete([backup])
         return link_to(backup.shown_volume) if backup.shown_volume else f"{backup.volume_id} (gone)"
 
-    @admin.display(description="size", ordering="size_gb")
-    def size(self, backup: Backup) -> str:
-        return f"{backup.size_gb} GiB"
+    size = column("size", lambda backup: f"{backup.size_gb} GiB", ordering="size_gb")
+    stored = column("stored", lambda backup: f"{backup.stored_bytes / (1 << 20):.1f} MiB", ordering="stored_bytes")
 
-    @admin.display(description="stored", ordering="stored_bytes")
-    def stored(self, backup: Backup) -> str:
-        return f"{backup.stored_bytes / (1 << 20):.1f} MiB"
-
-    @admin.display(description="kind", ordering="parent")
-    def kind(self, backup: Backup) -> str:
-        return "incremental" if backup.parent_id else "full"
+    kind = column("kind", lambda backup: "incremental" if backup.parent_id else "full", ordering="parent")
 
     @admin.display(description="progress")
     def progress(self, backup: Backup) -> str:

@@ -7,7 +7,7 @@ from django.contrib import admin
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest
 
-from portal.ops.admin.base import ModelForm, Written
+from portal.ops.admin.base import ModelForm, Written, column
 from portal.ops.admin.volumes.parts import TextsField, differences
 from provisioning.identity.models import Project
 from provisioning.identity.selectors.lookups import projects_by_id
@@ -52,13 +52,10 @@ class QosSpecAdmin(Written):
         rows: QuerySet[QosSpec] = super().get_queryset(request)
         return rows.prefetch_related("types")
 
-    @admin.display(description="limits")
-    def limits(self, spec: QosSpec) -> str:
-        return ", ".join(f"{key}={value}" for key, value in sorted(spec.specs.items())) or "-"
-
-    @admin.display(description="types")
-    def of_types(self, spec: QosSpec) -> str:
-        return ", ".join(sorted(kind.name for kind in spec.types.all())) or "-"
+    limits = column(
+        "limits", lambda spec: ", ".join(f"{key}={value}" for key, value in sorted(spec.specs.items())) or "-"
+    )
+    of_types = column("types", lambda spec: ", ".join(sorted(kind.name for kind in spec.types.all())) or "-")
 
     def save_model(self, request: HttpRequest, obj: QosSpec, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
         data = form.cleaned_data
@@ -103,9 +100,7 @@ class GroupTypeAdmin(Written):
         rows: QuerySet[GroupType] = super().get_queryset(request)
         return rows.annotate(many=Count("groups", distinct=True))
 
-    @admin.display(description="groups", ordering="many")
-    def many_groups(self, kind: Any) -> int:
-        return int(kind.many)
+    many_groups = column("groups", "many", ordering="many")
 
     def save_model(self, request: HttpRequest, obj: GroupType, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
         data = form.cleaned_data

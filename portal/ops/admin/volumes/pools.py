@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from portal.ops.admin.base import ModelForm, Written, context_of, row_action
+from portal.ops.admin.base import ModelForm, Written, column, context_of, row_action
 from portal.ops.admin.volumes.parts import TextsField, rows_link
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
@@ -169,9 +169,9 @@ class StoragePoolAdmin(Written):
             words += f" · {pool.reserved_percentage} % kept free"
         return _bar(used, pool.total_gb, words, reserved=pool.reserved_percentage)
 
-    @admin.display(description="volumes", ordering="many")
-    def many_volumes(self, pool: Any) -> SafeString:
-        return rows_link("volume", "pool__id__exact", pool.pk, pool.many)
+    many_volumes = column(
+        "volumes", lambda pool: rows_link("volume", "pool__id__exact", pool.pk, pool.many), ordering="many"
+    )
 
     @admin.display(description="served by")
     def served_by(self, pool: StoragePool) -> SafeString:
@@ -194,10 +194,10 @@ class StoragePoolAdmin(Written):
         links = ((reverse("admin:hosts_host_change", args=[each.host.pk]), each.host.name) for each in rows)
         return format_html_join(", ", '<a href="{}">{}</a>', links) or SafeString("-")
 
-    @admin.display(description="capabilities")
-    def can(self, pool: StoragePool) -> str:
-        """Return the pool's capabilities, which volume types may require."""
-        return ", ".join(f"{key}={value}" for key, value in sorted(pool.capabilities.items())) or "-"
+    can = column(
+        "capabilities",
+        lambda pool: ", ".join(f"{key}={value}" for key, value in sorted(pool.capabilities.items())) or "-",
+    )
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         """Show the link to the placement of a new volume."""

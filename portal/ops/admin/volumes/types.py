@@ -6,9 +6,8 @@ from django import forms
 from django.contrib import admin
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest
-from django.utils.safestring import SafeString
 
-from portal.ops.admin.base import ModelForm, Written
+from portal.ops.admin.base import ModelForm, Written, column
 from portal.ops.admin.volumes.parts import TextsField, differences, rows_link
 from provisioning.identity.models import Project
 from provisioning.volumes.models import QosSpec, TypeEncryption, VolumeType, VolumeTypeAccess
@@ -87,17 +86,15 @@ class VolumeTypeAdmin(Written):
         rows: QuerySet[VolumeType] = super().get_queryset(request)
         return rows.annotate(many=Count("volumes", distinct=True), projects=Count("defaults", distinct=True))
 
-    @admin.display(description="extra specs")
-    def asks(self, kind: VolumeType) -> str:
-        return ", ".join(f"{key}={value}" for key, value in sorted(kind.extra_specs.items())) or "-"
+    asks = column(
+        "extra specs",
+        lambda kind: ", ".join(f"{key}={value}" for key, value in sorted(kind.extra_specs.items())) or "-",
+    )
+    encrypted = column("encrypted", lambda kind: hasattr(kind, "encryption"), boolean=True)
 
-    @admin.display(description="encrypted", boolean=True)
-    def encrypted(self, kind: VolumeType) -> bool:
-        return hasattr(kind, "encryption")
-
-    @admin.display(description="volumes", ordering="many")
-    def many_volumes(self, kind: Any) -> SafeString:
-        return rows_link("volume", "volume_type__id__exact", kind.pk, kind.many)
+    many_volumes = column(
+        "volumes", lambda kind: rows_link("volume", "volume_type__id__exact", kind.pk, kind.many), ordering="many"
+    )
 
     @admin.display(description="default of")
     def default_of(self, kind: Any) -> str:

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from portal.ops.admin.base import link_to, row_action
+from portal.ops.admin.base import column, link_to, row_action
 from portal.ops.admin.owned import ReadableInline
 from portal.ops.admin.volumes.parts import OfVolumes, rows_link
 from provisioning.common.context import RequestContext
@@ -106,10 +106,7 @@ class VolumeAdmin(OfVolumes):
         grows = f" → {volume.wanted_gb}" if volume.wanted_gb else ""
         return f"{volume.size_gb}{grows} GiB".replace(" ", "\u00a0")
 
-    @admin.display(description="pool", ordering="pool__name")
-    def place(self, volume: Volume) -> str:
-        """Return the pool with its host, as pools of several hosts may have the same name."""
-        return host_of(volume.pool) if volume.pool else "-"
+    place = column("pool", lambda volume: host_of(volume.pool) if volume.pool else "-", ordering="pool__name")
 
     @admin.display(description="used by")
     def used_by(self, volume: Any) -> SafeString:
@@ -132,9 +129,7 @@ class VolumeAdmin(OfVolumes):
         done, total = volume.progress_bytes, volume.progress_total
         return f"{done >> 20} of {total >> 20} MiB" if total else "-"
 
-    @admin.display(description="encrypted", boolean=True)
-    def encrypted(self, volume: Volume) -> bool:
-        return bool(volume.encryption_key)
+    encrypted = column("encrypted", lambda volume: bool(volume.encryption_key), boolean=True)
 
     @admin.display(description="source")
     def made_from(self, volume: Volume) -> str:
@@ -204,9 +199,7 @@ class AttachmentAdmin(OfVolumes):
         for row in rows:
             row.shown_server = found.get(row.instance_id)
 
-    @admin.display(description="volume", ordering="volume__name")
-    def at_volume(self, attachment: Attachment) -> str | SafeString:
-        return link_to(attachment.volume)
+    at_volume = column("volume", "volume", ordering="volume__name", link=True)
 
     @admin.display(description="server", ordering="instance_id")
     def server(self, attachment: Any) -> str | SafeString:
