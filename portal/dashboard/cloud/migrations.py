@@ -232,4 +232,4 @@ class MigrationList(ListPage):
     section = "migrations"
     rule = EVERY_PROJECT
     records = MIGRATIONS
-    template = "dashboard/cloud/migrations.html"
+    lead = "Moves of instances between hosts, and resizes, of all projects."

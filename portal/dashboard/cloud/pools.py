@@ -252,7 +252,7 @@ class PoolList(ListPage):
     section = "pools"
     rule = RULE
     records = POOLS
-    template = "dashboard/cloud/pools.html"
+    lead = "The storage of volumes on all hosts and backends."
 
 
 class PoolDetail(WatchedPage):

@@ -67,4 +67,4 @@ class UsageList(ListPage):
     section = "usage"
     rule = RULE
     records = USAGE
-    template = "dashboard/cloud/usage.html"
+    lead = "Resources that projects have now, by the counters of their quotas; disk on hosts by the allocations."

@@ -16,10 +16,12 @@ from provisioning.common.errors import NovellaError
 
 
 class ListPage(Page):
-    """Base of the pages with a list; ``template`` extends ``dashboard/lists/page.html``."""
+    """Base of the pages with a list. A page with actions has a ``template`` that extends the default one."""
 
     records: ClassVar[RecordList[Any]]
-    template: ClassVar[str]
+    template: ClassVar[str] = "dashboard/lists/page.html"
+    lead: ClassVar[str] = ""
+    """The sentences below the heading, unless the template has them."""
 
     def get(self, request: HttpRequest) -> HttpResponseBase:
         """Show the list; with ``show`` the dialog of its filters or of its columns, with ``format=csv`` a file."""
@@ -48,6 +50,7 @@ class ListPage(Page):
         columns, bulk = asked.shown(the_list, context), the_list.bulk(context)
         return {
             "list": the_list,
+            "lead": self.lead,
             "asked": asked,
             "found": found,
             "records": [record for record, _ in pairs],
