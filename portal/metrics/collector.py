@@ -17,6 +17,7 @@ from provisioning.compute.selectors.totals import ACTION, LAUNCH, STEP
 from provisioning.hosts.command_times import command_times
 from provisioning.hosts.selectors import tracked_connections
 from provisioning.jobs import retention
+from provisioning.jobs.reaping import tasks_of_records
 from provisioning.jobs.selectors import depths, live_workers, periodic_work
 from provisioning.measures.selectors import newest_of_hosts
 from provisioning.notifications.selectors import delivery_status
@@ -161,8 +162,15 @@ def _cloud() -> Iterator[Metric]:
     for kind, many in gauges.moves_by_type().items():
         moves.add_metric([kind], many)
     yield moves
-    overdue = gauges.tasks_overdue(timezone.now())
+    now = timezone.now()
+    overdue = gauges.tasks_overdue(now)
     yield _gauge("novella_tasks_overdue", "Servers with a task past its deadline.", overdue)
+    running = GaugeMetricFamily("novella_record_tasks", "Running tasks of volumes, images …", labels=["record"])
+    late = GaugeMetricFamily("novella_record_tasks_overdue", "Those past their deadline.", labels=["record"])
+    for kind, (many, many_late) in tasks_of_records(now).items():
+        running.add_metric([kind], many)
+        late.add_metric([kind], many_late)
+    yield from (running, late)
 
 
 def _database() -> Iterator[Metric]:

@@ -1,10 +1,10 @@
 """Gives up the overdue tasks of records, for periodic jobs."""
 
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import F, Model
+from django.db.models import Count, F, Model
 from django.utils import timezone
 
 from provisioning.common.database.retry import when_broken_off
@@ -30,6 +30,16 @@ def reap(job: str, models: Iterable[type[Model]]) -> int:
             found = TASKS.of(model, status)
             ended += found is not None and found.give_up(key, now)
     return ended
+
+
+def tasks_of_records(now: datetime) -> dict[str, tuple[int, int]]:
+    """Return kind of record → number of its running tasks, and of the overdue ones among them; one query each."""
+    found = {}
+    for model in (*TASKS.models(), *TASKS.models("updated_at")):
+        running = model._default_manager.filter(status__in=TASKS.statuses(model))
+        many = running.aggregate(running=Count("pk"), overdue=Count("pk", filter=TASKS.late(model, now)))
+        found[str(model._meta.verbose_name)] = (many["running"], many["overdue"])
+    return found
 
 
 @when_broken_off

@@ -31,6 +31,7 @@ from provisioning.jobs.registry import periodic_jobs
 from provisioning.measures import inbound
 from provisioning.measures.resolutions import FINE
 from provisioning.notifications.models import Delivery
+from provisioning.volumes.models import Volume
 from tests.support.cast import People, sign_in_browser
 from tests.support.clouds import Cloud, context
 from tests.support.standing import derived, standing
@@ -136,6 +137,8 @@ def test_a_cloud_that_works(cloud: Cloud, alice: RequestContext) -> None:
     cloud.launch(context("alice"))
     Instance.objects.filter(id=running.id).update(task_state="rebooting", task_deadline=timezone.now())
     worker_groups.beat("g:1", ["scheduler"])
+    for status, deadline in (("extending", timezone.now()), ("deleting", timezone.now() + timedelta(hours=1))):
+        Volume.objects.create(project_id=running.project_id, size_gb=1, status=status, deadline=deadline)
     found = values()
     assert of(found, "novella_launches_total", outcome="success") == 1
     assert of(found, "novella_launches_total", outcome="error") == 1
@@ -153,6 +156,9 @@ def test_a_cloud_that_works(cloud: Cloud, alice: RequestContext) -> None:
     assert of(found, "novella_instances", state="building") == 1
     assert of(found, "novella_moves", type="live-migration") == 0
     assert of(found, "novella_tasks_overdue") == 1
+    assert of(found, "novella_record_tasks", record="volume") == 2
+    assert of(found, "novella_record_tasks_overdue", record="volume") == 1
+    assert of(found, "novella_record_tasks_overdue", record="image") == 0
     assert of(found, "novella_hosts", zone="nova") == of(found, "novella_agents_connected", zone="nova") == 1
     assert of(found, "novella_vcpus", zone="cold") == 4
     assert of(found, "novella_memory_bytes", zone="nova") == 8192 << 20
@@ -309,7 +315,7 @@ def test_the_cost_does_not_grow_with_the_cloud(cloud: Cloud, alice: RequestConte
     with CaptureQueriesContext(connection) as queries:
         scrape()
     assert counted == [len(queries)] * 2
-    assert len(queries) < 30
+    assert len(queries) < 35
 
 
 @pytest.mark.parametrize(
