@@ -2,7 +2,7 @@
 
 from django.core.exceptions import ImproperlyConfigured
 
-from provisioning.common.environment import flag, folder, one_of, seconds_by_name, text, web_address
+from provisioning.common.environment import flag, folder, integer, one_of, seconds_by_name, text, web_address
 from provisioning.common.settings import PORTAL_DIR
 
 CROSS_AZ_ATTACH = flag("NOVELLA_CROSS_AZ_ATTACH", default=True)
@@ -10,6 +10,10 @@ CROSS_AZ_ATTACH = flag("NOVELLA_CROSS_AZ_ATTACH", default=True)
 VOLUME_TIMEOUTS = seconds_by_name("NOVELLA_VOLUME_TIMEOUTS", 1, 2_592_000)
 """Seconds without a report about a volume in a status, which override the defaults, as
 ``maintenance=7200,extending=900`` ([all of them](operator-guide.md#deadlines)).
+"""
+MESSAGE_TTL = integer("NOVELLA_MESSAGE_TTL", 2_592_000, 60, 315_360_000)
+"""Seconds for which the messages about failed tasks of volumes, snapshots and backups are kept, as Cinder's
+``message_ttl``. A change applies to new messages.
 """
 BACKUP_STORE = one_of("NOVELLA_BACKUP_STORE", "folder", ("folder", "s3"))
 """Store of new backups of volumes: ``folder`` or ``s3``; older ones in the other store remain available."""

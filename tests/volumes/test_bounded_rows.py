@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import uuid
+from datetime import timedelta
+from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.models import Attachment, Message, VolumeType
@@ -39,3 +42,12 @@ def test_a_project_keeps_its_newest_messages(town: Town, monkeypatch: pytest.Mon
     kept = Message.objects.filter(project_id=volume.project_id).order_by("created_at", "id")
     assert [each.text[-1] for each in kept] == ["3", "4", "5"]
     assert Message.objects.filter(project_id=somebody).count() == 1
+
+
+def test_a_message_expires_after_the_time_of_the_setting(town: Town, settings: Any) -> None:
+    settings.MESSAGE_TTL = 90
+    before = timezone.now()
+    message = messages.of_volume(town.make(), messages.DELETE, "no room")
+    assert before <= message.expires_at - timedelta(seconds=90) <= timezone.now()
+    Message.objects.update(expires_at=before)
+    assert (messages.forget_old(), Message.objects.count()) == (1, 0)

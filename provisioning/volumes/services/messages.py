@@ -3,13 +3,12 @@
 import uuid
 from datetime import timedelta
 
+from django.conf import settings
 from django.utils import timezone
 
 from provisioning.common.values.text import one_line
 from provisioning.volumes.models import Message, Snapshot, Volume
 
-KEPT = timedelta(days=30)
-"""Time until a message expires, as ``message_ttl`` in Cinder."""
 MOST_OF_PROJECT = 1000
 """Maximum number of messages of one project, so that repeated failures do not fill the table."""
 REMOVED_AT_ONCE = 20
@@ -75,7 +74,7 @@ def write(
         action_id=action,
         detail_id=detail,
         text=one_line(f"{ACTIONS.get(action, 'task')}: {reason}", 500),
-        expires_at=timezone.now() + KEPT,
+        expires_at=timezone.now() + timedelta(seconds=settings.MESSAGE_TTL),
     )
 
 
