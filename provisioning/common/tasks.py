@@ -6,7 +6,7 @@ overdue tasks.
 
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Generic, TypeVar
@@ -17,6 +17,7 @@ from django.db import transaction
 from django.db.models import Model, Q
 
 from provisioning.common.database.retry import when_broken_off
+from provisioning.common.errors import ConflictError, NovellaError
 
 S = TypeVar("S")
 """The record that waits."""
@@ -64,7 +65,20 @@ class RecordTask(Task[R], Generic[R]):
     model have the same.
     """
     legal_from: ClassVar[tuple[str, ...]] = ()
-    """Statuses in which the task may start; empty: the service has rules of its own."""
+    """Statuses in which the task may start, which ``check`` compares; empty: another task or a job starts it."""
+    refused: ClassVar[type[NovellaError]] = ConflictError
+    """The error for a record in another status."""
+
+    def check(self, record: Model, among: Collection[str] | None = None) -> None:
+        """Raise ``refused`` if the task may not start in the record's status.
+
+        ``among`` are the statuses that the request allows, if they are not ``legal_from``.
+        """
+        status, allowed = getattr(record, "status"), self.legal_from if among is None else among  # noqa: B009
+        if status not in allowed:
+            named = [each for each in allowed if not each.startswith("error")] or allowed
+            noun = str(record._meta.verbose_name).capitalize()
+            raise self.refused(f"{noun} {record.pk} is {status}; it must be {' or '.join(named)}.")
 
     def start_of(self) -> str:
         """Return the name of the notification of the start."""

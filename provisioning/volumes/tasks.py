@@ -15,11 +15,12 @@ from django.db.models import Model
 from compute_agent.contract.commands import CommandBody
 from compute_agent.contract.messages import AgentEvent
 from compute_agent.contract.volume import VOLUME, DeleteSnapshotRequest, SnapshotVolumeRequest
+from provisioning.common.errors import NovellaError
 from provisioning.common.tasks import TASKS, RecordTask
 from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.hosts import commands
 from provisioning.hosts.models import HostCommand
-from provisioning.volumes.errors import InvalidVolumeError
+from provisioning.volumes.errors import InvalidSnapshotError, InvalidVolumeError
 from provisioning.volumes.models import Attachment, Snapshot, Volume
 from provisioning.volumes.records import uses
 from provisioning.volumes.state_machine import state
@@ -85,12 +86,7 @@ class VolumeTask(StatusTask[Volume, B], Generic[B]):
     """A task of a volume."""
 
     model = Volume
-
-    def check(self, volume: Volume) -> None:
-        """Raise InvalidVolumeError for a volume in a status from which the task may not start."""
-        if volume.status not in self.legal_from:
-            named = " or ".join(status for status in self.legal_from if not status.startswith("error"))
-            raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be {named}.")
+    refused: ClassVar[type[NovellaError]] = InvalidVolumeError
 
     def lock(self, key: uuid.UUID) -> Volume | None:
         return state.lock([key]).get(key)
@@ -112,6 +108,7 @@ class SnapshotTask(StatusTask[Snapshot, C], Generic[C]):
     """A task of a snapshot. Its commands are commands about the volume."""
 
     model = Snapshot
+    refused: ClassVar[type[NovellaError]] = InvalidSnapshotError
 
     def lock(self, key: uuid.UUID) -> Snapshot | None:
         volume_id = Snapshot.objects.filter(id=key).values_list("volume_id", flat=True).first()

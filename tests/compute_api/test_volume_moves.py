@@ -254,7 +254,7 @@ def test_nothing_else_is_done_with_data_that_moves_whatever_its_status_says(move
     VolumeType.objects.create(name="plain")
     for work in (
         lambda: volumes.create_snapshot(alice, move.volume.id, force=True),
-        lambda: volumes.extend_volume(alice, move.volume.id, 9),
+        lambda: volumes.Extend.begin(alice, move.volume.id, 9),
         lambda: volumes.retype(alice, move.volume.id, "plain"),
         lambda: volumes.migrate_volume(move.people.operator.context, move.volume.id, uuid.UUID(move.target)),
         lambda: volumes.delete_volume(move.people.operator.context, move.volume.id, force=True),
@@ -287,7 +287,7 @@ def test_a_grown_volume_waits_for_the_host_that_makes_its_guests_disk_larger(
 ) -> None:
     attach(api, server, volume)
     cloud.run()
-    volumes.extend_volume(people.alice.context, volume.id, 4)
+    volumes.Extend.begin(people.alice.context, volume.id, 4)
     [refresh] = commands_of(cloud, RefreshVolumeRequest)
     seconds = HostCommand.objects.get(id=refresh.id).timeout or 0
     for done in range(1, 9):

@@ -591,7 +591,7 @@ def test_an_operator_puts_another_volume_in_its_place(
 def test_a_grown_volume_grows_at_its_guest(api: Api, cloud: Cloud, people: People, server: str, volume: Volume) -> None:
     attach(api, server, volume)
     cloud.run()
-    volumes.extend_volume(people.alice.context, volume.id, 4)
+    volumes.Extend.begin(people.alice.context, volume.id, 4)
     [command] = commands_of(cloud, RefreshVolumeRequest)
     assert isinstance(command.body, RefreshVolumeRequest)
     assert command.body.disk.size_gb == 4

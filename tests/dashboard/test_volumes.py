@@ -254,7 +254,7 @@ def test_the_page_follows_and_bars_grow_by_bytes(
     at_alice: Client, alice: Person, agent: ScriptedAgent, volume: Volume
 ) -> None:
     seen = events.latest_id()
-    services.extend_volume(alice.context, volume.id, 5)
+    services.Extend.begin(alice.context, volume.id, 5)
     Volume.objects.filter(id=volume.id).update(progress_bytes=2**30, progress_total=2**32)
     happened = events.since([f"project:{alice.project_id}"], seen)
     sent = render(f"volume/{volume.id}", happened, alice.context)

@@ -12,7 +12,7 @@ from provisioning.quotas import drift
 from provisioning.quotas.selectors import usage_of
 from provisioning.volumes.host_link.host_commands import send
 from provisioning.volumes.models import StoragePool, Volume
-from provisioning.volumes.services.lifecycle import manage
+from provisioning.volumes.services import user_tasks
 from tests.support.clouds import GIB
 from tests.support.scripted_pool import ScriptedPool
 from tests.support.tables import each_row
@@ -79,7 +79,7 @@ def test_a_disk_becomes_a_volume_and_a_volume_a_disk(world: World, pool: str, mo
     assert StoragePool.objects.get(name="files").allocated_gb == 2
     assert world.act(ident, "os-unmanage", {}) in (403, 404)
     sent: list[Any] = []
-    monkeypatch.setattr(manage, "send", lambda volume, body: (sent.append(body), send(volume, body)))
+    monkeypatch.setattr(user_tasks, "send", lambda volume, body: (sent.append(body), send(volume, body)))
     assert world.act(ident, "os-unmanage", {}, api=world.operator) == 202
     assert [body.name for body in sent] == [f"volume-{ident}"], "Cinder's volume_name_template, which clients use"
     assert world.operator.get(f"{V3}/volumes/{ident}", **NEWEST).status_code == 404

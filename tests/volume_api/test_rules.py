@@ -15,7 +15,7 @@ from provisioning.compute.models import Flavor
 from provisioning.identity import policy
 from provisioning.images.models import Image
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import create_volume, extend_volume
+from provisioning.volumes.services import Extend, create_volume
 from tests.volume_api.conftest import V3, World, at
 
 pytestmark = pytest.mark.django_db
@@ -74,5 +74,5 @@ def test_a_volume_that_a_server_has_grows_for_who_may(world: World) -> None:
     grow = {"os-extend": {"new_size": 2}}
     _refused(world.alice.post(f"{V3}/volumes/{ident}/action", grow, **NEWEST), "volume:extend_attached_volume")
     with pytest.raises(ForbiddenError):  # as the dashboard asks it
-        extend_volume(world.people.alice.context, ident, 2)
+        Extend.begin(world.people.alice.context, ident, 2)
     assert (world.show(ident)["status"], world.show(ident)["size"]) == ("in-use", 1)

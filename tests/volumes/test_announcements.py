@@ -10,10 +10,10 @@ from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.models import StoragePool
 from provisioning.volumes.records.announcements import TYPES
 from provisioning.volumes.services import (
+    Extend,
     create_snapshot,
     delete_snapshot,
     delete_volume,
-    extend_volume,
     set_items,
     update_volume,
 )
@@ -29,7 +29,7 @@ def notified() -> list[str]:
 def test_a_life_is_told_in_cinders_words_and_wakes_the_pages(town: Town) -> None:
     volume = town.make(name="data")
     attachment = town.attach(volume)
-    extend_volume(town.alice, volume.id, 2)
+    Extend.begin(town.alice, volume.id, 2)
     town.agent.work()
     attachments.begin_detaching(attachment.id)
     attachments.release(attachment.id)
@@ -63,7 +63,7 @@ def test_what_is_said_of_a_volume_and_a_frozen_pool(town: Town) -> None:
     volume = town.make(metadata={"a": "b"})
     StoragePool.objects.update(frozen=True)
     for change in (
-        lambda: extend_volume(town.alice, volume.id, 2),
+        lambda: Extend.begin(town.alice, volume.id, 2),
         lambda: create_snapshot(town.alice, volume.id),
         lambda: delete_volume(town.alice, volume.id),
     ):

@@ -20,7 +20,7 @@ from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.models import Attachment, StoragePool, Volume
 from provisioning.volumes.pools import placement
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import create_volume, delete_volume, extend_volume
+from provisioning.volumes.services import Extend, create_volume, delete_volume
 from provisioning.volumes.services.connections import attachments
 from tests.core.test_parallel import in_threads
 from tests.volumes.conftest import Town, build
@@ -65,7 +65,7 @@ def test_growing_stops_at_the_quota(town: Town) -> None:
     assert town.alice.project_id is not None
     volumes = [town.make() for _ in range(4)]
     set_limit(town.alice.project_id, "gigabytes", 10)
-    found = answers(4, lambda index: extend_volume(town.alice, volumes[index].id, 4) and None)
+    found = answers(4, lambda index: Extend.begin(town.alice, volumes[index].id, 4) and None)
     assert found == {"done": 2, "refused": 2}
     town.agent.work()
     assert (usage_of(town.alice.project_id)["gigabytes"], StoragePool.objects.get().allocated_gb) == (10, 10)
@@ -121,7 +121,7 @@ def test_whoever_needs_a_volume_and_its_projects_quota_locks_the_volume_first(
         if index == 0:
             town.cloud.launch(town.alice, disks=(disk,))
         elif locked.wait(60):
-            extend_volume(town.alice, volume.id, 2)
+            Extend.begin(town.alice, volume.id, 2)
 
     launched, extended = in_threads(2, work)
     assert launched is None

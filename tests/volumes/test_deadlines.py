@@ -20,15 +20,15 @@ from provisioning.volumes.backups.backup_requests import BackupRequest
 from provisioning.volumes.models import Backup, Snapshot, StoragePool, Volume, VolumeType
 from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import (
+    Extend,
+    Revert,
     create_snapshot,
     create_volume,
     delete_snapshot,
     delete_volume,
-    extend_volume,
     migrate_volume,
     reimage,
     retype,
-    revert_to_snapshot,
     upload_to_image,
 )
 from provisioning.volumes.services.backups.backup_restores import restore_backup
@@ -70,11 +70,11 @@ BEGIN: dict[str, Callable[[Town, Volume], object]] = {
     "create_volume_request of an image": lambda town, _: create_volume(
         town.alice, VolumeRequest(size_gb=1, image_id=str(town.cloud.image.id))
     ),
-    "grow_volume_request": lambda town, volume: extend_volume(town.alice, volume.id, 2),
+    "grow_volume_request": lambda town, volume: Extend.begin(town.alice, volume.id, 2),
     "snapshot_volume_request": lambda town, volume: create_snapshot(town.alice, volume.id),
     "delete_snapshot_request": lambda town, volume: delete_snapshot(town.alice, snapshot_of(town, volume).id),
-    "revert_volume_request": lambda town, volume: revert_to_snapshot(
-        town.alice, volume.id, snapshot_of(town, volume).id
+    "revert_volume_request": lambda town, volume: Revert.begin(
+        town.alice, volume.id, str(snapshot_of(town, volume).id)
     ),
     "upload_volume_request": lambda town, volume: upload_to_image(town.alice, volume.id, "copy"),
     "backup_volume_request": lambda town, volume: create_backup(town.alice, BackupRequest(volume_id=str(volume.id))),
@@ -217,7 +217,7 @@ def test_each_status_has_a_timeout_that_operators_can_change(town: Town, setting
     settings.VOLUME_TIMEOUTS = {"extending": 77}
     assert deadlines.seconds_of(VolumeStatus.EXTENDING) == 77
     volume = town.make()
-    extend_volume(town.alice, volume.id, 2)
+    Extend.begin(town.alice, volume.id, 2)
     (grow,) = town.agent.take()
     assert grow.timeout == 77
     assert deadlines.seconds_of(VolumeStatus.AVAILABLE) is None

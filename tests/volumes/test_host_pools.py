@@ -26,7 +26,7 @@ from provisioning.volumes.models import (
 )
 from provisioning.volumes.pools import placement
 from provisioning.volumes.records.keys import encryption_of
-from provisioning.volumes.services import delete_volume, extend_volume
+from provisioning.volumes.services import Extend, delete_volume
 from provisioning.volumes.services.catalogue.pools import admit_host, forget_pool, remove_host
 from provisioning.volumes.services.connections import attachments
 from tests.support.scripted_agent import ScriptedAgent
@@ -274,7 +274,7 @@ def test_a_host_that_was_removed_from_a_pool_ends_nothing_there(town: Town, evil
     evil.serve(ScriptedPool(id=town.pool.id, shared=True, secret=town.pool.secret))
     volume = town.make()
     Host.objects.filter(id=town.host.id).update(forced_down=True)
-    extend_volume(town.alice, volume.id, 2)
+    Extend.begin(town.alice, volume.id, 2)
     Host.objects.filter(id=town.host.id).update(forced_down=False)
     remove_host(StoragePool.objects.get(id=town.pool.id), evil.host)
     evil.work()

@@ -22,7 +22,7 @@ from provisioning.volumes.models import (
     StoragePool,
     Volume,
 )
-from provisioning.volumes.services import create_snapshot, delete_volume, extend_volume, migrate_volume
+from provisioning.volumes.services import Extend, create_snapshot, delete_volume, migrate_volume
 from provisioning.volumes.services.connections import attachments
 from tests.support.clouds import ADMIN, context
 from tests.support.scripted_agent import ScriptedAgent
@@ -165,7 +165,7 @@ def test_a_volume_that_grows_goes_to_no_other_place(
     evil.work()
     here = town.disk(attachment).connection
     pool.tell(volume, {"export": f"{OTHER}.1"})
-    extend_volume(town.alice, volume.id, 2)
+    Extend.begin(town.alice, volume.id, 2)
     evil.work()
     assert town.disk(attachment).connection == here
 
@@ -178,7 +178,7 @@ WORK: dict[str, Callable[[Town, Volume], object]] = {
     "connect": lambda town, volume: attachments.connect(
         attachments.reserve(town.alice, volume.id, uuid.uuid4()), town.host
     ),
-    "grow": lambda town, volume: extend_volume(town.alice, volume.id, 2),
+    "grow": lambda town, volume: Extend.begin(town.alice, volume.id, 2),
     "delete": lambda town, volume: delete_volume(town.alice, volume.id),
     "snapshot": lambda town, volume: create_snapshot(town.alice, volume.id),
     "move": lambda town, volume: migrate_volume(OPERATOR, volume.id, StoragePool.objects.get(name="evil").id),

@@ -26,7 +26,7 @@ from provisioning.volumes.models import (
 )
 from provisioning.volumes.records.keys import encryption_of
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import create_volume, delete_volume, extend_volume, force_detach, reset_status
+from provisioning.volumes.services import Extend, create_volume, delete_volume, force_detach, reset_status
 from provisioning.volumes.services.connections import attachments
 from provisioning.volumes.upkeep.upkeep import follow_dead_hosts, reap
 from tests.support.passing_time import pass_time
@@ -54,7 +54,7 @@ def test_a_silent_host_is_given_up_and_may_still_report(town: Town) -> None:
     town.agent.carry_out(command)
     assert town.fresh(volume).status == "available"
 
-    extend_volume(town.alice, volume.id, 4)
+    Extend.begin(town.alice, volume.id, 4)
     (grow,) = town.agent.take()
     long_after(volume)
     assert (town.fresh(volume).status, StoragePool.objects.get().allocated_gb) == ("error_extending", 1)
@@ -205,7 +205,7 @@ def test_what_lies_on_a_dead_host_alone_is_refused_in_words_until_it_is_back(
     assert Message.objects.count() == 2
     assert town.fresh(volume).status == "in-use", "its server may come back with it"
     with pytest.raises(UnavailableError):
-        extend_volume(town.alice, volume.id, 4)
+        Extend.begin(town.alice, volume.id, 4)
     assert (town.fresh(volume).status, StoragePool.objects.get().allocated_gb) == ("in-use", 2)
     force_detach(operator, volume.id)
     assert (town.fresh(volume).status, town.fresh(volume).daemon_host_id) == ("available", None)
@@ -337,7 +337,7 @@ def test_each_server_of_a_volume_has_an_export_of_its_own_also_after_a_growth(to
 
     before = exports()
     assert [export.endswith(f".{key}") for export, key in zip(before, ids, strict=True)] == [True, True]
-    extend_volume(town.alice, volume.id, 2)
+    Extend.begin(town.alice, volume.id, 2)
     town.agent.work()
     after = exports()
     assert [export.endswith(f".{key}") for export, key in zip(after, ids, strict=True)] == [True, True]

@@ -15,12 +15,12 @@ from provisioning.volumes.errors import InvalidVolumeError, VolumeNotFoundError
 from provisioning.volumes.models import Attachment, Message, StoragePool, Volume
 from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import (
+    Extend,
+    Revert,
     create_snapshot,
     create_volume,
     delete_volume,
-    extend_volume,
     reset_status,
-    revert_to_snapshot,
 )
 from provisioning.volumes.services.connections import attachments
 from provisioning.volumes.services.updates.transfers import create_transfer
@@ -53,7 +53,7 @@ def test_an_empty_volume_is_made_attached_grown_and_deleted(town: Town) -> None:
     with pytest.raises(InvalidVolumeError):
         delete_volume(town.alice, volume.id)
 
-    extend_volume(town.alice, volume.id, 5)
+    Extend.begin(town.alice, volume.id, 5)
     assert town.fresh(volume).status == "extending"
     town.agent.work()
     grown = town.disk(attachment)
@@ -87,7 +87,7 @@ def test_a_volume_that_was_reset_while_somebody_has_it_is_refused_for_that(town:
     for act in (
         lambda: town.attach(volume),
         lambda: create_transfer(town.alice, volume.id),
-        lambda: revert_to_snapshot(town.alice, volume.id, snapshot.id),
+        lambda: Revert.begin(town.alice, volume.id, str(snapshot.id)),
     ):
         with pytest.raises(InvalidVolumeError, match=f"server {attachment.instance_id}"):
             act()
@@ -96,12 +96,12 @@ def test_a_volume_that_was_reset_while_somebody_has_it_is_refused_for_that(town:
 
 def test_an_operators_reset_gives_back_what_a_volume_was_to_grow_by(town: Town, operator: RequestContext) -> None:
     volume = town.make(1)
-    extend_volume(town.alice, volume.id, 5)
+    Extend.begin(town.alice, volume.id, 5)
     reset_status(operator, volume.id, status="available")
     assert (town.fresh(volume).wanted_gb, held(town)["gigabytes"], allocated()) == (None, 1, 1)
     town.agent.work()
     assert (town.fresh(volume).status, town.fresh(volume).size_gb) == ("available", 1)
-    extend_volume(town.alice, volume.id, 6)
+    Extend.begin(town.alice, volume.id, 6)
     town.agent.work()
     assert (town.fresh(volume).size_gb, held(town)["gigabytes"], allocated()) == (6, 6, 6)
 
@@ -116,7 +116,7 @@ def test_what_no_pool_can_take_is_an_error_with_a_reason(town: Town) -> None:
 
     Volume.objects.filter(id=volume.id).update(status="available")  # an operator's reset
     for act in (
-        lambda: extend_volume(town.alice, volume.id, 60_000),
+        lambda: Extend.begin(town.alice, volume.id, 60_000),
         lambda: create_snapshot(town.alice, volume.id),
         lambda: town.attach(volume),
     ):
@@ -145,7 +145,7 @@ def test_limits_of_volumes_sizes_and_types(town: Town) -> None:
     set_limit(town.alice.project_id, "per_volume_gigabytes", -1)
     set_limit(town.alice.project_id, "gigabytes", 5)
     with pytest.raises(OverQuotaError, match="gigabytes"):
-        extend_volume(town.alice, volume.id, 6)
+        Extend.begin(town.alice, volume.id, 6)
     assert town.fresh(volume).status == "available"
     assert (allocated(), held(town)["gigabytes"]) == (3, 3)
 
@@ -154,7 +154,7 @@ def test_another_projects_volume_is_nobodys(town: Town) -> None:
     volume, charlie = town.make(), context("charlie")
     for act in (
         lambda: delete_volume(charlie, volume.id),
-        lambda: extend_volume(charlie, volume.id, 2),
+        lambda: Extend.begin(charlie, volume.id, 2),
         lambda: attachments.reserve(charlie, volume.id, uuid.uuid4()),
         lambda: create_volume(charlie, VolumeRequest(source_volume_id=str(volume.id))),
     ):
@@ -171,7 +171,7 @@ def test_a_host_that_fails_leaves_a_reason_and_nothing_held(town: Town) -> None:
     assert (volume.status, "The disk is full." in Message.objects.get().text) == ("error", True)
     good = town.make(2)
     town.agent.failing["grow_volume_request"] = "No."
-    extend_volume(town.alice, good.id, 9)
+    Extend.begin(town.alice, good.id, 9)
     town.agent.work()
     assert (town.fresh(good).status, town.fresh(good).size_gb) == ("error_extending", 2)
     assert (held(town)["gigabytes"], allocated()) == (3, 3)

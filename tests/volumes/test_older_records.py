@@ -28,12 +28,12 @@ from provisioning.volumes.inbound.restored import HEARD_WITHIN
 from provisioning.volumes.models import Attachment, Message, Snapshot, StoragePool, Volume
 from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import (
+    Extend,
+    Revert,
     create_snapshot,
     create_volume,
     delete_volume,
-    extend_volume,
     migrate_volume,
-    revert_to_snapshot,
 )
 from provisioning.volumes.services.connections import attachments
 from provisioning.volumes.upkeep.upkeep import ask_places, reap
@@ -192,7 +192,7 @@ def test_one_who_has_let_go_since_the_copy_does_not_keep_another_out(town: Town,
 def test_a_larger_size_is_taken_over_and_never_shrunk(town: Town, put_back: PutBack) -> None:
     volume = town.make(1)
     copy = Copy()
-    extend_volume(town.alice, volume.id, 5)
+    Extend.begin(town.alice, volume.id, 5)
     town.agent.work()
     put_back(copy)
     back(town.agent)
@@ -200,7 +200,7 @@ def test_a_larger_size_is_taken_over_and_never_shrunk(town: Town, put_back: PutB
     assert town.alice.project_id is not None
     assert usage_of(town.alice.project_id)["gigabytes"] == 5
     assert StoragePool.objects.get().allocated_gb == 5
-    extend_volume(town.alice, volume.id, 6)
+    Extend.begin(town.alice, volume.id, 6)
     town.agent.work()
     assert (town.fresh(volume).size_gb, town.pool.volumes[str(volume.id)]) == (6, 6)
 
@@ -211,7 +211,7 @@ def test_volumes_that_have_grown_count_in_every_quota_before_their_pool(town: To
     volumes = [town.make(1), town.make(1)]
     copy = Copy()
     for volume in volumes:
-        extend_volume(town.alice, volume.id, 5)
+        Extend.begin(town.alice, volume.id, 5)
     town.agent.work()
     copy.put_back()
     with CaptureQueriesContext(connection) as asked:
@@ -224,7 +224,7 @@ def test_volumes_that_have_grown_count_in_every_quota_before_their_pool(town: To
 @pytest.mark.slow
 def test_an_extension_that_the_copy_says_goes_on_is_finished(town: Town) -> None:
     volume = town.make(1)
-    extend_volume(town.alice, volume.id, 5)
+    Extend.begin(town.alice, volume.id, 5)
     copy = Copy()
     town.agent.work()
     town.attach(town.fresh(volume))
@@ -264,7 +264,7 @@ def test_what_was_ordered_of_older_records_is_refused_and_shown(town: Town, orde
     town.agent.work()
     copy.put_back()
     if order == "revert":
-        revert_to_snapshot(town.alice, volume.id, snapshot.id)
+        Revert.begin(town.alice, volume.id, str(snapshot.id))
     else:
         delete_volume(town.alice, volume.id, cascade=True)
     before = dict(town.pool.volumes)

@@ -15,13 +15,13 @@ from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.models import Message, Snapshot, Volume
 from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import (
+    Extend,
+    Revert,
     create_snapshot,
     create_volume,
     delete_snapshot,
     delete_volume,
-    extend_volume,
     reimage,
-    revert_to_snapshot,
     upload_to_image,
 )
 from provisioning.volumes.services.connections.attachments import release, reserve
@@ -74,15 +74,15 @@ def test_only_the_newest_snapshot_of_this_size_is_reverted_to(town: Town) -> Non
     volume = town.make()
     older, newer = taken(town, volume), taken(town, volume)
     with pytest.raises(InvalidInputError):
-        revert_to_snapshot(town.alice, volume.id, older.id)
-    revert_to_snapshot(town.alice, volume.id, newer.id)
+        Revert.begin(town.alice, volume.id, str(older.id))
+    Revert.begin(town.alice, volume.id, str(newer.id))
     assert town.fresh(volume).status == "reverting"
     town.agent.work()
     assert town.fresh(volume).status == "available"
-    extend_volume(town.alice, volume.id, 2)
+    Extend.begin(town.alice, volume.id, 2)
     town.agent.work()
     with pytest.raises(InvalidInputError):
-        revert_to_snapshot(town.alice, volume.id, newer.id)
+        Revert.begin(town.alice, volume.id, str(newer.id))
 
 
 @pytest.mark.slow

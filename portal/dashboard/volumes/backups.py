@@ -41,7 +41,7 @@ class BackupList(ListPage):
     section = "volume_backups"
     rule = "backup:get_all"
     records = BACKUPS
-    template = "dashboard/volumes/backups/list.html"
+    lead = "Copies of volumes that are kept when the volumes are deleted."
 
 
 class BackupCreate(SheetPage, VolumePage):

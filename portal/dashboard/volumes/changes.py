@@ -49,7 +49,7 @@ class VolumeExtend(SheetPage, VolumePage):
 
     def save(self, form: Form) -> HttpResponse:
         size = form.cleaned_data["size"]
-        services.extend_volume(self.context, self.record.id, size)
+        services.Extend.begin(self.context, self.record.id, size)
         return self.go(self.back(), message=f"{bdi(name_of(self.record))} grows to {size} GiB.")
 
     def calls(self, form: Form) -> Sequence[Call]:

@@ -38,7 +38,7 @@ class SnapshotList(ListPage):
     section = "volume_snapshots"
     rule = "volume:get_all_snapshots"
     records = SNAPSHOTS
-    template = "dashboard/volumes/snapshots/list.html"
+    lead = "States of volumes at one time. Revert a volume to one, or create new volumes from it."
 
 
 class SnapshotCreate(SheetPage, VolumePage):
@@ -112,4 +112,4 @@ class SnapshotRevert(QuestionPage, SnapshotPage):
         return f"Data written to {bdi(name_of(self.record.volume))} since then will be lost."
 
     def do(self) -> None:
-        services.revert_to_snapshot(self.context, self.record.volume_id, self.record.id)
+        services.Revert.begin(self.context, self.record.volume_id, str(self.record.id))

@@ -5,8 +5,9 @@ from provisioning.volumes.services import messages
 from provisioning.volumes.services.connections import attachments
 from provisioning.volumes.services.lifecycle.create import create_volume
 from provisioning.volumes.services.lifecycle.delete import check_deletable, delete_volume
+from provisioning.volumes.services.lifecycle.manage import Unmanage
 from provisioning.volumes.services.lifecycle.reimage import check_reimage, reimage, reimage_of_server
-from provisioning.volumes.services.lifecycle.revert import revert_to_snapshot
+from provisioning.volumes.services.lifecycle.revert import Revert
 from provisioning.volumes.services.lifecycle.snapshots import (
     create_snapshot,
     delete_snapshot,
@@ -29,13 +30,16 @@ from provisioning.volumes.services.updates.changes import (
     set_read_only,
     update_volume,
 )
-from provisioning.volumes.services.updates.extend import extend_volume
+from provisioning.volumes.services.updates.extend import Extend
 from provisioning.volumes.services.updates.limits import follow_limits
 from provisioning.volumes.services.updates.migrate import extend_guest_deadline, migrate_volume, swap_sent, swapped
 from provisioning.volumes.services.updates.modify import modify_volume
 from provisioning.volumes.services.updates.retype import retype
 
 __all__ = [
+    "Extend",
+    "Revert",
+    "Unmanage",
     "VolumeRequest",
     "attachments",
     "check_deletable",
@@ -50,7 +54,6 @@ __all__ = [
     "detach_from_host",
     "edit_volume",
     "extend_guest_deadline",
-    "extend_volume",
     "follow_limits",
     "force_detach",
     "messages",
@@ -61,7 +64,6 @@ __all__ = [
     "reset_snapshot_status",
     "reset_status",
     "retype",
-    "revert_to_snapshot",
     "set_bootable",
     "set_items",
     "set_read_only",

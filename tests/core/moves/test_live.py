@@ -32,7 +32,7 @@ from provisioning.network.delivery.needs import Needs
 from provisioning.network.models import FloatingIP, Port
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import create_volume, extend_volume
+from provisioning.volumes.services import Extend, create_volume
 from provisioning.volumes.services.checks import MIGRATING
 from tests.core.test_live_migrate import AT_REST, Two, migrate, operator, server, two
 from tests.core.test_live_migrate import MIGRATING as ON_ITS_WAY
@@ -286,7 +286,7 @@ def test_volumes_are_not_changed_while_their_server_moves(
 ) -> None:
     receiving(two, storage)
     with pytest.raises(InvalidInputError, match="being migrated"):
-        extend_volume(alice, volumes[0].id, 2)
+        Extend.begin(alice, volumes[0].id, 2)
 
 
 # ----- failures at each step ------------------------------------------------------------------------------------------

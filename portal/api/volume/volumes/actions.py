@@ -16,14 +16,13 @@ from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.selectors.access import volume_for
 from provisioning.volumes.selectors.pools import pool_named
 from provisioning.volumes.services.connections import outside
-from provisioning.volumes.services.lifecycle.manage import unmanage_volume
 from provisioning.volumes.states import VolumeStatus
 
 
 def _extend(view: ActionsView, volume_id: str, asked: Any) -> Response:
     if view.microversion < (3, 42) and volume_for(view.context, volume_id).status == VolumeStatus.IN_USE:
         raise InvalidInputError("Invalid volume: Volume status must be available to extend.", field="status")
-    services.extend_volume(view.context, volume_id, int(asked["new_size"]))
+    services.Extend.begin(view.context, volume_id, int(asked["new_size"]))
     return view.accepted()
 
 
@@ -178,7 +177,7 @@ def _complete_extend(view: ActionsView, volume_id: str, asked: Any) -> Response:
 
 
 def _revert(view: ActionsView, volume_id: str, asked: Any) -> Response:
-    services.revert_to_snapshot(view.context, volume_id, asked["snapshot_id"])
+    services.Revert.begin(view.context, volume_id, asked["snapshot_id"])
     return view.accepted()
 
 
@@ -191,12 +190,12 @@ def _reimage(view: ActionsView, volume_id: str, asked: Any) -> Response:
 
 
 def _unmanage(view: ActionsView, volume_id: str, asked: Any) -> Response:
-    unmanage_volume(view.context, volume_id)
+    services.Unmanage.begin(view.context, volume_id, None)
     return view.accepted()
 
 
 VOLUME_ACTIONS: dict[str, Action] = {
-    "os-extend": Action(rule="volume:extend", act=_extend, schema=schemas.NEW_SIZE),
+    "os-extend": Action(rule=services.Extend.rule, act=_extend, schema=schemas.NEW_SIZE),
     "os-reset_status": Action(
         rule="volume_extension:volume_admin_actions:reset_status", act=_reset_status, schema=schemas.RESET
     ),
@@ -245,7 +244,7 @@ VOLUME_ACTIONS: dict[str, Action] = {
         schema=schemas.EXTEND_COMPLETION,
         since=(3, 71),
     ),
-    "revert": Action(rule="volume:revert_to_snapshot", act=_revert, schema=schemas.REVERT, since=(3, 40)),
+    "revert": Action(rule=services.Revert.rule, act=_revert, schema=schemas.REVERT, since=(3, 40)),
     "os-reimage": Action(rule="volume:reimage", act=_reimage, schema=schemas.REIMAGE, since=(3, 68)),
-    "os-unmanage": Action(rule="volume_extension:volume_unmanage", act=_unmanage),
+    "os-unmanage": Action(rule=services.Unmanage.rule, act=_unmanage),
 }

@@ -80,8 +80,7 @@ def _target(context: RequestContext, backup: Backup, volume_id: str) -> Volume:
     volume = state.lock([wanted.id]).get(wanted.id)
     if volume is None:
         raise VolumeNotFoundError(volume_id)
-    if volume.status not in Restore.legal_from:
-        raise InvalidVolumeError(f"Volume to be restored to must be available; it is {volume.status}.")
+    Restore().check(volume)
     check_free(volume)
     if volume.size_gb < backup.size_gb:
         message = f"The volume has {volume.size_gb} GiB, and the backup needs {backup.size_gb} GiB."

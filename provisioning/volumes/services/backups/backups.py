@@ -128,9 +128,7 @@ def _check(volume: Volume, snapshot: Snapshot | None, *, force: bool) -> None:
         if snapshot.status != SnapshotStatus.AVAILABLE:
             raise InvalidSnapshotError(f"The snapshot must be available; it is {snapshot.status}.", field="snapshot_id")
         return
-    if volume.status not in CreateBackup.legal_from:
-        message = f"Volume to be backed up must be available or in-use, but the current status is '{volume.status}'."
-        raise InvalidVolumeError(message, field="volume_id")
+    CreateBackup().check(volume)
     if volume.status == VolumeStatus.IN_USE and not force:
         raise InvalidVolumeError("Backing up an in-use volume must use the force flag.", field="force")
 
@@ -186,15 +184,15 @@ def delete_backup(context: RequestContext, backup_id: str, *, force: bool = Fals
     backup = locked(backup_for(context, backup_id).id)
     if backup.status == BackupStatus.DELETING:
         return
-    if not force and backup.status not in DeleteBackup.legal_from:
-        raise InvalidBackupError(f"Backup status must be available or error; it is {backup.status}.")
+    removal = DeleteBackup()
+    if not force:
+        removal.check(backup)
     if backup.children.exists():
         raise InvalidBackupError("Incremental backups exist for this backup.")
     if backup.restored_volume_id is not None and backup.status == BackupStatus.RESTORING:
         raise InvalidBackupError(f"It is being restored to volume {backup.restored_volume_id}.")
     if backup.status == BackupStatus.CREATING:
         stop(backup)
-    removal = DeleteBackup()
     move(backup, BackupStatus.DELETING, removal.start_of(), deadline=None)
     removal.queue(backup.id)
 
@@ -281,6 +279,7 @@ class CreateBackup(CopyTask[Backup, BackupVolumeRequest]):
     model = Backup
     body = BackupVolumeRequest
     legal_from = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE)
+    refused = InvalidVolumeError
     notification = "create"
     timeouts = {BackupStatus.CREATING: TIMEOUT}
     awaited_in = (BackupStatus.CREATING,)
@@ -339,6 +338,7 @@ class DeleteBackup(JobTask[Backup]):
     model = Backup
     topic, job, payload = TOPIC, "volumes.remove_backup", "backup_id"
     legal_from = (BackupStatus.AVAILABLE, BackupStatus.ERROR)
+    refused = InvalidBackupError
     notification = "delete"
 
     def run(self, key: uuid.UUID) -> None:

@@ -28,14 +28,6 @@ from provisioning.volumes.states import SnapshotStatus, VolumeStatus
 from provisioning.volumes.tasks import VolumeTask, task
 
 CONNECT = str(ConnectVolumeRequest.__struct_config__.tag)
-DELETABLE = (
-    VolumeStatus.AVAILABLE,
-    VolumeStatus.ERROR,
-    VolumeStatus.ERROR_RESTORING,
-    VolumeStatus.ERROR_EXTENDING,
-    VolumeStatus.ERROR_BACKING_UP,
-    VolumeStatus.ERROR_DELETING,
-)
 DELETABLE_SNAPSHOTS = (SnapshotStatus.AVAILABLE, SnapshotStatus.ERROR, SnapshotStatus.ERROR_DELETING)
 
 
@@ -104,9 +96,8 @@ def check_deletable(volume: Volume, *, cascade: bool = False, force: bool = Fals
         raise InvalidVolumeError(f"Volume {volume.id} is attached; detach it first.")
     if volume.migration_status in ("starting", "migrating", "completing"):
         raise InvalidVolumeError(f"Volume {volume.id} is being migrated.")
-    if volume.status not in DELETABLE and not force:
-        statuses = ", ".join(DELETABLE)
-        raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be one of: {statuses}.")
+    if not force:
+        Delete().check(volume)
     if volume.status == VolumeStatus.AWAITING_TRANSFER:
         raise InvalidVolumeError(f"Volume {volume.id} waits for a transfer; delete the transfer first.")
     if not force:
@@ -134,6 +125,14 @@ class Delete(VolumeTask[DeleteVolumeRequest]):
     """Delete the data of a volume."""
 
     body = DeleteVolumeRequest
+    legal_from = (
+        VolumeStatus.AVAILABLE,
+        VolumeStatus.ERROR,
+        VolumeStatus.ERROR_RESTORING,
+        VolumeStatus.ERROR_EXTENDING,
+        VolumeStatus.ERROR_BACKING_UP,
+        VolumeStatus.ERROR_DELETING,
+    )
     timeouts = by_status({VolumeStatus.DELETING: 10 * MINUTE})
     awaited_in = (VolumeStatus.DELETING, VolumeStatus.ERROR_DELETING)
 

@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.db import transaction
 
@@ -36,15 +37,14 @@ from provisioning.volumes.services.checks import (
     check_metadata,
     check_size,
     check_texts,
-    check_thawed,
-    locked_volume,
     pool_of,
 )
 from provisioning.volumes.services.lifecycle.delete import end_reported
+from provisioning.volumes.services.user_tasks import UserTask
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import deadline_of
 from provisioning.volumes.states import VolumeStatus
-from provisioning.volumes.tasks import VolumeTask, task
+from provisioning.volumes.tasks import task
 
 PATIENCE = 10.0
 """Seconds to wait for a host's list of the contents of a pool."""
@@ -143,38 +143,37 @@ def _check_type(context: RequestContext, pool: StoragePool, kind: VolumeType | N
         raise InvalidInputError("The pool does not meet the requirements of the type, or is disabled.", field="host")
 
 
-@when_broken_off
-@transaction.atomic
-def unmanage_volume(context: RequestContext, volume_id: str | uuid.UUID) -> None:
-    """Delete a volume's record and leave its data in the pool as an unmanaged disk, ``volume-ID`` as in Cinder.
-
-    Raises VolumeNotFoundError, InvalidVolumeError.
-    """
-    volume = locked_volume(context, volume_id)
-    check_thawed(volume)
-    check_in_no_group(volume)
-    if volume.status != VolumeStatus.AVAILABLE:
-        raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be available to be unmanaged.")
-    pool = pool_of(volume)
-    if Attachment.objects.filter(volume_id=volume.id).exists() or volume.migration_status == "migrating":
-        raise InvalidVolumeError(f"Volume {volume.id} is in use.")
-    if Snapshot.objects.filter(volume_id=volume.id).exists():
-        raise InvalidVolumeError(f"Volume {volume.id} has snapshots; delete them first.")
-    if volume.encryption_key:
-        raise InvalidVolumeError("Unmanaging encrypted volumes is not supported, because their key would be lost.")
-    if pool.capabilities.get("manage") != "true":
-        raise InvalidVolumeError(f"A {pool.driver} pool cannot have unmanaged disks.")
-    commands.withdraw(commands.unfinished(VOLUME, volume.id).filter(acknowledged_at=None))
-    state.move(volume, VolumeStatus.DELETING, "delete.start", changes={"generation": volume.generation + 1})
-    send(volume, UnmanageVolumeRequest(volume=spec_of(volume), name=f"volume-{volume.id}"))
-
-
 @task
-class Unmanage(VolumeTask[UnmanageVolumeRequest]):
-    """Leave the data of a volume in its pool without a record."""
+class Unmanage(UserTask[None, UnmanageVolumeRequest]):
+    """Delete a volume's record and leave its data in the pool as an unmanaged disk, ``volume-ID`` as in Cinder."""
 
+    rule = "volume_extension:volume_unmanage"
+    legal_from = (VolumeStatus.AVAILABLE,)
+    status = VolumeStatus.DELETING
     body = UnmanageVolumeRequest
+    notification = "delete"
     awaited_in = (VolumeStatus.DELETING, VolumeStatus.ERROR_DELETING)
+
+    def prepare(self, context: RequestContext, volume: Volume, request: None) -> Mapping[str, Any]:
+        """Raise InvalidVolumeError for a volume that cannot be unmanaged."""
+        check_in_no_group(volume)
+        pool = pool_of(volume)
+        if Attachment.objects.filter(volume_id=volume.id).exists() or volume.migration_status == "migrating":
+            raise InvalidVolumeError(f"Volume {volume.id} is in use.")
+        if Snapshot.objects.filter(volume_id=volume.id).exists():
+            raise InvalidVolumeError(f"Volume {volume.id} has snapshots; delete them first.")
+        if volume.encryption_key:
+            raise InvalidVolumeError("Unmanaging encrypted volumes is not supported, because their key would be lost.")
+        if pool.capabilities.get("manage") != "true":
+            raise InvalidVolumeError(f"A {pool.driver} pool cannot have unmanaged disks.")
+        return {"generation": volume.generation + 1}
+
+    def reserve(self, volume: Volume, request: None) -> None:
+        """Withdraw commands that no host has acknowledged."""
+        commands.withdraw(commands.unfinished(VOLUME, volume.id).filter(acknowledged_at=None))
+
+    def command(self, volume: Volume, request: None) -> UnmanageVolumeRequest:
+        return UnmanageVolumeRequest(volume=spec_of(volume), name=f"volume-{volume.id}")
 
     def finished(self, volume: Volume, event: AgentEvent, body: UnmanageVolumeRequest, host_id: uuid.UUID) -> None:
         end_reported(volume, event)

@@ -34,6 +34,7 @@ UNACCEPTABLE = "image_unacceptable"
 """The host's error code for an image that it refuses; the host has not written to the volume."""
 
 
+UNRESERVED = (VolumeStatus.AVAILABLE, VolumeStatus.ERROR)
 AT_SERVER = (VolumeStatus.IN_USE, VolumeStatus.RESERVED, VolumeStatus.ERROR)
 
 
@@ -46,8 +47,7 @@ def reimage(context: RequestContext, volume_id: str | uuid.UUID, image_id: str, 
     be written or is too large, NotFoundError.
     """
     volume = locked_volume(context, volume_id)
-    allowed = [VolumeStatus.AVAILABLE, VolumeStatus.ERROR, *([VolumeStatus.RESERVED] if reserved else [])]
-    _check_status(volume, allowed)
+    _check_status(volume, (*UNRESERVED, VolumeStatus.RESERVED) if reserved else UNRESERVED)
     return _write(volume, _image_for(context, volume, image_id))
 
 
@@ -78,9 +78,7 @@ def _check_of_server(volume: Volume, server_id: uuid.UUID) -> None:
 
 def _check_status(volume: Volume, allowed: Collection[VolumeStatus]) -> None:
     check_thawed(volume)
-    if volume.status not in allowed:
-        msg = f"Volume {volume.id} is {volume.status}; to be reimaged it must be {' or '.join(allowed)}."
-        raise InvalidVolumeError(msg)
+    Reimage().check(volume, among=allowed)
     if state.at_rest(volume) not in allowed:
         raise InvalidVolumeError(f"Volume {volume.id} has attachments; it can only be reimaged without them.")
     if volume.launched_at is None or volume.pool_id is None:
@@ -106,6 +104,7 @@ class Reimage(VolumeTask[ReimageVolumeRequest]):
     """Write an image over the data of a volume. ``Create`` handles its timeouts, because both have the same status."""
 
     body = ReimageVolumeRequest
+    legal_from = (*UNRESERVED, VolumeStatus.RESERVED, VolumeStatus.IN_USE)
     awaited_in = (VolumeStatus.DOWNLOADING, VolumeStatus.ERROR)
 
     def end(self, volume: Volume, event: AgentEvent, body: ReimageVolumeRequest, host_id: uuid.UUID) -> None:

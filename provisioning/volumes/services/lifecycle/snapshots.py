@@ -25,7 +25,7 @@ from provisioning.volumes.selectors import snapshot_for
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import check_metadata, check_texts, check_thawed, locked_volume, pool_of
 from provisioning.volumes.services.lifecycle.create import Create
-from provisioning.volumes.services.lifecycle.delete import Delete, end_snapshot
+from provisioning.volumes.services.lifecycle.delete import DELETABLE_SNAPSHOTS, Delete, end_snapshot
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import deadline_of
 from provisioning.volumes.states import SnapshotStatus, VolumeStatus
@@ -63,10 +63,7 @@ def create_snapshot(
     check_metadata(metadata or {})
     volume = locked_volume(context, volume_id)
     check_thawed(volume)
-    allowed = TakeSnapshot.legal_from if force else (VolumeStatus.AVAILABLE,)
-    if volume.status not in allowed:
-        statuses = " or ".join(allowed)
-        raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be {statuses} for a snapshot.")
+    TakeSnapshot().check(volume, among=None if force else (VolumeStatus.AVAILABLE,))
     pool_of(volume)
     if volume.migration_status not in ("", "none", "success", "error"):
         raise InvalidVolumeError(f"Volume {volume.id} is being migrated.")
@@ -102,8 +99,8 @@ def delete_snapshot(context: RequestContext, snapshot_id: str | uuid.UUID, *, fo
 
 def delete(snapshot: Snapshot, volume: Volume, *, force: bool = False) -> None:
     """Delete a snapshot of a locked volume, in the caller's transaction.  Raises InvalidSnapshotError."""
-    if snapshot.status not in DeleteSnapshot.legal_from and not force:
-        raise InvalidSnapshotError(f"Snapshot {snapshot.id} is {snapshot.status}; it cannot be deleted now.")
+    if not force:
+        DeleteSnapshot().check(snapshot)
     check_thawed(volume)
     if volume.status == VolumeStatus.REVERTING:
         raise InvalidSnapshotError(f"Volume {volume.id} is being reverted.")
@@ -228,6 +225,7 @@ class TakeSnapshot(SnapshotTask[SnapshotVolumeRequest]):
 
     body = SnapshotVolumeRequest
     legal_from = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE)
+    refused = InvalidVolumeError
     notification = "create"
     timeouts = {SnapshotStatus.CREATING: Create.timeouts[VolumeStatus.CREATING]}
     awaited_in = (SnapshotStatus.CREATING, SnapshotStatus.ERROR)
@@ -245,7 +243,7 @@ class DeleteSnapshot(SnapshotTask[DeleteSnapshotRequest]):
     """Delete the data of a snapshot."""
 
     body = DeleteSnapshotRequest
-    legal_from = (SnapshotStatus.AVAILABLE, SnapshotStatus.ERROR, SnapshotStatus.ERROR_DELETING)
+    legal_from = DELETABLE_SNAPSHOTS
     notification = "delete"
     timeouts = {SnapshotStatus.DELETING: Delete.timeouts[VolumeStatus.DELETING]}
     awaited_in = (SnapshotStatus.DELETING, SnapshotStatus.ERROR_DELETING)

@@ -22,7 +22,6 @@ from provisioning.hosts.models import HostCommand
 from provisioning.images import services as images
 from provisioning.images.models import Image
 from provisioning.images.records.properties import FOUND
-from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.host_link.host_commands import send_copy, spec_of
 from provisioning.volumes.models import Volume
 from provisioning.volumes.services import messages
@@ -64,9 +63,7 @@ def upload_to_image(
         msg = f"A volume can be uploaded as {' or '.join(FORMATS)}, not as {disk_format[:40]}."
         raise InvalidInputError(msg, field="disk_format")
     volume = locked_volume(context, volume_id)
-    allowed = UploadToImage.legal_from if force else (VolumeStatus.AVAILABLE,)
-    if volume.status not in allowed:
-        raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be {' or '.join(allowed)}.")
+    UploadToImage().check(volume, among=None if force else (VolumeStatus.AVAILABLE,))
     pool_of(volume)
     kept = {name: value for name, value in volume.image_metadata.items() if name not in _OF_THE_BITS}
     image = images.create(

@@ -5,64 +5,67 @@ export of the new size, the guests' hosts switch their disks to it, and the olde
 """
 
 import uuid
-
-from django.db import transaction
+from collections.abc import Mapping
+from typing import Any
 
 from compute_agent.contract.messages import AgentEvent
 from compute_agent.contract.volume import GrowVolumeRequest
 from provisioning.common.context import RequestContext
-from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import InvalidInputError
 from provisioning.identity import policy
 from provisioning.quotas.services.sizes import grow, shrink
 from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.host_link import connections
-from provisioning.volumes.host_link.host_commands import send, spec_of
+from provisioning.volumes.host_link.host_commands import spec_of
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.pools import placement
 from provisioning.volumes.records import quota, uses
 from provisioning.volumes.services import messages
-from provisioning.volumes.services.checks import check_not_leaving, check_size, check_thawed, locked_volume, pool_of
+from provisioning.volumes.services.checks import check_not_leaving, check_size, pool_of
 from provisioning.volumes.services.connections.attachments import follow_refreshed, reported_connection
+from provisioning.volumes.services.user_tasks import UserTask
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import MINUTE, by_status
 from provisioning.volumes.states import AttachStatus, VolumeStatus
-from provisioning.volumes.tasks import VolumeTask, task
-
-
-@when_broken_off
-@transaction.atomic
-def extend_volume(context: RequestContext, volume_id: str | uuid.UUID, size_gb: int) -> Volume:
-    """Extend a volume.  Raises ForbiddenError, InvalidInputError, InvalidVolumeError, OverQuotaError."""
-    volume = locked_volume(context, volume_id)
-    if volume.status == VolumeStatus.IN_USE:
-        policy.enforce(context, "volume:extend_attached_volume")
-    Extend().check(volume)
-    pool = pool_of(volume)
-    check_thawed(volume)
-    check_not_leaving(volume)
-    wanted = check_size(volume.project_id, size_gb)
-    if wanted <= volume.size_gb:
-        msg = f"New size for extend must be greater than current size ({volume.size_gb} GiB)."
-        raise InvalidInputError(msg, field="new_size")
-    if Attachment.objects.filter(volume_id=volume.id).exclude(status=AttachStatus.ATTACHED).exists():
-        raise InvalidVolumeError(f"Volume {volume.id} is being attached or detached.")
-    grow(volume.project_id, volume.id, quota.of_volume(volume.volume_type, wanted))
-    if not placement.claim(pool.id, wanted - volume.size_gb):
-        raise InvalidInputError("The storage pool has no room for that size.", field="new_size")
-    state.move(volume, VolumeStatus.EXTENDING, Extend().start_of(), changes={"wanted_gb": wanted})
-    send(volume, GrowVolumeRequest(volume=spec_of(volume, size_gb=wanted)))
-    return volume
+from provisioning.volumes.tasks import task
 
 
 @task
-class Extend(VolumeTask[GrowVolumeRequest]):
-    """Grow the data of a volume; guests that use the volume switch to an export of the new size."""
+class Extend(UserTask[int, GrowVolumeRequest]):
+    """Grow the data of a volume; guests that use the volume switch to an export of the new size. The request is that
+    size in GiB.
+    """
 
-    body = GrowVolumeRequest
+    rule = "volume:extend"
     legal_from = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE, VolumeStatus.ERROR_EXTENDING)
+    status = VolumeStatus.EXTENDING
+    body = GrowVolumeRequest
     notification = "resize"
     timeouts = by_status({VolumeStatus.EXTENDING: 5 * MINUTE})
+
+    def prepare(self, context: RequestContext, volume: Volume, request: int) -> Mapping[str, Any]:
+        """Raise ForbiddenError for an attached volume if the policy forbids it, and InvalidInputError for the size."""
+        if volume.status == VolumeStatus.IN_USE:
+            policy.enforce(context, "volume:extend_attached_volume")
+        check_not_leaving(volume)
+        size = check_size(volume.project_id, request)
+        if size <= volume.size_gb:
+            msg = f"New size for extend must be greater than current size ({volume.size_gb} GiB)."
+            raise InvalidInputError(msg, field="new_size")
+        if Attachment.objects.filter(volume_id=volume.id).exclude(status=AttachStatus.ATTACHED).exists():
+            raise InvalidVolumeError(f"Volume {volume.id} is being attached or detached.")
+        return {"wanted_gb": size}
+
+    def quota(self, volume: Volume, request: int) -> Mapping[str, int]:
+        return quota.of_volume(volume.volume_type, request)
+
+    def reserve(self, volume: Volume, request: int) -> None:
+        """Claim the pool's capacity. Raises InvalidInputError if the pool has no room."""
+        if not placement.claim(pool_of(volume).id, request - volume.size_gb):
+            raise InvalidInputError("The storage pool has no room for that size.", field="new_size")
+
+    def command(self, volume: Volume, request: int) -> GrowVolumeRequest:
+        return GrowVolumeRequest(volume=spec_of(volume, size_gb=request))
 
     def finished(self, volume: Volume, event: AgentEvent, body: GrowVolumeRequest, host_id: uuid.UUID) -> None:
         """Record the new size, even if the task has timed out."""

@@ -14,7 +14,7 @@ from provisioning.volumes.pools import placement
 from provisioning.volumes.records import modifications
 from provisioning.volumes.selectors import type_for
 from provisioning.volumes.services.checks import locked_volume
-from provisioning.volumes.services.updates.extend import extend_volume
+from provisioning.volumes.services.updates.extend import Extend
 from provisioning.volumes.services.updates.retype import ON_DEMAND, retype
 from provisioning.volumes.state_machine import state
 
@@ -26,7 +26,7 @@ def modify_volume(
 ) -> VolumeModification:
     """Extend a volume, change its type (moving its data if necessary), or both. None and "": unchanged.
 
-    Raises the errors of ``extend_volume`` and ``retype``, BeingModifiedError during another change, and
+    Raises the errors of ``Extend`` and ``retype``, BeingModifiedError during another change, and
     InvalidInputError if the data must be moved before the volume can be extended.
     """
     volume = locked_volume(context, volume_id)
@@ -55,7 +55,7 @@ def modify_volume(
         volume = retype(context, volume.id, str(wanted.id), migration_policy=ON_DEMAND)
     if size > volume.size_gb:
         _check_stays(volume)
-        volume = extend_volume(context, volume.id, size)
+        volume = Extend.begin(context, volume.id, size)
     if volume.status not in modifications.TASKS:
         state.reread(volume)
         modifications.end(volume)
