@@ -105,6 +105,10 @@ ENTRIES = (
         rule="volume:get_all_snapshots",
     ),
     Entry("volume_backups", "Backups", "dashboard:volume_backups", "archive", "g-b", "Volumes", rule="backup:get_all"),
+    Entry(
+        *("volume_failures", "Failures", "dashboard:volume_failures", "exclamation-octagon", "g-F", "Volumes"),
+        rule="message:get_all",
+    ),
     Entry("images", "Images", "dashboard:images", "disc", "g-m", "Library", on_phone=True, rule="get_images"),
     Entry("catalogue", "Image catalogue", "dashboard:catalogue", "journals", "g-x", "Library", rule="get_images"),
     Entry("flavors", "Flavors", "dashboard:flavors", "sliders", "g-f", "Library", rule="novella:flavors:index"),

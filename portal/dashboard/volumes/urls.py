@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from portal.dashboard.volumes import attachments, backups, changes, snapshots, transfers, views
+from portal.dashboard.volumes import attachments, backups, changes, failures, snapshots, transfers, views
 
 urlpatterns = [
     path("volumes/", views.VolumeList.as_view(), name="volumes"),
@@ -25,6 +25,7 @@ urlpatterns = [
     path("volume-snapshots/<uuid:identity>/edit/", snapshots.SnapshotEdit.as_view(), name="snapshot_edit"),
     path("volume-snapshots/<uuid:identity>/delete/", snapshots.SnapshotDelete.as_view(), name="snapshot_delete"),
     path("volume-snapshots/<uuid:identity>/revert/", snapshots.SnapshotRevert.as_view(), name="snapshot_revert"),
+    path("volume-failures/", failures.FailureList.as_view(), name="volume_failures"),
     path("volume-backups/", backups.BackupList.as_view(), name="volume_backups"),
     path("volume-backups/<uuid:identity>/restore/", backups.BackupRestore.as_view(), name="backup_restore"),
     path("volume-backups/<uuid:identity>/delete/", backups.BackupDelete.as_view(), name="backup_delete"),
