@@ -376,6 +376,7 @@ PROBES: dict[str, Probe] = {
     "security-groups-normalized-cidr": lambda w: (
         w.rule(remote_ip_prefix="10.1.2.3/16")["normalized_cidr"] == "10.1.0.0/16"
     ),
+    "floatingip-pools": lambda w: w.external_id in [each["network_id"] for each in w.get("floatingip_pools")],
     "service-type": lambda w: w.get("service-providers")[0]["service_type"] == "L3_ROUTER_NAT",
     "sorting": lambda w: (
         w.make("network", name="z")

@@ -165,3 +165,22 @@ def test_how_many_addresses_there_are(people: People, net: Network) -> None:
     one = Api(people.operator).get(f"{V2}/{path}/{net.id}").json()["network_ip_availability"]
     assert one == shown
     assert listed(people.alice, path, "network_ip_availabilities") == []
+
+
+def test_floating_ip_pools_are_the_subnets_of_external_networks(people: People, outside: Network, net: Network) -> None:
+    services.create_subnet(outside, "2001:db8::/64", enable_dhcp=False)
+    hidden = services.create_network(people.charlie.project_id, "theirs")
+    services.create_subnet(hidden, "10.9.0.0/24")
+    [pool] = listed(people.bob, f"floatingip_pools?network_id={outside.id}", "floatingip_pools")
+    subnet = outside.subnets.get(ip_version=4)
+    project = people.bob.project_id.hex
+    assert pool == {
+        "subnet_id": str(subnet.id),
+        "subnet_name": subnet.name,
+        "network_id": str(outside.id),
+        "cidr": "203.0.113.0/24",
+        "project_id": project,
+        "tenant_id": project,
+    }
+    assert listed(people.bob, "floatingip_pools", "floatingip_pools") == [pool]
+    assert listed(people.bob, "floatingip_pools?cidr=10.9.0.0/24", "floatingip_pools") == []

@@ -53,6 +53,11 @@ class Operation:
         return f"{self.method} {self.path}" + (f" ({self.action})" if self.action else "")
 
     @property
+    def key(self) -> tuple[str, str, str | None]:
+        """Method, path and action without the names of parameters, and GET for HEAD, as in ``calls.Call.key``."""
+        return "GET" if self.method == "HEAD" else self.method, re.sub(r"\{\w+\}", "{}", self.path), self.action
+
+    @property
     def whole_path(self) -> str:
         """The path with the prefix of its service, with parameters in braces."""
         if self.service == "compute" and self.path in {"/", "/v2.1/"}:
@@ -109,14 +114,15 @@ def page() -> str:
         "The support of every operation in the references of OpenStack's Identity API v3, Compute API v2.1, Image API"
         " v2, Networking API v2.0 and Block Storage API v3; [the APIs](api.md) have the details. A test generates this"
         " page from the routes: an operation is *done*, *answered as not offered* (with the status of the reference and"
-        " a message), or *missing*. Operations of an unsupported extension of the Networking API are listed below the"
-        " extension's name.\n",
+        " a message), or *missing*; `HEAD` counts as the `GET` of its path. Operations of"
+        " an unsupported extension of the Networking API are listed below the extension's name.\n",
     ]
     for service, title in TITLES.items():
         found = list(operations(service))
-        count = {outcome: sum(each.outcome == outcome for each in found) for outcome in (DONE, NOT_OFFERED, MISSING)}
+        outcomes = {each.key: each.outcome for each in found}
+        count = {outcome: [*outcomes.values()].count(outcome) for outcome in (DONE, NOT_OFFERED, MISSING)}
         summary = ", ".join(f"{many} {outcome}" for outcome, many in count.items())
-        parts.append(f"## {title}\n\n{len(found)} operations: {summary}.\n")
+        parts.append(f"## {title}\n\n{len(outcomes)} operations: {summary}.\n")
         for section in dict.fromkeys(each.section for each in found):
             rows = [_row(each) for each in found if each.section == section]
             parts.append(f"### {section}\n\n| operation | | |\n|---|---|---|\n" + "\n".join(rows) + "\n")

@@ -59,6 +59,7 @@ EXTENSIONS: dict[str, tuple[str, str]] = {
         "With their ids and their ports' ids.",
     ),
     "floating-ip-port-forwarding-port-ranges": ("Ranges of ports", "Forwardings of ranges of ports."),
+    "floatingip-pools": ("Floating IP Pools Extension", "The subnets of external networks."),
     "security-group": ("security-group", "Security groups and their rules."),
     "address-group": ("Address group", "Groups of address ranges for rules."),
     "security-groups-shared-filtering": (

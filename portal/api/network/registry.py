@@ -5,6 +5,7 @@ from portal.api.network.resources.address_scopes import ADDRESS_SCOPE
 from portal.api.network.resources.agents import AGENT, AVAILABILITY_ZONE, SERVICE_PROVIDER
 from portal.api.network.resources.availability import NETWORK_IP_AVAILABILITY
 from portal.api.network.resources.default_rules import DEFAULT_SECURITY_GROUP_RULE
+from portal.api.network.resources.floating_ip_pools import FLOATING_IP_POOL
 from portal.api.network.resources.floating_ips import FLOATING_IP
 from portal.api.network.resources.networks import NETWORK
 from portal.api.network.resources.ports import PORT
@@ -26,6 +27,7 @@ RESOURCES = (
     ADDRESS_GROUP,
     ROUTER,
     FLOATING_IP,
+    FLOATING_IP_POOL,
     RBAC_POLICY,
     AGENT,
     AVAILABILITY_ZONE,

@@ -202,6 +202,7 @@ RULES = (
     rule("get_agent", ADMIN, "List and show the agents of hosts."),
     rule("get_availability_zone", READER, "List availability zones."),
     rule("get_service_provider", READER, "List service providers."),
+    rule("get_floatingip_pool", READER, "List floating IP pools."),
     rule("get_network_ip_availability", ADMIN, "Show how many addresses of each network are in use."),
     rule(
         "novella:get_networks:all_projects",

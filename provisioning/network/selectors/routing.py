@@ -3,13 +3,13 @@
 import uuid
 from collections.abc import Iterable
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, QuerySet, UUIDField, Value
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
 from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.network.errors import FloatingIPNotFoundError, PortForwardingNotFoundError, RouterNotFoundError
-from provisioning.network.models import FloatingIP, Network, Port, PortForwarding, Router
+from provisioning.network.models import FloatingIP, Network, Port, PortForwarding, Router, Subnet
 from provisioning.network.records.owners import ROUTER_INTERFACE
 from provisioning.network.selectors.records import networks_for, one_of
 from provisioning.network.selectors.visibility import Viewer, visible
@@ -84,6 +84,15 @@ def port_forwarding_for(floating: FloatingIP, identity: str | uuid.UUID) -> Port
     if found is None:
         raise PortForwardingNotFoundError(f"Port Forwarding {identity} could not be found.")
     return found
+
+
+def floating_ip_pools_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[Subnet]:
+    """Return the IPv4 subnets of the external networks that the caller sees, each with the caller's project
+    ``caller_id``, which Neutron shows as the project of the pool.
+    """
+    networks = networks_for(context, all_projects=all_projects).filter(external=True)
+    rows = Subnet.objects.filter(network__in=networks.values("pk"), ip_version=4)
+    return rows.annotate(caller_id=Value(context.project_id, output_field=UUIDField(null=True)))
 
 
 def external_networks_for(context: RequestContext) -> list[Network]:

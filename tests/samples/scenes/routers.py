@@ -54,6 +54,7 @@ def routers(scene: Scene, patch: pytest.MonkeyPatch) -> None:
 def floating_ips(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     play, path, one = scene.play, "/v2.0/floatingips", "/v2.0/floatingips/{floatingip_id}"
     port, public = _routed(scene)
+    play("pools", "GET", "/v2.0/floatingip_pools")
     body = {"floating_network_id": public, "port_id": port, "description": "Mine"}
     new = play("create", "POST", path, {"floatingip": body}, keep=V)
     scene.let("floatingip_id", new["floatingip"]["id"])
