@@ -241,10 +241,10 @@ def _pools(values: Sequence[str]) -> dict[str, str]:
         name, _, pool = value.partition("=")
         if value == NO_POOL:
             name, pool = NO_POOL, NO_POOL
-        elif not _POOL.fullmatch(name) or pool.partition(":")[0] not in drivers.DRIVERS or ":" not in pool:
+        elif not _POOL.fullmatch(name) or pool.partition(":")[0] not in drivers.names() or ":" not in pool:
             raise ValueError(
                 f"--volume-pool {value!r} is not NAME=DRIVER:LOCATION, like local=nbd:/srv/volumes; the drivers are"
-                f" {', '.join(drivers.DRIVERS)}"
+                f" {', '.join(drivers.names())}"
             )
         if name in found:
             raise ValueError(f"--volume-pool names {name!r} twice")

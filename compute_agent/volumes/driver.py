@@ -101,8 +101,8 @@ class PoolSettings:
 class VolumeDriver(abc.ABC):
     """One pool of volumes.
 
-    To add a driver, add a module to ``compute_agent.volumes.drivers`` with a subclass, and the driver's name to
-    ``DRIVERS`` there.
+    To add a driver, add a module to ``compute_agent.volumes.drivers`` with a subclass as ``DRIVER``. The module's name
+    is the driver's name.
     """
 
     name: ClassVar[str]

@@ -1,24 +1,21 @@
-"""The volume drivers."""
+"""The volume drivers. Each module of this package that defines ``DRIVER`` is a driver; it is imported when a pool uses
+it.
+"""
 
-from collections.abc import Mapping
+from importlib import import_module
+from pkgutil import iter_modules
 
 from compute_agent.volumes.driver import PoolSettings, VolumeDriver
-from compute_agent.volumes.drivers.dir import DirDriver
-from compute_agent.volumes.drivers.fake import FakeDriver
-from compute_agent.volumes.drivers.nbd import NbdDriver
-from compute_agent.volumes.drivers.rbd import RbdDriver
 
-DRIVERS: Mapping[str, type[VolumeDriver]] = {
-    "dir": DirDriver,
-    "fake": FakeDriver,
-    "nbd": NbdDriver,
-    "rbd": RbdDriver,
-}
-"""Name of a driver → its class."""
+
+def names() -> list[str]:
+    """Return the names of the available drivers."""
+    return sorted(module.name for module in iter_modules(__path__))
 
 
 def make(settings: PoolSettings) -> VolumeDriver:
     """Create the driver of a pool. Raises ValueError for an unknown driver name."""
-    if settings.driver not in DRIVERS:
-        raise ValueError(f"there is no volume driver {settings.driver!r}; there are {', '.join(DRIVERS)}")
-    return DRIVERS[settings.driver](settings)
+    if settings.driver not in names():
+        raise ValueError(f"there is no volume driver {settings.driver!r}; there are {', '.join(names())}")
+    driver: type[VolumeDriver] = import_module(f"{__name__}.{settings.driver}").DRIVER
+    return driver(settings)

@@ -13,3 +13,6 @@ class DirDriver(Qcow2Driver):
 
     name = "dir"
     shared = True
+
+
+DRIVER = DirDriver

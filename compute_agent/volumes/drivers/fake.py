@@ -208,3 +208,6 @@ class FakeDriver(VolumeDriver):
         if self._kind == "fatal":
             raise FatalBuildError(f"Simulated fault: no host can {operation}.")
         raise RetryableHostError(f"Simulated fault: this host failed to {operation}.")
+
+
+DRIVER = FakeDriver

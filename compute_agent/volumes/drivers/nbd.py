@@ -9,3 +9,6 @@ class NbdDriver(Qcow2Driver):
     """The driver ``nbd``: only this host can access the files."""
 
     name = "nbd"
+
+
+DRIVER = NbdDriver

@@ -473,3 +473,6 @@ def _escaped(text: str) -> str:
     for character in "\\:=@":
         text = text.replace(character, "\\" + character)
     return text
+
+
+DRIVER = RbdDriver
