@@ -141,6 +141,8 @@ LISTS: tuple[RecordList[Any], ...] = (
     POOLS,
 )
 """The lists that are live."""
+WATCHED = (CloudPage, HostDetail, HostDrain, PoolDetail)
+"""The operators' pages that are live."""
 PAGES: dict[str, LivePage] = {
     "overview": LivePage(frozenset({INSTANCE, NETWORK, VOLUME, HOST}), _overview),
     "instance": LivePage(frozenset({INSTANCE, NETWORK, VOLUME, HOST}), _one_instance),
@@ -151,6 +153,6 @@ PAGES: dict[str, LivePage] = {
     **{each.key: _of_list(each) for each in LISTS},
     **{name: _of_networking(name) for name in network.RECORDS},
     **{name: _of_volumes(name) for name in ("volume",)},
-    **{each.live_kind: LivePage(each.kinds, each.draw) for each in (CloudPage, HostDetail, HostDrain, PoolDetail)},
+    **{each.live_kind: LivePage(each.kinds, each.draw) for each in WATCHED},
 }
 """First part of a live page's name → its events; ``tests/dashboard/test_live.py`` fails for pages missing here."""

@@ -242,7 +242,7 @@ class Rests:
     def __call__(self) -> bool:
         self.looks = self.looks + 1 if self.counted.moved == self.seen else 0
         self.seen = self.counted.moved
-        return self.looks == self.ENOUGH
+        return self.looks >= self.ENOUGH
 
 
 @pytest.mark.slow
@@ -255,7 +255,7 @@ def test_a_program_that_copies_moves_and_one_that_waits_does_not(monkeypatch: py
     rests = Rests(waits)
     with progress.heard_by(waits), pytest.raises(ProgramError):
         run_long("sleep", "600", limits=Limits(), stopped=rests)
-    assert rests.looks == Rests.ENOUGH, "it moves only while it starts: that reads its libraries"
+    assert rests.looks >= Rests.ENOUGH, "it moves only while it starts: that reads its libraries"
 
 
 def test_fetching_an_image_moves(tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ def test_an_open_list_of_hosts_gets_each_change(people: People, server: Instance
 
 
 def test_the_lists_of_operators_follow_what_they_may_see() -> None:
-    lists = {each.key: each for each in live.LISTS}
+    lists = {each.key: each for each in live.LISTS} | {each.live_kind: each for each in live.WATCHED}
     assert {name: page.rule for name, page in OF_OPERATORS.items()} == {name: lists[name].rule for name in OF_OPERATORS}
     assert all(page.kind in lists[name].kinds for name, page in OF_OPERATORS.items() if page.seconds)
 

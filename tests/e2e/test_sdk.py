@@ -183,7 +183,8 @@ def parts_of(parts: Parts, server: Any) -> None:
     assert compute.validate_console_auth_token(token).instance_uuid == server.id
     assert compute.get_server_password(server) == ""
     compute.clear_server_password(server)
-    refused(409, lambda: compute.change_server_password(server, "a-password"))
+    compute.change_server_password(server, "a-password")
+    wait_for("the server is at rest", lambda: not compute.get_server(server.id).task_state)
 
 
 def interfaces_of(parts: Parts, server: Any) -> None:

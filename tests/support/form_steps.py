@@ -208,6 +208,7 @@ ELSEWHERE = {
     "dashboard:host_drain_change": "tests/dashboard/test_cloud.py: it needs a drain",
     "dashboard:host_evacuation": "tests/dashboard/test_cloud.py: it needs a host that is down, and another one",
     "dashboard:star": "tests/dashboard/test_search.py: it needs a page of a resource",
+    "dashboard:batch_undo": "tests/dashboard/test_bulk.py: it needs a batch that has ended",
     "dashboard:batch_dismiss": "tests/dashboard/test_bulk.py: it needs a refusal",
     **{
         f"dashboard:styleguide{each}": "tests/dashboard/test_styleguide.py: only with DEBUG"
