@@ -20,9 +20,9 @@ def secret_keys(name: str, path: Path) -> list[str]:
     They come from ``name`` and ``name_FALLBACKS``, or from the lines of a file that is created on first use (mode
     0600).
     """
-    given: str = env.str(declare(name, shown="generated, in `secrets/`"), default="")
-    if given:
-        return [given, *(key for key in env.list(f"{name}_FALLBACKS", default=[]) if key)]
+    configured: str = env.str(declare(name, shown="generated, in `secrets/`"), default="")
+    if configured:
+        return [configured, *(key for key in env.list(f"{name}_FALLBACKS", default=[]) if key)]
     folder = path.parent
     if not path.exists():
         for each in (folder.parent.parent, folder.parent, folder):  # the mode applies only to the last directory

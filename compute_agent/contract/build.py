@@ -275,7 +275,7 @@ def is_cd(image: ImageRef) -> bool:
 def image_refs(spec: InstanceSpec) -> list[ImageRef]:
     """Return every image that the guest is built from or boots from."""
     rescue = spec.rescue
-    found = [spec.image, spec.kernel, spec.ramdisk]
+    images = [spec.image, spec.kernel, spec.ramdisk]
     if rescue is not None:
-        found += [rescue.image, rescue.kernel, rescue.ramdisk]
-    return [image for image in found if image is not None and image.id]
+        images += [rescue.image, rescue.kernel, rescue.ramdisk]
+    return [image for image in images if image is not None and image.id]

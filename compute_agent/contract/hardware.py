@@ -43,14 +43,14 @@ def every_trait() -> tuple[str, ...]:
     """Return the traits of a host that supports all hardware values listed in ``hardware_properties``, except versions
     of chipsets and CPU models.
     """
-    found = {SECURE_BOOT_TRAIT, STATELESS_TRAIT, known.PACKED.trait, CPU_TRAIT, VIF_TRAIT}
-    found |= {each.trait_of(value) for each in known.PROPERTIES for value in each.values}
-    found |= {
+    traits = {SECURE_BOOT_TRAIT, STATELESS_TRAIT, known.PACKED.trait, CPU_TRAIT, VIF_TRAIT}
+    traits |= {each.trait_of(value) for each in known.PROPERTIES for value in each.values}
+    traits |= {
         f"{each.trait}_{value.upper()}"
         for each in (known.FIRMWARE, known.DISK_BUS, known.VIF_MODEL, known.VIDEO_MODEL)
         for value in each.everywhere
     }
-    return tuple(sorted(found - {""}))
+    return tuple(sorted(traits - {""}))
 
 
 class Topology(Frozen, frozen=True):
@@ -182,11 +182,17 @@ def read(properties: Mapping[str, object], extra_specs: Mapping[str, object], vc
 
     Raises HardwareError for an invalid value, for contradictions of image and flavor, and for invalid combinations.
     """
-    asked = _Asked(properties, extra_specs)
-    if not asked.image and not asked.flavor:
+    requested = _Asked(properties, extra_specs)
+    if not requested.image and not requested.flavor:
         return DEFAULT
-    firmware = _firmware(asked)
-    rest = _disks(asked, firmware) | _network(asked, vcpus) | _desk(asked) | _cpu(asked, vcpus) | _rest(asked)
+    firmware = _firmware(requested)
+    rest = (
+        _disks(requested, firmware)
+        | _network(requested, vcpus)
+        | _desk(requested)
+        | _cpu(requested, vcpus)
+        | _rest(requested)
+    )
     return msgspec.convert(firmware | rest, Hardware)
 
 
@@ -197,28 +203,30 @@ class _Asked:
         self.image = dict(_values("image", properties))
         self.flavor = dict(_values("flavor", extra_specs))
 
-    def one(self, wanted: Property) -> str:
+    def one(self, known_property: Property) -> str:
         """Return the value that the image or the flavor specifies; empty if neither does. Raises HardwareError if image
         and flavor specify different values.
         """
-        image, flavor = self.image.get(wanted.image, ""), self.flavor.get(wanted.flavor, "")
+        image, flavor = self.image.get(known_property.image, ""), self.flavor.get(known_property.flavor, "")
         if image and flavor and image != flavor:
-            raise HardwareError(wanted.image, image, f"the flavor contradicts with {wanted.flavor}={flavor}")
+            raise HardwareError(
+                known_property.image, image, f"the flavor contradicts with {known_property.flavor}={flavor}"
+            )
         return flavor or image
 
-    def image_first(self, wanted: Property) -> str:
-        return self.image.get(wanted.image) or self.flavor.get(wanted.flavor, "")
+    def image_first(self, known_property: Property) -> str:
+        return self.image.get(known_property.image) or self.flavor.get(known_property.flavor, "")
 
-    def switch(self, wanted: Property) -> bool | None:
-        text = self.one(wanted)
+    def switch(self, known_property: Property) -> bool | None:
+        text = self.one(known_property)
         return text == "true" if text else None
 
-    def number(self, wanted: Property, source: Source) -> int:
-        return int((self.image if source == "image" else self.flavor).get(wanted.name_in(source), "0"))
+    def number(self, known_property: Property, source: Source) -> int:
+        return int((self.image if source == "image" else self.flavor).get(known_property.name_in(source), "0"))
 
-    def refuse(self, wanted: Property, reason: str) -> HardwareError:
-        source: Source = "image" if wanted.image in self.image else "flavor"
-        name = wanted.name_in(source)
+    def refuse(self, known_property: Property, reason: str) -> HardwareError:
+        source: Source = "image" if known_property.image in self.image else "flavor"
+        name = known_property.name_in(source)
         return HardwareError(name, (self.image if source == "image" else self.flavor).get(name, ""), reason, source)
 
 
@@ -234,28 +242,28 @@ def _values(source: Source, values: Mapping[str, object]) -> Iterator[tuple[str,
             yield found.name_in(source), found.read(text, source)
 
 
-def _firmware(asked: _Asked) -> dict[str, object]:
+def _firmware(requested: _Asked) -> dict[str, object]:
     """Read the firmware. Required Secure Boot implies UEFI and the chipset q35, unless other values are specified."""
-    firmware, machine = asked.one(known.FIRMWARE), asked.one(known.MACHINE)
-    secure, stateless = asked.one(known.SECURE_BOOT) or "disabled", asked.switch(known.STATELESS) or False
+    firmware, machine = requested.one(known.FIRMWARE), requested.one(known.MACHINE)
+    secure, stateless = requested.one(known.SECURE_BOOT) or "disabled", requested.switch(known.STATELESS) or False
     q35 = machine.startswith(("q35", "pc-q35"))
     if secure == "required":
         if firmware == "bios":
-            raise asked.refuse(known.SECURE_BOOT, f"needs {known.FIRMWARE.image}=uefi")
+            raise requested.refuse(known.SECURE_BOOT, f"needs {known.FIRMWARE.image}=uefi")
         if machine and not q35:
-            raise asked.refuse(known.SECURE_BOOT, f"needs {known.MACHINE.image}=q35")
+            raise requested.refuse(known.SECURE_BOOT, f"needs {known.MACHINE.image}=q35")
         firmware, machine = "uefi", machine or "q35"
     elif secure == "optional" and (firmware != "uefi" or (machine and not q35)):
         secure = "disabled"
     if stateless and firmware != "uefi":
-        raise asked.refuse(known.STATELESS, f"needs {known.FIRMWARE.image}=uefi")
+        raise requested.refuse(known.STATELESS, f"needs {known.FIRMWARE.image}=uefi")
     if stateless and secure == "required":
-        raise asked.refuse(known.STATELESS, "the keys of Secure Boot are stored in the firmware's variables")
-    version, model = asked.one(known.TPM_VERSION), asked.one(known.TPM_MODEL)
+        raise requested.refuse(known.STATELESS, "the keys of Secure Boot are stored in the firmware's variables")
+    version, model = requested.one(known.TPM_VERSION), requested.one(known.TPM_MODEL)
     if model and not version:
-        raise asked.refuse(known.TPM_MODEL, f"needs {known.TPM_VERSION.image}")
+        raise requested.refuse(known.TPM_MODEL, f"needs {known.TPM_VERSION.image}")
     if model == "tpm-crb" and version != "2.0":
-        raise asked.refuse(known.TPM_MODEL, f"needs {known.TPM_VERSION.image}=2.0")
+        raise requested.refuse(known.TPM_MODEL, f"needs {known.TPM_VERSION.image}=2.0")
     return {
         "firmware": firmware or "bios",
         "firmware_stateless": stateless,
@@ -266,97 +274,99 @@ def _firmware(asked: _Asked) -> dict[str, object]:
     }
 
 
-def _disks(asked: _Asked, firmware: Mapping[str, object]) -> dict[str, object]:
+def _disks(requested: _Asked, firmware: Mapping[str, object]) -> dict[str, object]:
     q35 = str(firmware["machine"]).startswith(("q35", "pc-q35"))
-    for wanted in (known.DISK_BUS, known.CDROM_BUS):
-        if q35 and asked.one(wanted) == "ide":
-            raise asked.refuse(wanted, f"the chipset q35 has no IDE; needs {known.MACHINE.image}=pc, or sata")
+    for known_property in (known.DISK_BUS, known.CDROM_BUS):
+        if q35 and requested.one(known_property) == "ide":
+            raise requested.refuse(
+                known_property, f"the chipset q35 has no IDE; needs {known.MACHINE.image}=pc, or sata"
+            )
     return {
-        "disk_bus": asked.one(known.DISK_BUS) or "virtio",
-        "cdrom_bus": asked.one(known.CDROM_BUS) or ("sata" if q35 else "ide"),
-        "scsi_model": asked.one(known.SCSI_MODEL) or "virtio-scsi",
+        "disk_bus": requested.one(known.DISK_BUS) or "virtio",
+        "cdrom_bus": requested.one(known.CDROM_BUS) or ("sata" if q35 else "ide"),
+        "scsi_model": requested.one(known.SCSI_MODEL) or "virtio-scsi",
     }
 
 
-def _network(asked: _Asked, vcpus: int) -> dict[str, object]:
-    model, queues = asked.one(known.VIF_MODEL) or "virtio", asked.switch(known.MULTIQUEUE)
+def _network(requested: _Asked, vcpus: int) -> dict[str, object]:
+    model, queues = requested.one(known.VIF_MODEL) or "virtio", requested.switch(known.MULTIQUEUE)
     if queues and model != "virtio":
-        raise asked.refuse(known.MULTIQUEUE, f"needs {known.VIF_MODEL.image}=virtio")
+        raise requested.refuse(known.MULTIQUEUE, f"needs {known.VIF_MODEL.image}=virtio")
     return {
         "vif_model": model,
         "vif_queues": min(vcpus, MOST_QUEUES) if queues else 1,
-        "packed_rings": asked.switch(known.PACKED) or False,
+        "packed_rings": requested.switch(known.PACKED) or False,
     }
 
 
-def _desk(asked: _Asked) -> dict[str, object]:
+def _desk(requested: _Asked) -> dict[str, object]:
     """Read graphics, sound and input devices."""
-    ram, most = asked.number(known.VIDEO_RAM, "image"), asked.number(known.VIDEO_MAX, "flavor")
+    ram, most = requested.number(known.VIDEO_RAM, "image"), requested.number(known.VIDEO_MAX, "flavor")
     if ram > most:
         reason = f"the flavor allows {most} MiB ({known.VIDEO_MAX.flavor})"
         raise HardwareError(known.VIDEO_RAM.image, str(ram), reason)
-    bus, tablet, usb = asked.one(known.INPUT_BUS), asked.one(known.POINTER) != "", asked.one(known.USB)
+    bus, tablet, usb = requested.one(known.INPUT_BUS), requested.one(known.POINTER) != "", requested.one(known.USB)
     if usb == "none":
-        for wanted in (known.INPUT_BUS, known.POINTER, known.SOUND, known.DISK_BUS, known.CDROM_BUS):
-            if asked.one(wanted).startswith("usb"):
-                raise asked.refuse(wanted, f"contradicts {known.USB.image}=none")
+        for known_property in (known.INPUT_BUS, known.POINTER, known.SOUND, known.DISK_BUS, known.CDROM_BUS):
+            if requested.one(known_property).startswith("usb"):
+                raise requested.refuse(known_property, f"contradicts {known.USB.image}=none")
     return {
-        "video_model": asked.one(known.VIDEO_MODEL) or "vga",
+        "video_model": requested.one(known.VIDEO_MODEL) or "vga",
         "video_ram_mb": ram,
         "input_bus": bus,
         "tablet": tablet,
-        "sound_model": asked.one(known.SOUND),
+        "sound_model": requested.one(known.SOUND),
         "usb_model": usb,
     }
 
 
-def _cpu(asked: _Asked, vcpus: int) -> dict[str, object]:
-    mode, model = asked.one(known.CPU_MODE), asked.image.get(known.CPU_MODEL.image, "")
+def _cpu(requested: _Asked, vcpus: int) -> dict[str, object]:
+    mode, model = requested.one(known.CPU_MODE), requested.image.get(known.CPU_MODEL.image, "")
     if mode == "custom" and not model:
-        raise asked.refuse(known.CPU_MODE, f"needs {known.CPU_MODEL.image}")
+        raise requested.refuse(known.CPU_MODE, f"needs {known.CPU_MODEL.image}")
     if model and mode not in {"", "custom"}:
-        raise asked.refuse(known.CPU_MODEL, f"needs {known.CPU_MODE.image}=custom")
-    hidden = (asked.image.get(known.HIDE.image), asked.flavor.get(known.HIDE.flavor))
+        raise requested.refuse(known.CPU_MODEL, f"needs {known.CPU_MODE.image}=custom")
+    hidden = (requested.image.get(known.HIDE.image), requested.flavor.get(known.HIDE.flavor))
     return {
         "cpu_mode": mode or ("custom" if model else ""),
         "cpu_model": model,
-        "cpu_flags": dict(_flags(asked)),
-        "topology": _topology(asked, vcpus),
-        "pmu": asked.switch(known.PMU),
-        "hpet": asked.switch(known.HPET),
+        "cpu_flags": dict(_flags(requested)),
+        "topology": _topology(requested, vcpus),
+        "pmu": requested.switch(known.PMU),
+        "hpet": requested.switch(known.HPET),
         "hide_hypervisor": "true" in hidden,
     }
 
 
-def _flags(asked: _Asked) -> Iterator[tuple[str, bool]]:
-    text = asked.image.get(known.CPU_FLAGS.image, "").lower()
+def _flags(requested: _Asked) -> Iterator[tuple[str, bool]]:
+    text = requested.image.get(known.CPU_FLAGS.image, "").lower()
     for flag in filter(None, (each.strip() for each in text.split(","))):
         if not _FLAG.fullmatch(flag):
-            raise asked.refuse(known.CPU_FLAGS, "must be names of CPU features, such as +aes,-avx2")
+            raise requested.refuse(known.CPU_FLAGS, "must be names of CPU features, such as +aes,-avx2")
         yield flag.lstrip("+-"), not flag.startswith("-")
 
 
-def _topology(asked: _Asked, vcpus: int) -> Topology | None:
+def _topology(requested: _Asked, vcpus: int) -> Topology | None:
     """Return the topology that is closest to the preferred one within the limits; None if image and flavor specify
     none.
 
     The image may only specify stricter limits than the flavor. Sockets are preferred to cores, and cores to threads.
     """
     named = known.TOPOLOGY
-    if not any(each.image in asked.image or each.flavor in asked.flavor for each in named):
+    if not any(each.image in requested.image or each.flavor in requested.flavor for each in named):
         return None
     limits = []
     for each in named[3:]:
-        image, flavor = asked.number(each, "image"), asked.number(each, "flavor")
+        image, flavor = requested.number(each, "image"), requested.number(each, "flavor")
         if flavor and image > flavor:
             raise HardwareError(each.image, str(image), f"the flavor allows {flavor} ({each.flavor})")
         limits.append(image or flavor or MOST_PARTS)
-    from_image = [asked.number(each, "image") for each in named[:3]]
-    from_flavor = [asked.number(each, "flavor") for each in named[:3]]
-    for each, wanted, limit in zip(named, from_image, limits, strict=False):
-        if wanted > limit:
-            raise HardwareError(each.image, str(wanted), f"at most {limit} are allowed")
-    if any(wanted > limit for wanted, limit in zip(from_flavor, limits, strict=True)):
+    from_image = [requested.number(each, "image") for each in named[:3]]
+    from_flavor = [requested.number(each, "flavor") for each in named[:3]]
+    for each, preferred, limit in zip(named, from_image, limits, strict=False):
+        if preferred > limit:
+            raise HardwareError(each.image, str(preferred), f"at most {limit} are allowed")
+    if any(preferred > limit for preferred, limit in zip(from_flavor, limits, strict=True)):
         from_flavor = [0, 0, 0]
     wanted_parts = from_image if any(from_image) else from_flavor
     possible = [
@@ -366,41 +376,41 @@ def _topology(asked: _Asked, vcpus: int) -> Topology | None:
         if vcpus // sockets // cores <= limits[2]
     ]  # fmt: skip
     if not possible:
-        raise asked.refuse(
-            next(each for each in named[3:] if each.image in asked.image or each.flavor in asked.flavor),
+        raise requested.refuse(
+            next(each for each in named[3:] if each.image in requested.image or each.flavor in requested.flavor),
             f"{vcpus} vCPUs are not possible within these limits",
         )
 
     def rank(found: Topology) -> tuple[int, int, int]:
         parts = (found.sockets, found.cores, found.threads)
-        agreed = sum(1 for part, wanted in zip(parts, wanted_parts, strict=True) if part == wanted)
+        agreed = sum(1 for part, preferred in zip(parts, wanted_parts, strict=True) if part == preferred)
         return agreed, found.sockets * found.cores, found.sockets
 
     return max(possible, key=rank)
 
 
-def _rest(asked: _Asked) -> dict[str, object]:
-    watchdog, agent = asked.image_first(known.WATCHDOG), asked.switch(known.AGENT) or False
-    bytes_, period = asked.number(known.RNG_BYTES, "flavor"), asked.number(known.RNG_PERIOD, "flavor")
+def _rest(requested: _Asked) -> dict[str, object]:
+    watchdog, agent = requested.image_first(known.WATCHDOG), requested.switch(known.AGENT) or False
+    bytes_, period = requested.number(known.RNG_BYTES, "flavor"), requested.number(known.RNG_PERIOD, "flavor")
     return {
         "watchdog_action": "" if watchdog == "disabled" else watchdog,
-        "boot_menu": asked.image_first(known.BOOT_MENU) == "true",
-        "rng": asked.flavor.get(known.RNG_ALLOWED.flavor, "true") == "true",
+        "boot_menu": requested.image_first(known.BOOT_MENU) == "true",
+        "rng": requested.flavor.get(known.RNG_ALLOWED.flavor, "true") == "true",
         "rng_bytes": bytes_,
         "rng_period_ms": period if bytes_ else 0,
         "guest_agent": agent,
-        "require_quiesce": asked.switch(known.QUIESCE) or False,
-        "windows": asked.one(known.OS_TYPE) == "windows",
-        "command_line": asked.image.get(known.COMMAND_LINE.image, ""),
-        "config_drive": asked.one(known.CONFIG_DRIVE) == "mandatory",
-        "serial_ports": _serial_ports(asked),
-        **limits_of(asked.flavor),
+        "require_quiesce": requested.switch(known.QUIESCE) or False,
+        "windows": requested.one(known.OS_TYPE) == "windows",
+        "command_line": requested.image.get(known.COMMAND_LINE.image, ""),
+        "config_drive": requested.one(known.CONFIG_DRIVE) == "mandatory",
+        "serial_ports": _serial_ports(requested),
+        **limits_of(requested.flavor),
     }
 
 
-def _serial_ports(asked: _Asked) -> int:
+def _serial_ports(requested: _Asked) -> int:
     """Return the number of serial ports. The image's number must not exceed the flavor's."""
-    image, flavor = asked.number(known.SERIAL_PORTS, "image"), asked.number(known.SERIAL_PORTS, "flavor")
+    image, flavor = requested.number(known.SERIAL_PORTS, "image"), requested.number(known.SERIAL_PORTS, "flavor")
     if flavor and image > flavor:
         reason = f"the flavor allows {flavor} ({known.SERIAL_PORTS.flavor})"
         raise HardwareError(known.SERIAL_PORTS.image, str(image), reason)

@@ -88,7 +88,7 @@ def decoded(chunk: bytes, disk_size: int) -> list[tuple[Extent, memoryview]]:
     at = _HEADER.size + count * _EXTENT.size
     if magic != MAGIC or count > MOST_EXTENTS or at > len(view):
         raise ExtentsError("This is not a chunk of a backup.")
-    found = []
+    result = []
     behind = 0
     for number in range(count):
         offset, length, zero = _EXTENT.unpack_from(view, _HEADER.size + number * _EXTENT.size)
@@ -98,8 +98,8 @@ def decoded(chunk: bytes, disk_size: int) -> list[tuple[Extent, memoryview]]:
         held = 0 if zero else length
         if at + held > len(view):
             raise ExtentsError("The chunk is cut off.")
-        found.append((Extent(offset, length, bool(zero)), view[at : at + held]))
+        result.append((Extent(offset, length, bool(zero)), view[at : at + held]))
         at += held
     if at != len(view):
         raise ExtentsError("The chunk contains more than its extents.")
-    return found
+    return result

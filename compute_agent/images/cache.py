@@ -95,10 +95,10 @@ class ImageCache:
 
     def cached(self) -> list[str]:
         """Return the ids of the cached images."""
-        found: set[str] = set()
+        result: set[str] = set()
         for path in self._images():
-            found |= self._ids(path)
-        return sorted(found)
+            result |= self._ids(path)
+        return sorted(result)
 
     def prune(self, max_age: float) -> list[str]:
         """Remove the images that no disk of this host is based on and that have not been requested for ``max_age``

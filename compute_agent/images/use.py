@@ -21,7 +21,7 @@ def bases_of(folder: Path) -> set[str]:
 
     Raises UnreadableDiskError for a damaged qcow2 file, because its base is unknown.
     """
-    found: set[str] = set()
+    result: set[str] = set()
     for path in folder.rglob("*"):
         try:
             if not path.is_file() or path.is_symlink():
@@ -32,5 +32,5 @@ def bases_of(folder: Path) -> set[str]:
             continue  # its guest was deleted a moment ago
         except (OSError, DiskFormatError) as error:
             raise UnreadableDiskError(f"{path}: {error}") from error
-        found.update(NAME.findall(backing))
-    return found
+        result.update(NAME.findall(backing))
+    return result

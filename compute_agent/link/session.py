@@ -158,9 +158,9 @@ class Session:
             await asyncio.sleep(due - loop.time())
 
     async def _send_audits(self) -> None:
-        wanted = self._host.audit_wanted
+        audits = self._host.audit_wanted
         while True:
-            wanted.clear()
+            audits.clear()
             pause = self._welcome.audit_interval
             try:
                 await self._send(await self._host.audit(self._host_ip))
@@ -169,7 +169,7 @@ class Session:
                 pause = min(pause, AUDIT_AGAIN)
             try:
                 async with asyncio.timeout(pause):
-                    await wanted.wait()
+                    await audits.wait()
             except TimeoutError:
                 continue
             await asyncio.sleep(AUDIT_PAUSE)

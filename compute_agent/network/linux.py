@@ -168,11 +168,11 @@ class LinuxNetwork(HostNetwork):
 
     def restore(self, specs: list[InstanceSpec]) -> None:
         with self._lock:
-            wanted = {spec.uuid for spec in specs}
+            uuids = {spec.uuid for spec in specs}
             for spec in specs:
                 self._check_spec(spec)
                 self._records.put(spec)
-            for uuid in self._records.uuids() - wanted:
+            for uuid in self._records.uuids() - uuids:
                 self.unplug(uuid)
             self._bring_all()
 
@@ -207,8 +207,8 @@ class LinuxNetwork(HostNetwork):
             if self._unfinished:
                 self._bring(EVERYTHING)
                 repaired.append("previous failures")
-            wanted = self._wanted()
-            for_each(self._parts, lambda part: repaired.extend(part.check(wanted)))
+            desired = self._wanted()
+            for_each(self._parts, lambda part: repaired.extend(part.check(desired)))
             return repaired
 
     def leases(self) -> list[Leased]:
@@ -279,16 +279,16 @@ class LinuxNetwork(HostNetwork):
         When this returns, DHCP servers answer. With ``servers_begun`` they may still be starting, and the caller must
         call ``Services.started``.
         """
-        wanted, unfinished = self._wanted(), self._unfinished
+        desired, unfinished = self._wanted(), self._unfinished
         if self._lacking:
-            for_each(reversed(self._parts), lambda part: part.drop(wanted))
-            if touched.networks(wanted):
+            for_each(reversed(self._parts), lambda part: part.drop(desired))
+            if touched.networks(desired):
                 raise RetryableHostError(self._lacking[0])
             return
         self._unfinished = True
         try:
-            for_each(self._parts, lambda part: part.bring(wanted, touched))
-            for_each(reversed(self._parts), lambda part: part.drop(wanted))
+            for_each(self._parts, lambda part: part.bring(desired, touched))
+            for_each(reversed(self._parts), lambda part: part.drop(desired))
             if not servers_begun:
                 self._services.started()
         except RetryableHostError as error:

@@ -54,8 +54,8 @@ class BootSources:
     def _fetch(self) -> None:
         began = time.monotonic()
         image, kernel, ramdisk = self._wanted
-        wanted = (image if image is not None and self._needed() else None, kernel, ramdisk)
-        found = [self._get(each) if each is not None else None for each in wanted]
+        images = (image if image is not None and self._needed() else None, kernel, ramdisk)
+        found = [self._get(each) if each is not None else None for each in images]
         got = [each for each in found if each is not None]
         self.disk, *files = (each.path if each is not None else None for each in found)
         self.boot = BootFiles(*files)

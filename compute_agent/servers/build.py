@@ -85,13 +85,13 @@ class Creation(ServerHandler[N]):
         if not context.begun and failure is not LATE:
             return Outcome(failure)
         uuid = context.subject.id
-        found: list[Guest | None] = []
+        guests: list[Guest | None] = []
 
         async def look() -> None:
-            found.append(await find_guest(self.host, uuid))
+            guests.append(await find_guest(self.host, uuid))
 
         await insist(look, f"look for server {uuid}", patient=True)
-        if failure is LATE and found and _runs(found[0], context.generation):
+        if failure is LATE and guests and _runs(guests[0], context.generation):
             context.describe(described(request.instance))
             return Outcome(power_state=PowerState.RUNNING)
         removal = self._removal(context, request, may_run=True)

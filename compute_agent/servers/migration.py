@@ -101,7 +101,7 @@ class Receive(ServerHandler[ReceiveLiveRequest]):
             host.images, spec.uuid, image, spec.kernel, spec.ramdisk, context.stopped,
             partial(host.driver.needs_image, spec),
         )  # fmt: skip
-        found: dict[str, str] = {}
+        result: dict[str, str] = {}
 
         def create_disk() -> None:
             host.driver.create_disk(spec, sources.disk)
@@ -109,14 +109,14 @@ class Receive(ServerHandler[ReceiveLiveRequest]):
 
         def listen() -> None:
             address, port = reception.listen()
-            found.update({ADDRESS: address, PORT: str(port)})
+            result.update({ADDRESS: address, PORT: str(port)})
 
         return [
             Step(PLUG_NETWORK, partial(host.network.plug, spec, away=True)),
             *([sources.step()] if sources.wanted else []),
             Step(CREATE_DISK, create_disk),
             Step(APPLY_FIREWALL, partial(host.network.apply_firewall, spec)),
-            Step(LISTEN, listen, facts=found),
+            Step(LISTEN, listen, facts=result),
             Step(RECEIVE_GUEST, partial(reception.receive, context.stopped)),
         ]
 

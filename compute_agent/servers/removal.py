@@ -59,15 +59,15 @@ class Removal:
         """Remove the guest with its disks and seed. If the hypervisor cannot be queried, ``network`` keeps the network
         as well.
         """
-        found: list[Guest | None] = []
+        guests: list[Guest | None] = []
 
         async def look() -> None:
-            found.append(await find_guest(self._host, self.uuid))
+            guests.append(await find_guest(self._host, self.uuid))
 
         if not await insist(look, f"look for server {self.uuid}", patient=self._may_run):
             self.guest_left = self.network_left = True
             return
-        if found[0] is not None and found[0].attempt > self._attempt:
+        if guests[0] is not None and guests[0].attempt > self._attempt:
             self.newer_kept = True
             return
         self.guest_left = not await insist(

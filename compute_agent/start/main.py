@@ -86,8 +86,8 @@ async def _run(options: Options, machine: Machine, make_services: MakeServices) 
     serving: list[asyncio.Task[None]] = []
     try:
         found = options.hosts[0].machine_id or machine_id()
-        for given in options.hosts:
-            settings = replace(given, machine_id=found)
+        for specified in options.hosts:
+            settings = replace(specified, machine_id=found)
             host = make_host(settings, threads, machine, make_services)
             hosts.append(host)
             link = PortalLink(settings, host, threads, machine.opener)

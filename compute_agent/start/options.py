@@ -47,9 +47,9 @@ def parse(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.env
     value.
     """
     parser = _parser(environ)
-    given = parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
     try:
-        return _options(given)
+        return _options(arguments)
     except ValueError as error:
         parser.error(str(error))
 
@@ -128,45 +128,47 @@ def _add_simulation(add: Callable[..., object], default: Callable[..., str | Non
         help="how long simulated hosts take to move a guest")  # fmt: skip
 
 
-def _options(given: argparse.Namespace) -> Options:
-    if given.state_dir is None:
+def _options(arguments: argparse.Namespace) -> Options:
+    if arguments.state_dir is None:
         raise ValueError("--state-dir is missing: specify the agent's state folder")
-    driver = given.driver
-    if given.simulate is not None and driver == "libvirt":
+    driver = arguments.driver
+    if arguments.simulate is not None and driver == "libvirt":
         driver = "fake"
     one = AgentSettings(
-        host=_checked(_HOST_NAME, given.host, "--host"),
-        state_dir=Path(given.state_dir).absolute(),
-        portal_url=_portal(given.portal, plain_http=given.plain_http),
+        host=_checked(_HOST_NAME, arguments.host, "--host"),
+        state_dir=Path(arguments.state_dir).absolute(),
+        portal_url=_portal(arguments.portal, plain_http=arguments.plain_http),
         driver=_driver(driver),
-        libvirt_uri=given.libvirt_uri,
-        virt_type=given.virt_type,
-        netns=_checked(_NAMESPACE, given.netns, "--netns") if given.netns else None,
-        machine_netns=_checked(_NAMESPACE, given.machine_netns, "--machine-netns") if given.machine_netns else None,
-        uplink=not given.no_uplink,
-        guest_user=given.guest_user,
-        dhcp_user=given.dhcp_user,
-        storage_user=given.storage_user,
-        vendor_data=Path(given.vendor_data).absolute() if given.vendor_data else None,
-        cgroups=not given.no_cgroups,
-        blocked_networks=_networks(given.blocked_networks, "--blocked-networks"),
-        reachable_networks=_networks(given.reachable_networks, "--reachable-networks"),
-        underlay_address=_address(given.underlay_address, "--underlay-address"),
-        volume_pools=_pools(given.volume_pool or given.volume_pool_environment.split()),
-        root_disks=given.root_disks,
-        volume_ports=_ports(given.volume_ports, "--volume-ports"),
-        physical_networks=_physical_networks(given.physical_networks),
-        external_interface=_checked(_INTERFACE, given.external_interface, "--external-interface")
-        if given.external_interface
+        libvirt_uri=arguments.libvirt_uri,
+        virt_type=arguments.virt_type,
+        netns=_checked(_NAMESPACE, arguments.netns, "--netns") if arguments.netns else None,
+        machine_netns=_checked(_NAMESPACE, arguments.machine_netns, "--machine-netns")
+        if arguments.machine_netns
+        else None,
+        uplink=not arguments.no_uplink,
+        guest_user=arguments.guest_user,
+        dhcp_user=arguments.dhcp_user,
+        storage_user=arguments.storage_user,
+        vendor_data=Path(arguments.vendor_data).absolute() if arguments.vendor_data else None,
+        cgroups=not arguments.no_cgroups,
+        blocked_networks=_networks(arguments.blocked_networks, "--blocked-networks"),
+        reachable_networks=_networks(arguments.reachable_networks, "--reachable-networks"),
+        underlay_address=_address(arguments.underlay_address, "--underlay-address"),
+        volume_pools=_pools(arguments.volume_pool or arguments.volume_pool_environment.split()),
+        root_disks=arguments.root_disks,
+        volume_ports=_ports(arguments.volume_ports, "--volume-ports"),
+        physical_networks=_physical_networks(arguments.physical_networks),
+        external_interface=_checked(_INTERFACE, arguments.external_interface, "--external-interface")
+        if arguments.external_interface
         else "",
-        workers=_number(given.workers, "--workers", 64),
-        tunnels=_number(given.tunnels, "--tunnels", 65_536),
-        join_token=given.join_token,
-        join_token_file=Path(given.join_token_file).absolute() if given.join_token_file else None,
-        fake_capacity=_capacity(given.fake_capacity),
-        fake_traits=_traits(given.fake_traits),
-        fake_move_seconds=_number(given.fake_move_seconds, "--fake-move-seconds", 3_600, least=0),
-        machine_id=_checked(_MACHINE, given.machine_id, "--machine-id") if given.machine_id else "",
+        workers=_number(arguments.workers, "--workers", 64),
+        tunnels=_number(arguments.tunnels, "--tunnels", 65_536),
+        join_token=arguments.join_token,
+        join_token_file=Path(arguments.join_token_file).absolute() if arguments.join_token_file else None,
+        fake_capacity=_capacity(arguments.fake_capacity),
+        fake_traits=_traits(arguments.fake_traits),
+        fake_move_seconds=_number(arguments.fake_move_seconds, "--fake-move-seconds", 3_600, least=0),
+        machine_id=_checked(_MACHINE, arguments.machine_id, "--machine-id") if arguments.machine_id else "",
     )
     if one.machine_netns is not None and one.netns is None:
         raise ValueError("--machine-netns requires --netns: guests' networks need their own namespace")
@@ -175,9 +177,9 @@ def _options(given: argparse.Namespace) -> Options:
     one = replace(one, volume_pools={name: pool for name, pool in one.volume_pools.items() if pool != NO_POOL})
     _check_root_disks(one)
     hosts: tuple[AgentSettings, ...] = (replace(one, durable=not one.simulated),)
-    if given.simulate is not None:
-        hosts = _simulated(one, _number(given.simulate, "--simulate", MAX_SIMULATED))
-    return Options(given.action, one.state_dir, hosts, given.log_level)
+    if arguments.simulate is not None:
+        hosts = _simulated(one, _number(arguments.simulate, "--simulate", MAX_SIMULATED))
+    return Options(arguments.action, one.state_dir, hosts, arguments.log_level)
 
 
 def _simulated(one: AgentSettings, count: int) -> tuple[AgentSettings, ...]:
@@ -236,7 +238,7 @@ def _address(value: str, option: str) -> str:
 
 
 def _pools(values: Sequence[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for value in values:
         name, _, pool = value.partition("=")
         if value == NO_POOL:
@@ -246,10 +248,10 @@ def _pools(values: Sequence[str]) -> dict[str, str]:
                 f"--volume-pool {value!r} is not NAME=DRIVER:LOCATION, like local=nbd:/srv/volumes; the drivers are"
                 f" {', '.join(drivers.names())}"
             )
-        if name in found:
+        if name in result:
             raise ValueError(f"--volume-pool names {name!r} twice")
-        found[name] = pool
-    return found
+        result[name] = pool
+    return result
 
 
 def _check_root_disks(settings: AgentSettings) -> None:
@@ -270,13 +272,13 @@ def _ports(value: str, option: str) -> tuple[int, int]:
 
 
 def _physical_networks(value: str) -> dict[str, str]:
-    found = {}
+    result = {}
     for pair in filter(None, (word.strip() for word in value.split(","))):
         name, _, interface = pair.partition(":")
         if not name or not _INTERFACE.fullmatch(interface):
             raise ValueError(f"--physical-networks {pair!r} is not NAME:INTERFACE, like lan:br0")
-        found[name] = interface
-    return found
+        result[name] = interface
+    return result
 
 
 def _driver(value: str) -> str:

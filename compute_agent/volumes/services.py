@@ -169,7 +169,7 @@ class Volumes:
         listed = {each.id: each for each in driver.contents()}
         for volume_id in described.keys() - listed.keys():
             listed[volume_id] = StoredVolume(id=volume_id, gone=True)
-        found = []
+        result = []
         for volume_id, each in sorted(listed.items()):
             if volume_id.startswith(ROOT):  # a root disk: the part for servers manages it
                 continue
@@ -177,8 +177,8 @@ class Volumes:
             clients = description.clients if description is not None else driver.clients(volume_id)
             names = [client.attachment_id for client in clients]
             daemon = self.daemons.runs(volume_id) if driver.daemons_needed else bool(clients)
-            found.append(replace(each, attachments=names, daemon=daemon))
-        return PoolContents(volumes=found)
+            result.append(replace(each, attachments=names, daemon=daemon))
+        return PoolContents(volumes=result)
 
     # ----- commands -------------------------------------------------------------------------------------------------
 

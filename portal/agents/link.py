@@ -205,10 +205,10 @@ class AgentConsumer(Consumer):
             return
         self._start(self._guard(self._deliver, host.id))
 
-    def _checked(self, name: str, check: Callable[..., Host], *given: Any) -> Host:
+    def _checked(self, name: str, check: Callable[..., Host], *specified: Any) -> Host:
         """Call ``check``, which returns the host of the link, and record the result for operators."""
         try:
-            host = check(*given)
+            host = check(*specified)
         except (NotAuthenticatedError, InvalidInputError) as error:
             refused.record(name, self._address, error.message)
             raise
@@ -260,11 +260,11 @@ class AgentConsumer(Consumer):
                         await self._tell(command)
             if self._calls:
                 self._calls = False
-                asked = await in_thread(versions.questions, host_id)
-                for call in asked:
+                requested = await in_thread(versions.questions, host_id)
+                for call in requested:
                     if call.id not in self._questions:
                         await self._tell(call)
-                self._questions = {call.id for call in asked}  # a question that was just answered is not sent again
+                self._questions = {call.id for call in requested}  # a question that was just answered is not sent again
             if self._renewal:
                 self._renewal = False
                 await self._ask_for_credential(host_id)

@@ -31,11 +31,11 @@ def command() -> int:
     """Run the command line; return the exit code."""
     arguments = sys.argv[1:]
     ssh = divided(arguments[1:]) if arguments[:1] == ["ssh"] else SshArguments()
-    given = _parser().parse_args(["ssh", *ssh.own] if arguments[:1] == ["ssh"] else arguments)
-    given.passed_on, given.command = ssh.passed_on, ssh.command
+    options = _parser().parse_args(["ssh", *ssh.own] if arguments[:1] == ["ssh"] else arguments)
+    options.passed_on, options.command = ssh.passed_on, ssh.command
     logging.getLogger().addHandler(logging.NullHandler())  # warnings of libraries are replaced by one-line messages
     try:
-        run: int = given.run(given)
+        run: int = options.run(options)
     except ClientError as error:
         sys.stderr.write(f"novella: {error.message}\n")
         return error.code
@@ -90,14 +90,14 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _ssh(given: argparse.Namespace) -> int:
-    cloud = Cloud(given.os_cloud)
-    user, name = user_and_server(given.server)
+def _ssh(options: argparse.Namespace) -> int:
+    cloud = Cloud(options.os_cloud)
+    user, name = user_and_server(options.server)
     server = cloud.server(name)
-    link = cloud.link(server, given.port, given.address)
-    login = given.login or user or cloud.login(server)
-    key = str(Path(given.key).expanduser()) if given.key else None
-    wish = SshWish(server.id, server.name, login, key, given.options, given.passed_on, given.command)
+    link = cloud.link(server, options.port, options.address)
+    login = options.login or user or cloud.login(server)
+    key = str(Path(options.key).expanduser()) if options.key else None
+    wish = SshWish(server.id, server.name, login, key, options.options, options.passed_on, options.command)
     arguments = ssh_command(wish)
     try:
         os.execvpe(arguments[0], arguments, {**os.environ, ENVIRONMENT: link.dump()})  # noqa: S606 - found by PATH
@@ -105,20 +105,20 @@ def _ssh(given: argparse.Namespace) -> int:
         raise ClientError(f"ssh cannot be started: {error.strerror}.", FAILED) from error
 
 
-def _tunnel(given: argparse.Namespace) -> int:
-    name, port = given.target
-    cloud = Cloud(given.os_cloud)
+def _tunnel(options: argparse.Namespace) -> int:
+    name, port = options.target
+    cloud = Cloud(options.os_cloud)
     server = cloud.server(name)
-    if given.stdio:
-        asyncio.run(carry_standard_streams(cloud.link(server, port, given.address)))
+    if options.stdio:
+        asyncio.run(carry_standard_streams(cloud.link(server, port, options.address)))
         return 0
     one_at_a_time = asyncio.Lock()
 
     async def new_link() -> Link:
         async with one_at_a_time:
-            return await asyncio.to_thread(cloud.link, server, port, given.address)
+            return await asyncio.to_thread(cloud.link, server, port, options.address)
 
-    address, local = given.listen
+    address, local = options.listen
     asyncio.run(listen(address, local, new_link, f"port {port} of {server.name}"))
     return 0
 

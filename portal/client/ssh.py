@@ -31,12 +31,12 @@ def ssh_command(wish: SshWish) -> list[str]:
     for this name applies.
     """
     proxy = shlex.join([sys.executable, "-m", "portal.client.standard_streams"]).replace("%", "%%")
-    found = ["ssh", "-o", f"ProxyCommand={proxy}", "-o", f"HostKeyAlias=novella-{wish.server_id}"]
-    found += ["-o", "CheckHostIP=no", "-o", "StrictHostKeyChecking=accept-new"]
+    result = ["ssh", "-o", f"ProxyCommand={proxy}", "-o", f"HostKeyAlias=novella-{wish.server_id}"]
+    result += ["-o", "CheckHostIP=no", "-o", "StrictHostKeyChecking=accept-new"]
     if wish.key:
-        found += ["-i", wish.key, "-o", "IdentitiesOnly=yes"]
+        result += ["-i", wish.key, "-o", "IdentitiesOnly=yes"]
     for option in wish.options:
-        found += ["-o", option]
-    found += wish.passed_on
+        result += ["-o", option]
+    result += wish.passed_on
     host = wish.server_name if _PLAIN.fullmatch(wish.server_name) else wish.server_id
-    return [*found, "-l", wish.login, "--", host, *wish.command]
+    return [*result, "-l", wish.login, "--", host, *wish.command]

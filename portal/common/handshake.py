@@ -13,8 +13,8 @@ Scope = Any
 
 def header(scope: Scope, name: str) -> str:
     """The header's only value; empty if it is missing, repeated or not ASCII."""
-    wanted = name.lower().encode()
-    values: list[bytes] = [value for key, value in scope["headers"] if key.lower() == wanted]
+    encoded = name.lower().encode()
+    values: list[bytes] = [value for key, value in scope["headers"] if key.lower() == encoded]
     return str(values[0], "ascii", "replace").strip() if len(values) == 1 else ""
 
 

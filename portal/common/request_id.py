@@ -20,9 +20,9 @@ class RequestIdMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Assign the id before any other middleware runs."""
-        given = request.headers.get("X-Openstack-Request-Id", "")
+        header = request.headers.get("X-Openstack-Request-Id", "")
         request.request_id = new_request_id()  # type: ignore[attr-defined]
-        request.global_request_id = given if _GLOBAL.fullmatch(given) else None  # type: ignore[attr-defined]
+        request.global_request_id = header if _GLOBAL.fullmatch(header) else None  # type: ignore[attr-defined]
         mark = tracing.request_id.set(request.request_id)  # type: ignore[attr-defined]
         try:
             response = self.get_response(request)

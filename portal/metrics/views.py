@@ -43,9 +43,9 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 def _bears_token(request: HttpRequest) -> bool:
-    kind, _, given = request.headers.get("Authorization", "").partition(" ")
+    kind, _, token = request.headers.get("Authorization", "").partition(" ")
     known = settings.METRICS_TOKEN
-    return bool(known) and kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), known.encode())
+    return bool(known) and kind.lower() == "bearer" and hmac.compare_digest(token.strip().encode(), known.encode())
 
 
 def _check(request: HttpRequest) -> None:

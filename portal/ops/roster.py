@@ -128,9 +128,9 @@ class Plan:
                 self._problems.add(row.line, f"There is no domain {row.domain or DOMAIN}.")
         return found
 
-    def _find(self, model: type[many.Named], wanted: Iterable[tuple[Row, str]]) -> dict[Key, many.Named]:
+    def _find(self, model: type[many.Named], rows: Iterable[tuple[Row, str]]) -> dict[Key, many.Named]:
         names: dict[str, set[str]] = {}
-        for row, name in wanted:
+        for row, name in rows:
             names.setdefault(self._key(row, name)[0], set()).add(name)
         return many.find_by_name(model, names)
 

@@ -34,13 +34,13 @@ class NovellaAdminSite(admin.AdminSite):
 
     def admin_view(self, view: Callable[..., HttpResponseBase], cacheable: bool = False) -> Any:  # noqa: FBT001, FBT002 - Django's
         """Return Django's view; malformed ids, which Django's pages do not validate, are answered with 400."""
-        asked = super().admin_view(view, cacheable)
+        view_with_checks = super().admin_view(view, cacheable)
 
-        @functools.wraps(asked)
+        @functools.wraps(view_with_checks)
         def answered(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             _check_address(request)
             try:
-                response = asked(request, *args, **kwargs)
+                response = view_with_checks(request, *args, **kwargs)
                 return response.render() if isinstance(response, TemplateResponse) else response
             except (ValidationError, FieldDoesNotExist) as error:
                 raise BadRequest("The request names something that cannot be.") from error
@@ -74,14 +74,14 @@ class NovellaAdminSite(admin.AdminSite):
         self, model_or_iterable: type[Model] | Iterable[type[Model]], admin_class: Any = None, **options: Any
     ) -> None:
         """Register only Novella's own models."""
-        given = [model_or_iterable] if isinstance(model_or_iterable, type) else list(model_or_iterable)
-        own = [model for model in given if model._meta.app_label in SHOWN]
+        models = [model_or_iterable] if isinstance(model_or_iterable, type) else list(model_or_iterable)
+        own = [model for model in models if model._meta.app_label in SHOWN]
         if own:
             super().register(own, admin_class, **options)
 
 
 def _check_address(request: HttpRequest) -> None:
     """Raise BadRequest for NUL characters, and for look-ups by another column than the id."""
-    asked = [value for _, values in request.GET.lists() for value in values]
-    if any("\0" in text for text in (request.path, *asked)) or request.GET.get("_to_field", "id") != "id":
+    requested = [value for _, values in request.GET.lists() for value in values]
+    if any("\0" in text for text in (request.path, *requested)) or request.GET.get("_to_field", "id") != "id":
         raise BadRequest("The request names something that cannot be.")

@@ -20,11 +20,11 @@ def take(context: RequestContext) -> list[int]:
     TooManySocketsError.
     """
     session: uuid.UUID | str | None = context.sign_in_id or context.application_credential_id or context.audit_id
-    wanted = {
+    limits = {
         f"sockets of user {context.user_id}": settings.SOCKETS_PER_USER,
         f"sockets of session {session}": settings.SOCKETS_PER_SESSION,
     }
-    taken = shares.take(wanted)
+    taken = shares.take(limits)
     if taken is None:
         raise TooManySocketsError("You have too many live pages and consoles open. Close some of them first.")
     return taken

@@ -33,10 +33,10 @@ class ScriptsConsumer(Follower):
 
     def admit(self) -> None:
         """Read and authorize the topic. Raises NotFoundError for an unknown topic, and ForbiddenError."""
-        wanted = handshake.parameter(self.scope, "topic")
-        if wanted not in {"", TOPIC}:
+        topic = handshake.parameter(self.scope, "topic")
+        if topic not in {"", TOPIC}:
             raise NotFoundError("There is no such topic.")
-        self._notifications = wanted == TOPIC
+        self._notifications = topic == TOPIC
         self._all = self._notifications and handshake.parameter(self.scope, "all_projects") == "1"
         if self._notifications:
             policy.enforce(self.context, ALL if self._all else OWN)

@@ -84,5 +84,5 @@ class Loader:
 
 def _own_command() -> list[str]:
     """Return the arguments of Python that started this process, without the state."""
-    given = sys.orig_argv[1:]
-    return given[: given.index(RESUME)] if RESUME in given else given
+    arguments = sys.orig_argv[1:]
+    return arguments[: arguments.index(RESUME)] if RESUME in arguments else arguments

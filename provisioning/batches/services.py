@@ -119,19 +119,19 @@ def create(context: RequestContext, request: BatchRequest) -> Batch:
     return batch
 
 
-def checked_arguments(action: BatchAction, given: dict[str, str]) -> dict[str, Any]:
+def checked_arguments(action: BatchAction, specified: dict[str, str]) -> dict[str, Any]:
     """Return the action's arguments. Raises InvalidInputError."""
-    wanted = action.argument
-    if wanted is None:
+    requested = action.argument
+    if requested is None:
         return {}
-    text = given.get(wanted.name, "").strip()
-    if len(text) > wanted.longest:
-        raise InvalidInputError(f"At most {wanted.longest} characters are allowed.", field=wanted.name)
+    text = specified.get(requested.name, "").strip()
+    if len(text) > requested.longest:
+        raise InvalidInputError(f"At most {requested.longest} characters are allowed.", field=requested.name)
     try:
-        wanted.check(text)
+        requested.check(text)
     except InvalidInputError as error:
-        raise InvalidInputError(error.message, field=wanted.name) from error
-    return {wanted.name: text}
+        raise InvalidInputError(error.message, field=requested.name) from error
+    return {requested.name: text}
 
 
 def _items(batch: Batch, ids: Sequence[str], names: dict[str, str]) -> list[BatchItem]:

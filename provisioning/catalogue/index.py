@@ -66,10 +66,10 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     @property
     def image_properties(self) -> dict[str, str]:
         """The properties of the image record."""
-        given = {"os_distro": self.distro, "os_type": self.os_type, LOGIN: self.user, "os_version": self.version}
+        values = {"os_distro": self.distro, "os_type": self.os_type, LOGIN: self.user, "os_version": self.version}
         return {
             "architecture": self.architecture,
-            **{name: value for name, value in given.items() if value},
+            **{name: value for name, value in values.items() if value},
             **self.properties,
         }
 

@@ -42,8 +42,8 @@ def _read(name: str, default: str = "", values: str = "", shown: str = "") -> st
 
 
 def _read_list(name: str, default: list[str], values: str, shown: str = "") -> list[str]:
-    given: list[str] = env.list(declare(name, ",".join(default), values, shown=shown), default=default)
-    return [each.strip() for each in given]
+    entries: list[str] = env.list(declare(name, ",".join(default), values, shown=shown), default=default)
+    return [each.strip() for each in entries]
 
 
 def text(name: str, default: str, *, shown: str = "") -> str:
@@ -72,13 +72,13 @@ def number(name: str, default: float) -> float:
 
 def integer(name: str, default: int, low: int, high: int, *, shown: str = "") -> int:
     """Read a whole number within bounds; an invalid one stops the start with a message."""
-    given = _read(name, str(default), f"{low} to {high}", shown)
+    text = _read(name, str(default), f"{low} to {high}", shown)
     try:
-        value = int(given)
+        value = int(text)
     except ValueError:
         value = low - 1
     if not low <= value <= high:
-        raise ImproperlyConfigured(f"{name} is {given!r}; it must be a whole number from {low} to {high}.")
+        raise ImproperlyConfigured(f"{name} is {text!r}; it must be a whole number from {low} to {high}.")
     return value
 
 
@@ -86,38 +86,38 @@ def whole_range(name: str, default: tuple[int, int], low: int, high: int) -> tup
     """Read the first and last number of a range, separated by a colon; an invalid one stops the start with a
     message.
     """
-    given = _read(name, f"{default[0]}:{default[1]}", f"ranges in {low}:{high}")
-    found = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", given, re.ASCII)
+    value = _read(name, f"{default[0]}:{default[1]}", f"ranges in {low}:{high}")
+    found = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", value, re.ASCII)
     if found is None or not low <= int(found[1]) <= int(found[2]) <= high:
         raise ImproperlyConfigured(
-            f"{name} is {given!r}; it must be a range from {low} to {high} such as {low}:{high}."
+            f"{name} is {value!r}; it must be a range from {low} to {high} such as {low}:{high}."
         )
     return int(found[1]), int(found[2])
 
 
 def ipv4_range(name: str, default: str) -> str:
     """Read an IPv4 range from /8 to /29, such as 10.50.0.0/24; an invalid one stops the start with a message."""
-    given = _read(name, default, "an IPv4 range from /8 to /29")
+    value = _read(name, default, "an IPv4 range from /8 to /29")
     try:
-        found = ipaddress.IPv4Network(given)
+        found = ipaddress.IPv4Network(value)
     except ValueError:
         found = None
     if found is None or not 8 <= found.prefixlen <= 29:
-        raise ImproperlyConfigured(f"{name} is {given!r}; it must be an IPv4 range from /8 to /29 such as {default}.")
+        raise ImproperlyConfigured(f"{name} is {value!r}; it must be an IPv4 range from /8 to /29 such as {default}.")
     return str(found)
 
 
 def decimal(name: str, *, shown: str = "") -> float | None:
     """Read a number from minus to plus a million, None if unset; an invalid one stops the start with a message."""
-    given = _read(name, values="-1000000 to 1000000", shown=shown)
-    if not given:
+    text = _read(name, values="-1000000 to 1000000", shown=shown)
+    if not text:
         return None
     try:
-        value = float(given)
+        value = float(text)
     except ValueError:
         value = math.nan
     if not abs(value) <= 1_000_000:
-        raise ImproperlyConfigured(f"{name} is {given!r}; it must be a number from -1000000 to 1000000.")
+        raise ImproperlyConfigured(f"{name} is {text!r}; it must be a number from -1000000 to 1000000.")
     return value
 
 
@@ -125,49 +125,49 @@ def chosen(name: str, known: tuple[str, ...], needed: tuple[str, ...] = ()) -> l
     """Read a list of values in ``known`` that contains all values in ``needed``; an invalid list stops the start with a
     message.
     """
-    given = _read_list(name, list(known), f"some of {', '.join(known)}")
-    if not set(needed) <= set(given) <= set(known):
-        message = f"{name} is {','.join(given)!r}; it must be a list, with commas between, of {', '.join(known)}"
+    values = _read_list(name, list(known), f"some of {', '.join(known)}")
+    if not set(needed) <= set(values) <= set(known):
+        message = f"{name} is {','.join(values)!r}; it must be a list, with commas between, of {', '.join(known)}"
         more = f", with {' and '.join(needed)} in it" if needed else ""
         raise ImproperlyConfigured(f"{message}{more}.")
-    return given
+    return values
 
 
 def one_of(name: str, default: str, known: tuple[str, ...]) -> str:
     """Read one of several values; any other stops the start with a message."""
-    given = _read(name, default, ", ".join(known))
-    if given not in known:
-        raise ImproperlyConfigured(f"{name} is {given!r}; it must be {' or '.join(known)}.")
-    return given
+    value = _read(name, default, ", ".join(known))
+    if value not in known:
+        raise ImproperlyConfigured(f"{name} is {value!r}; it must be {' or '.join(known)}.")
+    return value
 
 
 def seconds_by_name(name: str, low: int, high: int) -> dict[str, int]:
     """Read seconds by name, ``rebuilding=900,deleting=60``; an invalid list stops the start with a message."""
-    given: dict[str, int] = {}
+    seconds: dict[str, int] = {}
     for each in _read_list(name, [], f"name=seconds, {low} to {high}"):
         key, _, value = (part.strip() for part in each.partition("="))
         if not key or not value.isascii() or not value.isdigit() or not low <= int(value) <= high:
             message = f"{name} has {each!r}; it must be a list, with commas between, of name=seconds ({low} to {high})."
             raise ImproperlyConfigured(message)
-        given[key] = int(value)
-    return given
+        seconds[key] = int(value)
+    return seconds
 
 
 def ports(name: str, default: list[str]) -> list[int]:
     """Read a list of ports; an invalid one stops the start with a message."""
-    given = _read_list(name, default, "ports")
-    if not all(each.isascii() and each.isdigit() and 0 < int(each) < 65_536 for each in given):
-        raise ImproperlyConfigured(f"{name} is {','.join(given)!r}; it must be a list of ports, with commas between.")
-    return [int(each) for each in given]
+    values = _read_list(name, default, "ports")
+    if not all(each.isascii() and each.isdigit() and 0 < int(each) < 65_536 for each in values):
+        raise ImproperlyConfigured(f"{name} is {','.join(values)!r}; it must be a list of ports, with commas between.")
+    return [int(each) for each in values]
 
 
 def networks(name: str) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
     """Read a list of networks, ``10.0.0.0/8,fd00::/8``; an invalid one stops the start with a message."""
-    given = _read_list(name, [], "networks")
+    values = _read_list(name, [], "networks")
     try:
-        return [ipaddress.ip_network(each) for each in given]
+        return [ipaddress.ip_network(each) for each in values]
     except ValueError as error:
-        message = f"{name} is {','.join(given)!r}; it must be a list of networks, with commas between: {error}."
+        message = f"{name} is {','.join(values)!r}; it must be a list of networks, with commas between: {error}."
         raise ImproperlyConfigured(message) from None
 
 
@@ -175,11 +175,11 @@ def patterns(name: str, default: list[str]) -> list[str]:
     """Read a list of dotted names with ``*`` as wildcard and ``-`` for exclusion; an invalid one stops the start with a
     message.
     """
-    given = _read_list(name, default, "event types")
-    if not all(re.fullmatch(r"-?[a-z_.*]+", each) for each in given):
-        message = f"{name} is {','.join(given)!r}; it must be all, none, or a list of names like instance.create.*."
+    values = _read_list(name, default, "event types")
+    if not all(re.fullmatch(r"-?[a-z_.*]+", each) for each in values):
+        message = f"{name} is {','.join(values)!r}; it must be all, none, or a list of names like instance.create.*."
         raise ImproperlyConfigured(message)
-    return given
+    return values
 
 
 def rates(name: str, defaults: dict[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
@@ -188,15 +188,15 @@ def rates(name: str, defaults: dict[str, tuple[int, int]]) -> dict[str, tuple[in
     Omitted limits have their defaults; an invalid list stops the start with a message.
     """
     shown = ",".join(f"{key}={most}/{seconds}" for key, (most, seconds) in defaults.items())
-    given = [each for each in _read_list(name, [], "none, or name=number/seconds", f"`{shown}`") if each]
-    if given == ["none"]:
+    entries = [each for each in _read_list(name, [], "none, or name=number/seconds", f"`{shown}`") if each]
+    if entries == ["none"]:
         return {}
     found = dict(defaults)
-    for each in given:
+    for each in entries:
         read = re.fullmatch(r"(\w+)=(\d{1,9})(?:/(\d{1,5}))?", each, re.ASCII)
         if read is None or read[1] not in defaults or (read[2] != "0" and not int(read[3] or 0)):
             message = (
-                f"{name} is {','.join(given)!r}; it must be none, or a list of numbers in so many seconds for"
+                f"{name} is {','.join(entries)!r}; it must be none, or a list of numbers in so many seconds for"
                 f" {', '.join(defaults)}, like launches=300/60; 0 is any number."
             )
             raise ImproperlyConfigured(message)
@@ -208,14 +208,14 @@ def web_address(name: str, *, shown: str = "") -> str:
     """Read an http or https address without user name, or an empty one; an invalid one stops the start with a
     message.
     """
-    given = _read(name, values="an http or https address", shown=shown).strip()
+    value = _read(name, values="an http or https address", shown=shown).strip()
     try:
-        parts = urlsplit(given)
+        parts = urlsplit(value)
         good = parts.scheme in {"http", "https"} and bool(parts.hostname) and "@" not in parts.netloc
-        good = good and parts.port != 0 and re.fullmatch(r"[!-~]+", given) is not None
+        good = good and parts.port != 0 and re.fullmatch(r"[!-~]+", value) is not None
     except ValueError:
         good = False
-    if given and not good:
+    if value and not good:
         message = f"{name} must be an address like https://example.org/hook, without a user name and a password."
         raise ImproperlyConfigured(message)
-    return given
+    return value

@@ -144,8 +144,8 @@ class Registry:
     def check(self) -> None:
         """Raise ImproperlyConfigured at the start if a setting has a timeout for a name that no task has."""
         for setting, known in self._timeouts.items():
-            given = getattr(settings, setting)
-            if isinstance(given, Mapping) and (unknown := sorted(set(given) - known.keys())):
+            setting_value = getattr(settings, setting)
+            if isinstance(setting_value, Mapping) and (unknown := sorted(set(setting_value) - known.keys())):
                 raise ImproperlyConfigured(
                     f"NOVELLA_{setting} names {', '.join(unknown)}, which has no deadline; these have:"
                     f" {', '.join(sorted(known))}."

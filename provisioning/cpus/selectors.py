@@ -14,11 +14,11 @@ def processors_of(instance_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, GuestC
     """Return guest → the processor that it was started with, for guests that run and were reported."""
     rows = GuestProcessor.objects.filter(instance_id__in=instance_ids).select_related("processor")
     shared: dict[str, GuestCpu] = {}
-    found = {}
+    result = {}
     for row in rows:
         cpu = row.processor
-        found[row.instance_id] = shared.setdefault(row.processor_id, GuestCpu(frozenset(cpu.features), cpu.vendor))
-    return found
+        result[row.instance_id] = shared.setdefault(row.processor_id, GuestCpu(frozenset(cpu.features), cpu.vendor))
+    return result
 
 
 def offered_by(host: Host) -> GuestCpu:

@@ -19,11 +19,11 @@ UNLIMITED = {
 
 def by_guest(reported: Iterable[RunningCpu]) -> dict[uuid.UUID, Cpu]:
     """Return guest → its reported processor."""
-    found: dict[uuid.UUID, Cpu] = {}
+    result: dict[uuid.UUID, Cpu] = {}
     for each in [*reported][:MOST_CPUS]:
         cpu = plausible(each.cpu)
-        found |= {key: cpu for text in each.guests if (key := read_id(text)) is not None}
-    return found
+        result |= {key: cpu for text in each.guests if (key := read_id(text)) is not None}
+    return result
 
 
 def record(host_id: uuid.UUID, guests: Mapping[uuid.UUID, Cpu]) -> None:

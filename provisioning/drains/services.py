@@ -76,15 +76,15 @@ def usual_ways(host: Host) -> list[str]:
     return [way.name for way in known_ways(host_up=is_alive(host, timezone.now())) if way.moves]
 
 
-def checked_ways(host: Host, wanted: Collection[str]) -> list[str]:
+def checked_ways(host: Host, requested: Collection[str]) -> list[str]:
     """Return the chosen ways, most careful first. Raises InvalidInputError for a way that is not possible now."""
     possible = [way.name for way in known_ways(host_up=is_alive(host, timezone.now()))]
-    wrong = [name for name in wanted if name not in possible]
+    wrong = [name for name in requested if name not in possible]
     if wrong:
         raise InvalidInputError(
             f"{wrong[0][:40]!r} is not possible now. Choose among {', '.join(possible) or 'none'}.", field="ways"
         )
-    return [name for name in possible if name in wanted] if wanted else usual_ways(host)
+    return [name for name in possible if name in requested] if requested else usual_ways(host)
 
 
 @when_broken_off

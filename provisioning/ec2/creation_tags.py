@@ -19,12 +19,12 @@ _ASKED = Prepared(
 )
 
 
-def keep(project_id: uuid.UUID, instance_ids: Iterable[uuid.UUID], wanted: Mapping[str, Mapping[str, str]]) -> None:
+def keep(project_id: uuid.UUID, instance_ids: Iterable[uuid.UUID], requested: Mapping[str, Mapping[str, str]]) -> None:
     """Store tags by resource type (``volume``), in the transaction of the launch."""
     CreationTags.objects.bulk_create(
         CreationTags(project_id=project_id, instance_id=instance_id, resource_type=resource_type, tags=dict(found))
         for instance_id in instance_ids
-        for resource_type, found in wanted.items()
+        for resource_type, found in requested.items()
         if found
     )
 

@@ -53,11 +53,11 @@ def keep(project_id: uuid.UUID, resource_id: uuid.UUID, values: Mapping[str, Any
 
 def values_of(resources: Iterable[uuid.UUID]) -> dict[uuid.UUID, dict[str, Any]]:
     """Return resource → its values by name; resources without values are omitted."""
-    found: dict[uuid.UUID, dict[str, Any]] = defaultdict(dict)
-    wanted = set(resources)
-    for row in _VALUES(ids=wanted) if wanted else ():
-        found[row.resource_id][row.name] = row.value
-    return dict(found)
+    result: dict[uuid.UUID, dict[str, Any]] = defaultdict(dict)
+    needed = set(resources)
+    for row in _VALUES(ids=needed) if needed else ():
+        result[row.resource_id][row.name] = row.value
+    return dict(result)
 
 
 def value_of(resource_id: uuid.UUID, name: str) -> Any:
@@ -71,8 +71,8 @@ def resources_with(name: str) -> QuerySet[GivenValue, uuid.UUID]:
     return GivenValue.objects.filter(name=name).values_list("resource_id", flat=True)
 
 
-def forget(resource_id: uuid.UUID, *given: str) -> None:
-    GivenValue.objects.filter(resource_id=resource_id, name__in=given).delete()
+def forget(resource_id: uuid.UUID, *specified: str) -> None:
+    GivenValue.objects.filter(resource_id=resource_id, name__in=specified).delete()
 
 
 def pass_on(source: uuid.UUID, target: uuid.UUID, name: str) -> None:

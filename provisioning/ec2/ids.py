@@ -45,9 +45,9 @@ def ids_of(kind: str, resources: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
 
 def ids_of_all(resources: Mapping[str, Iterable[uuid.UUID]]) -> dict[str, dict[uuid.UUID, str]]:
     """Return kind → resource → EC2 id, in one query for all kinds."""
-    wanted = {kind: set(each) for kind, each in resources.items()}
-    found = _known(wanted)
-    for kind, each in wanted.items():
+    needed = {kind: set(each) for kind, each in resources.items()}
+    found = _known(needed)
+    for kind, each in needed.items():
         found[kind] |= {resource: f"{kind}-{_digits(resource)}" for resource in each - found[kind].keys()}
     return found
 
@@ -58,11 +58,11 @@ def keep(kind: str, resources: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
 
     Called for resources whose UUID a client has chosen, and for ids of associations.
     """
-    wanted = set(resources)
-    found = _known({kind: wanted})[kind]
-    taken = _with_digits(kind, {_digits(resource) for resource in wanted - found.keys()}) - wanted
+    needed = set(resources)
+    found = _known({kind: needed})[kind]
+    taken = _with_digits(kind, {_digits(resource) for resource in needed - found.keys()}) - needed
     used = {_digits(resource) for resource in taken}
-    while missing := wanted - found.keys():
+    while missing := needed - found.keys():
         rows = []
         for resource in missing:
             digits = _digits(resource) if _digits(resource) not in used else f"0{secrets.token_hex(DIGITS // 2)}"
@@ -101,12 +101,12 @@ def id_of(kind: str, resource: uuid.UUID) -> str:
 
 def resources_of(kind: str, ec2_ids: Iterable[str]) -> dict[str, uuid.UUID]:
     """Return EC2 id → resource, for existing resources. The caller must check access to the resources."""
-    wanted = set(ec2_ids)
-    if len(wanted) == 1:
-        found = dict(_RESOURCE(ec2_id=next(iter(wanted)), kind=kind))
+    needed = set(ec2_ids)
+    if len(needed) == 1:
+        found = dict(_RESOURCE(ec2_id=next(iter(needed)), kind=kind))
     else:
-        found = dict(Ec2Id.objects.filter(ec2_id__in=wanted, kind=kind).values_list("ec2_id", "resource_id"))
-    return found | _made_of_keys(kind, wanted - found.keys())
+        found = dict(Ec2Id.objects.filter(ec2_id__in=needed, kind=kind).values_list("ec2_id", "resource_id"))
+    return found | _made_of_keys(kind, needed - found.keys())
 
 
 def in_words(text: str) -> str:
@@ -149,11 +149,11 @@ def _with_digits(kind: str, digits: set[str]) -> set[uuid.UUID]:
     return found
 
 
-def _known(wanted: Mapping[str, set[uuid.UUID]]) -> dict[str, dict[uuid.UUID, str]]:
-    found: dict[str, dict[uuid.UUID, str]] = {kind: {} for kind in wanted}
-    every = set().union(*wanted.values())
+def _known(requested: Mapping[str, set[uuid.UUID]]) -> dict[str, dict[uuid.UUID, str]]:
+    found: dict[str, dict[uuid.UUID, str]] = {kind: {} for kind in requested}
+    every = set().union(*requested.values())
     for kind, resource, ec2_id in _IDS(ids=every) if every else ():
-        if resource in wanted.get(kind, ()):
+        if resource in requested.get(kind, ()):
             found[kind][resource] = ec2_id
     return found
 

@@ -25,10 +25,10 @@ Target = tuple[str, uuid.UUID]
 
 def tags_of(kind: str, resources: Iterable[uuid.UUID]) -> dict[uuid.UUID, dict[str, str]]:
     """Return resource → its tags; resources without tags are omitted."""
-    found: dict[uuid.UUID, dict[str, str]] = defaultdict(dict)
+    result: dict[uuid.UUID, dict[str, str]] = defaultdict(dict)
     for resource, key, value in _TAGS(kind=kind, ids=set(resources)):
-        found[resource][key] = value
-    return dict(found)
+        result[resource][key] = value
+    return dict(result)
 
 
 _TAGS = Prepared(
@@ -47,9 +47,9 @@ def tags_in(project_id: uuid.UUID) -> QuerySet[Ec2Tag]:
     return Ec2Tag.objects.filter(project_id=project_id)
 
 
-def has_tag(kind: str, **wanted: Any) -> Exists:
+def has_tag(kind: str, **filters: Any) -> Exists:
     """Return the condition that a row of a kind has such a tag (``key="Name", value__in=[…]``)."""
-    return Exists(Ec2Tag.objects.filter(resource_id=OuterRef("pk"), kind=kind, **wanted))
+    return Exists(Ec2Tag.objects.filter(resource_id=OuterRef("pk"), kind=kind, **filters))
 
 
 def check(tags: Mapping[str, str]) -> None:
@@ -107,8 +107,8 @@ def remove(targets: Sequence[Target], tags: Mapping[str, str | None] | None) -> 
     for kind, resource in set(targets):
         rows = rows | Ec2Tag.objects.filter(kind=kind, resource_id=resource)
     if tags is not None:
-        wanted = Q(pk__in=[])
+        conditions = Q(pk__in=[])
         for key, value in tags.items():
-            wanted |= Q(key=key) if value is None else Q(key=key, value=value)
-        rows = rows.filter(wanted)
+            conditions |= Q(key=key) if value is None else Q(key=key, value=value)
+        rows = rows.filter(conditions)
     rows.delete()

@@ -201,8 +201,8 @@ class Tailer:
                 logger.exception("A follower of %s failed.", event.topic)
 
 
-def _wanted(wanted: Q) -> QuerySet[Event, tuple[int, str, str, Any]]:
-    return Event.objects.filter(wanted).order_by("id").values_list("id", "topic", "kind", "payload")[:BATCH]
+def _wanted(requested: Q) -> QuerySet[Event, tuple[int, str, str, Any]]:
+    return Event.objects.filter(requested).order_by("id").values_list("id", "topic", "kind", "payload")[:BATCH]
 
 
 def _and_late(last: int, gaps: Iterable[int]) -> Iterable[tuple[int, str, str, Any]]:

@@ -81,8 +81,8 @@ def _key_of(request: str) -> ec.EllipticCurvePublicKey:
     Raises InvalidInputError, also if the signature is invalid.
     """
     try:
-        asked = x509.load_pem_x509_csr(request[:LONGEST_REQUEST].encode())
-        key, good = asked.public_key(), asked.is_signature_valid
+        signing_request = x509.load_pem_x509_csr(request[:LONGEST_REQUEST].encode())
+        key, good = signing_request.public_key(), signing_request.is_signature_valid
     except (ValueError, UnsupportedAlgorithm, InvalidSignature) as error:
         raise InvalidInputError("This is not a certificate request.", field="certificate") from error
     if not good or not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP256R1):

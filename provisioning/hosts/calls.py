@@ -99,8 +99,8 @@ async def acall(host_id: uuid.UUID, body: CallBody, timeout: float) -> CallResul
 
 def pending_calls(host_id: uuid.UUID) -> list[Call]:
     """Return the host's unanswered calls whose callers still wait."""
-    asked = HostCall.objects.filter(host_id=host_id, result=None, expires_at__gt=timezone.now()).order_by("created_at")
-    return [Call(id=str(question.id), body=decode_call_body(question.body)) for question in asked]
+    rows = HostCall.objects.filter(host_id=host_id, result=None, expires_at__gt=timezone.now()).order_by("created_at")
+    return [Call(id=str(question.id), body=decode_call_body(question.body)) for question in rows]
 
 
 def answer(host_id: uuid.UUID, call_id: str, result: CallResult) -> bool:
@@ -109,8 +109,8 @@ def answer(host_id: uuid.UUID, call_id: str, result: CallResult) -> bool:
     if known is None:
         return False
     with transaction.atomic():
-        asked = HostCall.objects.filter(host_id=host_id, id=known, result=None)
-        if not asked.update(result=encode(result).decode()):
+        rows = HostCall.objects.filter(host_id=host_id, id=known, result=None)
+        if not rows.update(result=encode(result).decode()):
             return False
         events.record(_reply_topic(call_id), "answered", {})
     return True

@@ -29,11 +29,13 @@ def renew(names: Iterable[str] = ()) -> list[str]:
 
     Returns their names. Raises NotFoundError for an unknown name, and then requests no credentials.
     """
-    wanted = sorted(set(names))
+    host_names = sorted(set(names))
     hosts = list(
-        Host.objects.exclude(credential_digest="").filter(**{"name__in": wanted} if wanted else {}).order_by("name")
+        Host.objects.exclude(credential_digest="")
+        .filter(**{"name__in": host_names} if host_names else {})
+        .order_by("name")
     )
-    missing = set(wanted) - {host.name for host in hosts}
+    missing = set(host_names) - {host.name for host in hosts}
     if missing:
         raise NotFoundError(f"No enrolled host is called {', '.join(sorted(missing))}.")
     with transaction.atomic():
@@ -53,8 +55,8 @@ def offered(host_id: uuid.UUID, credential: str) -> None:
     requested.
     """
     check_credential(credential)
-    asked = Host.objects.filter(id=host_id).exclude(credential_wanted_at=None)
-    if not asked.update(next_credential_digest=digest_of(credential)):
+    rows = Host.objects.filter(id=host_id).exclude(credential_wanted_at=None)
+    if not rows.update(next_credential_digest=digest_of(credential)):
         raise InvalidInputError("No new credential was requested.", field="credential")
 
 

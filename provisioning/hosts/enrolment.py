@@ -47,15 +47,15 @@ def enrol(message: Enrol) -> Host:
     check_credential(message.credential)
     machines.check_form(message.machine)
     digest, now = digest_of(message.credential), timezone.now()
-    given = JoinToken.objects.filter(digest=digest_of(message.join_token))
-    if not given.exists():  # guesses take no write lock
+    rows = JoinToken.objects.filter(digest=digest_of(message.join_token))
+    if not rows.exists():  # guesses take no write lock
         raise NotAuthenticatedError(_BAD_TOKEN)
     with transaction.atomic():
         host = Host.objects.filter(name=message.host).first()
         known = host is not None and hmac.compare_digest(host.credential_digest, digest)
         if host is not None and known and host.machine_id == message.machine:
             return host
-        tokens = given.filter(host_name__in=["", message.host], used_at=None, expires_at__gt=now)
+        tokens = rows.filter(host_name__in=["", message.host], used_at=None, expires_at__gt=now)
         if host is not None and host.credential_digest:  # a token without a name cannot replace a host
             tokens = tokens.filter(host_name=message.host)
         if not tokens.update(used_at=now):

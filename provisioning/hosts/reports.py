@@ -162,10 +162,10 @@ def _command(event: AgentEvent, records: _Records) -> HostCommand | None:
 
 def _lock(host_id: uuid.UUID, events: Sequence[AgentEvent]) -> _Records:
     """Lock the subjects of the events, then read them and the unfinished commands."""
-    wanted = {_subject(event) for event in events}
+    requested = {_subject(event) for event in events}
     subjects: dict[Key, Any] = {}
     for handler in HANDLERS:
-        ids = [subject_id for kind, subject_id in wanted if kind == handler.kind]
+        ids = [subject_id for kind, subject_id in requested if kind == handler.kind]
         subjects |= _load(handler.kind, ids)
     named = {found for event in events if (found := read_id(event.command_id)) is not None}
     rows = _OPEN(host_id=host_id, ids=named)

@@ -102,11 +102,11 @@ def host_for(context: RequestContext, host_id: uuid.UUID, rule: str) -> Host:
 
 def zones() -> dict[str, bool]:
     """Return zone → whether one of its hosts is enabled, without ``INTERNAL_ZONE``."""
-    found: dict[str, bool] = {}
+    result: dict[str, bool] = {}
     shown = Host.objects.exclude(availability_zone=INTERNAL_ZONE)
     for zone, enabled in shown.values_list("availability_zone", "enabled").distinct().order_by():
-        found[zone] = found.get(zone, False) or enabled
-    return found
+        result[zone] = result.get(zone, False) or enabled
+    return result
 
 
 def availability_zones() -> list[str]:

@@ -29,12 +29,12 @@ def orders(host_id: uuid.UUID) -> list[Command]:
 
 def questions(host_id: uuid.UUID) -> list[Call]:
     """Return the calls to send to the host now, and answer those that its agent is too old for."""
-    asked = calls.pending_calls(host_id)
-    version = _version_for(host_id, (call.body for call in asked))
-    for call in asked:
+    calls_pending = calls.pending_calls(host_id)
+    version = _version_for(host_id, (call.body for call in calls_pending))
+    for call in calls_pending:
         if call.body.needed_version() > version:
             calls.answer(host_id, call.id, CallError(code=UNSUPPORTED, message=_reason(call.body, version)))
-    return [call for call in asked if call.body.needed_version() <= version]
+    return [call for call in calls_pending if call.body.needed_version() <= version]
 
 
 def _version_for(host_id: uuid.UUID, bodies: Iterable[Message]) -> int:

@@ -87,8 +87,8 @@ def allows(context: RequestContext, rule: str, target: Target | None = None) -> 
 def enforce(context: RequestContext, rule: str, target: Target | None = None) -> None:
     """Raise ForbiddenError, with Nova's message, if the caller may not carry out the operation (``allows``)."""
     if not allows(context, rule, target):
-        wanted = "" if _scope_of(context) in RULES[rule].scopes else " It needs a token for a project."
-        raise ForbiddenError(f"Policy doesn't allow {rule} to be performed.{wanted}")
+        hint = "" if _scope_of(context) in RULES[rule].scopes else " It needs a token for a project."
+        raise ForbiddenError(f"Policy doesn't allow {rule} to be performed.{hint}")
 
 
 def load() -> None:
@@ -177,8 +177,8 @@ def _checks(path: Path, *, gone: bool) -> tuple[policy_file.Checks, set[str]]:
     """
     if gone:
         raise PolicyFileError(path, ["It was deleted; an empty file restores the defaults."])
-    given = policy_file.read(path)
-    return policy_file.effective(given), policy_file.unused(given)
+    overrides = policy_file.read(path)
+    return policy_file.effective(overrides), policy_file.unused(overrides)
 
 
 def _mark(path: Path) -> _Mark:
@@ -229,7 +229,7 @@ def _credentials(context: RequestContext) -> dict[str, Any]:
     """Return the attributes of the caller for checks. Missing attributes are omitted, because a check would consider
     them equal to missing attributes of the target.
     """
-    found = {
+    result = {
         "roles": sorted(context.roles),
         "user_id": context.user_id.hex if context.user_id else None,
         "user_domain_id": context.user_domain_id,
@@ -239,7 +239,7 @@ def _credentials(context: RequestContext) -> dict[str, Any]:
         "system_scope": "all" if context.system else None,
         "token_scope": _scope_of(context),
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in result.items() if value is not None}
 
 
 def _plain(target: Target) -> dict[str, object]:

@@ -71,8 +71,8 @@ def read(path: Path) -> Checks:
 def effective(overrides: Mapping[str, str]) -> Checks:
     """Return the check of every rule: the defaults, overridden by the file."""
     without = unused(overrides)
-    given = {name: check for name, check in overrides.items() if name not in without}
-    return {rule.name: rule.check for rule in RULES.values()} | given
+    chosen = {name: check for name, check in overrides.items() if name not in without}
+    return {rule.name: rule.check for rule in RULES.values()} | chosen
 
 
 @cache
@@ -184,20 +184,20 @@ def problems_of_check(name: str, check: str, everything: Mapping[str, str]) -> l
 def _problems_of_leaf(name: str, leaf: str, everything: Mapping[str, str]) -> Iterator[str]:
     if leaf in {"@", "!"}:
         return
-    kind, _, wanted = leaf.partition(":")
-    if not kind or not wanted:
+    kind, _, value = leaf.partition(":")
+    if not kind or not value:
         yield f"{leaf!r} is not a check: write role:name, rule:name, attribute:value, @ or !."
         return
     if kind in {"http", "https"}:
         yield f"{leaf!r} would query another server at every request, which is not supported."
-    elif kind == "rule" and wanted not in everything:
-        yield f"It refers to the rule {wanted}, which does not exist."
+    elif kind == "rule" and value not in everything:
+        yield f"It refers to the rule {value}, which does not exist."
     elif kind not in CALLER | {"rule", "role"} and not _is_constant(kind):
         yield f"{kind!r} is not an attribute of the caller; these are role, rule, {', '.join(sorted(CALLER))}."
-    for each in dict.fromkeys(_NAMED.findall(wanted)):
+    for each in dict.fromkeys(_NAMED.findall(value)):
         if each not in targets_of(name):
             yield f"%({each})s is not available for this rule; available: {', '.join(sorted(targets_of(name)))}."
-    if "%" in _NAMED.sub("", wanted):
+    if "%" in _NAMED.sub("", value):
         yield f"{leaf!r} has a % outside of %(name)s."
 
 

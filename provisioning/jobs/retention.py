@@ -79,12 +79,12 @@ def limit(now: datetime | None = None) -> datetime | None:
 
 def count(before: datetime) -> dict[str, int]:
     """Return how many rows of each kind and part ``purge`` would delete now; changes nothing."""
-    found: Counter[str] = Counter()
+    result: Counter[str] = Counter()
     for kind in PURGED:
-        found[kind.name] += kind.over(before).count()
+        result[kind.name] += kind.over(before).count()
         for part in kind.parts:
-            found[part.name] += part.of(kind.over(before).values("pk")).count()
-    return dict(found)
+            result[part.name] += part.of(kind.over(before).values("pk")).count()
+    return dict(result)
 
 
 def rows() -> dict[str, int]:

@@ -87,13 +87,17 @@ def choices_of(context: RequestContext, instance: Instance) -> dict[str, Any]:
     floating IP, snippets and password. Values that no longer exist are omitted.
     """
     groups = [str(each) for each in instance.security_groups]
-    found = {**disks_of(instance), "snippets": tuple(_snippets_of(context, instance)), "security_groups": tuple(groups)}
-    found["password"] = not has_no_password(instance)
+    result = {
+        **disks_of(instance),
+        "snippets": tuple(_snippets_of(context, instance)),
+        "security_groups": tuple(groups),
+    }
+    result["password"] = not has_no_password(instance)
     if FloatingIP.objects.filter(with_instance=instance.id).exists():
         openings, group = opening_among(context, groups)
         rest = tuple(each for each in groups if each != group)
-        found |= {"reachable": True, "openings": openings, "security_groups": rest}
-    return found
+        result |= {"reachable": True, "openings": openings, "security_groups": rest}
+    return result
 
 
 def _snippets_of(context: RequestContext, instance: Instance) -> list[str]:
@@ -106,16 +110,16 @@ def _snippets_of(context: RequestContext, instance: Instance) -> list[str]:
 def disks_of(instance: Instance) -> dict[str, Any]:
     """Return the fields of a plan for the volumes that a server's launch has created; empty if it has created none."""
     devices = block_devices.volumes_of(instance.id)
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for root in devices:
         if root.is_root and root.source_type == "image":
-            found = {"image": str(root.source_id), "on_volume": True, "volume_size": root.size}
-            found["delete_volume"] = root.delete_on_termination
+            result = {"image": str(root.source_id), "on_volume": True, "volume_size": root.size}
+            result["delete_volume"] = root.delete_on_termination
     if data := [each for each in devices if each.source_type == "blank" and not each.is_root][:MOST_DISKS]:
         mounted = mounted_disks(instance.user_data)
         serials = [str(each.volume_id or each.id)[:SHOWN_SERIAL] for each in data]
-        found["disks"] = tuple(
+        result["disks"] = tuple(
             DataDisk(each.size or 1, mounted.get(serial, "")) for each, serial in zip(data, serials, strict=True)
         )
-        found["delete_disks"] = any(each.delete_on_termination for each in data)
-    return found
+        result["delete_disks"] = any(each.delete_on_termination for each in data)
+    return result

@@ -130,13 +130,13 @@ def first_lines(
     """
     many = seconds // MIDDLE.seconds
     first, each = int(time.time()) // MIDDLE.seconds - many, many // LINE_POINTS
-    found: dict[uuid.UUID, list[float | None]] = {}
+    result: dict[uuid.UUID, list[float | None]] = {}
     for subject, resolution, start, data in _blocks(subject_ids, MIDDLE.seconds, first * MIDDLE.seconds):
-        means = found.setdefault(subject, [None] * many)
+        means = result.setdefault(subject, [None] * many)
         number = start * (MIDDLE.points if resolution == MIDDLE.seconds else FINE.block // MIDDLE.seconds)
         _place(means, first_means(data, width, resolution), number, first)
     return {
-        subject: [mean_of(means[at : at + each]) for at in range(0, many, each)] for subject, means in found.items()
+        subject: [mean_of(means[at : at + each]) for at in range(0, many, each)] for subject, means in result.items()
     }
 
 
@@ -191,10 +191,10 @@ def _blocks(subject_ids: Collection[uuid.UUID], step: int, since: int) -> list[t
     yet.
     """
     resolution = next(each for each in RESOLUTIONS if each.seconds == step)
-    wanted = Q(resolution=step, start__gte=since // resolution.block)
+    condition = Q(resolution=step, start__gte=since // resolution.block)
     if resolution is not FINE:
-        wanted |= Q(resolution=FINE.seconds, condensed=False)
-    rows = Block.objects.filter(wanted, subject_id__in=subject_ids)
+        condition |= Q(resolution=FINE.seconds, condensed=False)
+    rows = Block.objects.filter(condition, subject_id__in=subject_ids)
     return [(*row, bytes(data)) for *row, data in rows.values_list("subject_id", "resolution", "start", "data")]  # type: ignore[misc]
 
 

@@ -264,15 +264,15 @@ def place_of(subnets: Iterable[Subnet], text: str) -> tuple[Subnet, str]:
 
     Raises InvalidInputError for ``networks`` if no subnet contains the address or if the address is reserved.
     """
-    wanted = parse_address(text, field="networks")
+    requested = parse_address(text, field="networks")
     for subnet in subnets:
         whole = netaddr.IPNetwork(subnet.cidr)
-        if wanted not in whole:
+        if requested not in whole:
             continue
-        if int(wanted) in reserved_numbers(subnet) or int(wanted) not in hosts_of(whole):
+        if int(requested) in reserved_numbers(subnet) or int(requested) not in hosts_of(whole):
             msg = f"Fixed IP address {text} is reserved on its subnet: it is the gateway's, DHCP's or the range's own."
             raise InvalidInputError(msg, field="networks")
-        return subnet, str(wanted)
+        return subnet, str(requested)
     msg = f"Fixed IP address {text} is not a valid IP address for any of the subnets of the network."
     raise InvalidInputError(msg, field="networks")
 

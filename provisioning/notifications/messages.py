@@ -67,14 +67,14 @@ def is_wanted(event_type: str) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def _is_wanted(patterns: Sequence[str], event_type: str) -> bool:
-    wanted = False
+    result = False
     for pattern in patterns:
         name = pattern.removeprefix("-")
         if name == "all" or fnmatch.fnmatchcase(event_type, name):
-            wanted = not pattern.startswith("-")
+            result = not pattern.startswith("-")
         elif name == "none":
-            wanted = False
-    return wanted
+            result = False
+    return result
 
 
 @functools.cache

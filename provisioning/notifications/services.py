@@ -38,15 +38,15 @@ def entries(notifications: Iterable[Notification]) -> list[Entry]:
 
     On commit the notifications are logged, and queued for the webhook if there is one. Disabled types are omitted.
     """
-    wanted = [(each, each.message()) for each in notifications if is_wanted(each.event_type)]
-    if not wanted:
+    selected = [(each, each.message()) for each in notifications if is_wanted(each.event_type)]
+    if not selected:
         return []
-    for _, message in wanted:
+    for _, message in selected:
         if log.isEnabledFor(logging.INFO):
             transaction.on_commit(functools.partial(_log, message))
     if settings.NOTIFICATION_WEBHOOK:
-        _keep(wanted)
-    return [(TOPIC, each.event_type, message) for each, message in wanted]
+        _keep(selected)
+    return [(TOPIC, each.event_type, message) for each, message in selected]
 
 
 def notify(notifications: Iterable[Notification]) -> None:
@@ -91,7 +91,7 @@ def call_sender() -> None:
         cast(TOPIC, JOB)
 
 
-def _keep(wanted: Sequence[tuple[Notification, dict[str, Any]]]) -> None:
+def _keep(entries: Sequence[tuple[Notification, dict[str, Any]]]) -> None:
     now = timezone.now()
     Delivery.objects.bulk_create(
         Delivery(
@@ -102,7 +102,7 @@ def _keep(wanted: Sequence[tuple[Notification, dict[str, Any]]]) -> None:
             created_at=now,
             due_at=now,
         )
-        for each, message in wanted
+        for each, message in entries
     )
     call_sender()
 

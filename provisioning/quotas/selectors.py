@@ -74,13 +74,13 @@ def usage_in(project_id: uuid.UUID, user_id: uuid.UUID) -> dict[str, int]:
 
 
 def _held_by(project_id: uuid.UUID, user_id: uuid.UUID) -> dict[str, "Detail"]:
-    found: dict[str, Detail] = {}
+    result: dict[str, Detail] = {}
     rows = Reservation.objects.filter(project_id=project_id, user_id=user_id).values_list("resource", "committed")
     for resource, committed, amount in rows.annotate(amount=Sum("amount")).order_by():
-        before = found.get(resource, Detail(UNLIMITED, 0, 0))
+        before = result.get(resource, Detail(UNLIMITED, 0, 0))
         column = "in_use" if committed else "reserved"
-        found[resource] = before._replace(**{column: amount})
-    return found
+        result[resource] = before._replace(**{column: amount})
+    return result
 
 
 class Room(NamedTuple):
@@ -160,11 +160,11 @@ def detail_in(project_id: uuid.UUID, user_id: uuid.UUID) -> dict[str, Detail]:
     for all other resources.
     """
     bounds, held = bounds_of(project_id, user_id), _held_by(project_id, user_id)
-    found: dict[str, Detail] = {}
+    result: dict[str, Detail] = {}
     for name, detail in detail_of(project_id).items():
         used = held.get(name, Detail(UNLIMITED, 0, 0)) if name in OF_USERS else detail
-        found[name] = used._replace(limit=bounds.user.get(name, detail.limit))
-    return found
+        result[name] = used._replace(limit=bounds.user.get(name, detail.limit))
+    return result
 
 
 def whole_detail_of(project_id: uuid.UUID, more: Iterable[str] = ()) -> dict[str, Detail]:

@@ -21,10 +21,10 @@ class FilterDriver(Driver):
     def order(
         self, hosts: Sequence[HostState], spec: RequestSpec, options: Options, choose: random.Random
     ) -> list[Ranked]:
-        given = shares(hosts, spec, options.weighers)
-        totals = list(map(sum, zip(*given.values(), strict=True))) if given else [0.0] * len(hosts)
+        weights = shares(hosts, spec, options.weighers)
+        totals = list(map(sum, zip(*weights.values(), strict=True))) if weights else [0.0] * len(hosts)
         return [
-            Ranked(hosts[index], totals[index], {name: column[index] for name, column in given.items()})
+            Ranked(hosts[index], totals[index], {name: column[index] for name, column in weights.items()})
             for index in best(totals, options.best, choose)
         ]
 

@@ -27,10 +27,10 @@ def why(result: FilterResult) -> str:
     if result.asked is None or result.after:
         return result.reason
     amounts = result.asked, result.most or 0
-    asked, most = (in_words(amount, result.unit) for amount in amounts)
-    if asked == most:  # equal only after rounding
-        asked, most = (f"{amount} {result.unit}" for amount in amounts)
-    return f"{asked} asked, {most} is the most free"
+    requested, most = (in_words(amount, result.unit) for amount in amounts)
+    if requested == most:  # equal only after rounding
+        requested, most = (f"{amount} {result.unit}" for amount in amounts)
+    return f"{requested} asked, {most} is the most free"
 
 
 def in_words(amount: int, unit: str) -> str:

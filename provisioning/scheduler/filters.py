@@ -34,8 +34,8 @@ class RequestedHostFilter(HostFilter):
         return bool(spec.requested_host)
 
     def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
-        wanted = spec.requested_host
-        return [host for host in hosts if host.name == wanted] if wanted else list(hosts)
+        required = spec.requested_host
+        return [host for host in hosts if host.name == required] if required else list(hosts)
 
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
         return f"{hosts_in_words(lost)} {are(lost)} not the requested host"

@@ -21,8 +21,8 @@ class AggregateInstanceExtraSpecsFilter(HostFilter):
 
     def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
         left = list(hosts)
-        for key, wanted in spec.aggregate_specs.items():
-            left = [host for host in left if _any_meets(host.aggregate_metadata.get(key, _NOTHING), wanted)]
+        for key, required in spec.aggregate_specs.items():
+            left = [host for host in left if _any_meets(host.aggregate_metadata.get(key, _NOTHING), required)]
         return left
 
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
@@ -44,9 +44,9 @@ class ComputeCapabilitiesFilter(HostFilter):
 
     def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
         left = list(hosts)
-        for name, wanted in spec.capabilities.items():
+        for name, required in spec.capabilities.items():
             read = ALL.get(name.replace(":", "."), _unknown)
-            left = [host for host in left if _has(read(host), wanted)]
+            left = [host for host in left if _has(read(host), required)]
         return left
 
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
@@ -54,15 +54,15 @@ class ComputeCapabilitiesFilter(HostFilter):
         return f"{hosts_in_words(lost)} {do(lost)} not have what the size asks of its host ({keys})"
 
 
-def _has(found: Value, wanted: str) -> bool:
+def _has(found: Value, required: str) -> bool:
     if isinstance(found, int):
-        return meets(str(found), wanted)
-    return bool(found) and meets(found, wanted)
+        return meets(str(found), required)
+    return bool(found) and meets(found, required)
 
 
 @lru_cache(maxsize=4096)
-def _any_meets(values: frozenset[str], wanted: str) -> bool:
-    return any(meets(value, wanted) for value in values)
+def _any_meets(values: frozenset[str], required: str) -> bool:
+    return any(meets(value, required) for value in values)
 
 
 def _unknown(_: HostState) -> str:

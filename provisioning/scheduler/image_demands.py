@@ -44,11 +44,11 @@ class ImagePropertiesFilter(HostFilter):
         left = _with_processor(hosts, spec)
         if not _hypervisor(spec):
             return left
-        wanted, versions = spec.hypervisor_type, spec.hypervisor_versions
+        required, versions = spec.hypervisor_type, spec.hypervisor_versions
         return [
             host
             for host in left
-            if is_hypervisor(host.hypervisor_type, wanted)
+            if is_hypervisor(host.hypervisor_type, required)
             and (not (versions and host.hypervisor_version) or is_version(host.hypervisor_version, versions))
         ]
 
@@ -66,8 +66,8 @@ class ImagePropertiesFilter(HostFilter):
 
 
 def _with_processor(hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
-    wanted = _plain(spec.architecture)
-    return [host for host in hosts if _plain(host.architecture) in ("", wanted)] if wanted else list(hosts)
+    required = _plain(spec.architecture)
+    return [host for host in hosts if _plain(host.architecture) in ("", required)] if required else list(hosts)
 
 
 def _hypervisor(spec: RequestSpec) -> str:
@@ -76,17 +76,17 @@ def _hypervisor(spec: RequestSpec) -> str:
 
 
 @lru_cache(maxsize=1024)
-def is_hypervisor(has: str, wanted: str) -> bool:
+def is_hypervisor(has: str, required: str) -> bool:
     """Whether the hypervisor ``has`` runs images for the hypervisor ``wanted``; True if one of them is empty."""
-    plain, asked = has.strip().lower(), wanted.strip().lower()
-    return not (plain and asked) or asked == plain or asked in _ALSO.get(plain, ())
+    plain, requested = has.strip().lower(), required.strip().lower()
+    return not (plain and requested) or requested == plain or requested in _ALSO.get(plain, ())
 
 
 @lru_cache(maxsize=1024)
-def is_version(number: int, wanted: str) -> bool:
+def is_version(number: int, required: str) -> bool:
     """Whether libvirt's version number (8002000 is 8.2.0) meets ``>=6.0,<9``; False for a malformed condition."""
     version = (number // 1_000_000, number // 1_000 % 1_000, number % 1_000, 0)
-    for part in wanted.split(","):
+    for part in required.split(","):
         found = _CONDITION.fullmatch(part)
         if found is None:
             return False

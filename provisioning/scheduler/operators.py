@@ -22,20 +22,20 @@ _TEXTS: dict[str, Callable[[str, str], bool]] = {
 
 
 @lru_cache(maxsize=4096)
-def meets(value: str | frozenset[str], wanted: str) -> bool:
+def meets(value: str | frozenset[str], required: str) -> bool:
     """Whether a value matches an extra spec: a text, or an operator with its operands.
 
     A value may consist of several words (a processor's features), among which ``<in>`` and ``<all-in>`` match whole
     words. Results are cached, because many hosts have the same values.
     """
-    sign, *operands = wanted.split() or [""]
+    sign, *operands = required.split() or [""]
     if sign == "<or>":
         return value in _alternatives(operands)
     if sign == "<all-in>":
         return bool(operands) and all(word in value for word in operands)
     if len(operands) != 1:
-        return value == wanted
-    return _compared(sign, value, operands[0]) if sign in _SIGNS else value == wanted
+        return value == required
+    return _compared(sign, value, operands[0]) if sign in _SIGNS else value == required
 
 
 def _compared(sign: str, value: str | frozenset[str], operand: str) -> bool:

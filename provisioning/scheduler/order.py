@@ -15,7 +15,7 @@ def shares(hosts: Sequence[HostState], spec: RequestSpec, weighers: Sequence[Wei
     """Return weigher → its part of the weight of each host, between 0 and its multiplier. Weighers that rate all hosts
     equal are omitted.
     """
-    given = {}
+    result = {}
     for weigher in weighers:
         if not weigher.multiplier or not weigher.applies(spec):
             continue
@@ -23,8 +23,8 @@ def shares(hosts: Sequence[HostState], spec: RequestSpec, weighers: Sequence[Wei
         low, high = min(raw), max(raw)
         if low < high:
             scale = weigher.multiplier / (high - low)
-            given[weigher.name] = [(value - low) * scale for value in raw]
-    return given
+            result[weigher.name] = [(value - low) * scale for value in raw]
+    return result
 
 
 def best(keys: Sequence[Key], most: int, choose: random.Random) -> list[int]:

@@ -60,12 +60,12 @@ def create(setting: str, name: str, kind: type[Part], ours: Mapping[str, Callabl
 
 def distinct(setting: str, parts: Iterable[Named]) -> tuple[Named, ...]:
     """Return the filters or weighers as a tuple. Raises SchedulerSettingError when two of them have the same name."""
-    found: dict[str, Named] = {}
+    result: dict[str, Named] = {}
     for part in parts:
-        if part.name in found:
+        if part.name in result:
             raise SchedulerSettingError(f"{setting} names two classes that call themselves {part.name!r}.")
-        found[part.name] = part
-    return tuple(found.values())
+        result[part.name] = part
+    return tuple(result.values())
 
 
 def _class_at(setting: str, path: str) -> Any:

@@ -156,31 +156,31 @@ class CapabilitiesFilter(PoolFilter):
             return False
         if request.multiattach and pool.capabilities.get("multiattach", "true") != "true":
             return False
-        return all(_has(pool, name, wanted) for name, wanted in request.extra_specs.items())
+        return all(_has(pool, name, required) for name, required in request.extra_specs.items())
 
     def reason(self, pools: Sequence[PoolView], request: PoolRequest) -> str:
         missing = [
-            f"{name}={wanted}"
-            for name, wanted in request.extra_specs.items()
-            if not any(_has(pool, name, wanted) for pool in pools)
+            f"{name}={required}"
+            for name, required in request.extra_specs.items()
+            if not any(_has(pool, name, required) for pool in pools)
         ]
         what = ", ".join(missing) or "all of it together"
         return f"no pool offers {what}"
 
 
-def _has(pool: PoolView, key: str, wanted: str) -> bool:
+def _has(pool: PoolView, key: str, required: str) -> bool:
     scope, _, name = key.rpartition(":")
     if scope not in ("", "capabilities") or name in NOT_CAPABILITIES:
         return True
     if name == "volume_backend_name":
-        return any(meets(found, wanted) for found in (pool.name, pool.driver))
+        return any(meets(found, required) for found in (pool.name, pool.driver))
     value = {"driver": pool.driver, "pool_name": pool.name, **pool.capabilities}.get(name)
     if value is None:
         return False
-    sign, _, operand = wanted.strip().partition(" ")
+    sign, _, operand = required.strip().partition(" ")
     if sign == "<is>":
         return (value.lower() == "true") == (operand.strip().lower() == "true")
-    return meets(value, wanted) or value.lower() == wanted.lower()
+    return meets(value, required) or value.lower() == required.lower()
 
 
 class RetryFilter(PoolFilter):

@@ -19,9 +19,9 @@ def decide(
     """Rank the hosts that pass all filters, best first; ``choose`` is the source of randomness, None: a new one."""
     chance = choose or random.Random()  # noqa: S311 - spreads load, keeps no secret
     driver = options.driver
-    wanted = driver.request(spec, options)
-    left, results, losses = apply_filters(hosts, wanted, driver.filters(options))
-    ranked = list(driver.order(left, wanted, options, chance)) if left else []
+    request = driver.request(spec, options)
+    left, results, losses = apply_filters(hosts, request, driver.filters(options))
+    ranked = list(driver.order(left, request, options, chance)) if left else []
     if ranked and options.subset_size > 1:
         ranked.insert(0, ranked.pop(chance.randrange(min(options.subset_size, len(ranked)))))
     return Decision(tuple(ranked), tuple(results), driver.name, len(hosts), len(left), losses)

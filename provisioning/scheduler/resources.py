@@ -22,14 +22,14 @@ class ResourceFilter(HostFilter):
         """Return the free amount of each host; negative for an overcommitted host."""
 
     @abc.abstractmethod
-    def what(self, asked: int) -> str:
+    def what(self, requested: int) -> str:
         """Return the requested amount as text."""
 
     def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
-        asked = self.asked(spec)
-        if asked <= 0:
+        requested = self.asked(spec)
+        if requested <= 0:
             return list(hosts)
-        return [host for host, free in zip(hosts, self.free(hosts), strict=True) if asked <= free]
+        return [host for host, free in zip(hosts, self.free(hosts), strict=True) if requested <= free]
 
     def amounts(self, hosts: Sequence[HostState], spec: RequestSpec) -> Amounts:
         return Amounts(self.asked(spec), max(0, *self.free(hosts)), self.unit)
@@ -57,8 +57,8 @@ class CoreFilter(ResourceFilter):
             for host in hosts
         ]
 
-    def what(self, asked: int) -> str:
-        return f"{asked} {'vCPU' if asked == 1 else 'vCPUs'} free"
+    def what(self, requested: int) -> str:
+        return f"{requested} {'vCPU' if requested == 1 else 'vCPUs'} free"
 
 
 class RamFilter(ResourceFilter):
@@ -74,8 +74,8 @@ class RamFilter(ResourceFilter):
     def free(self, hosts: Sequence[HostState]) -> list[int]:
         return [host.memory_mb_limit - host.memory_mb_allocated for host in hosts]
 
-    def what(self, asked: int) -> str:
-        return f"{asked} MiB of memory free"
+    def what(self, requested: int) -> str:
+        return f"{requested} MiB of memory free"
 
 
 class DiskFilter(ResourceFilter):
@@ -91,8 +91,8 @@ class DiskFilter(ResourceFilter):
     def free(self, hosts: Sequence[HostState]) -> list[int]:
         return [host.disk_gb_limit - host.disk_gb_allocated for host in hosts]
 
-    def what(self, asked: int) -> str:
-        return f"{asked} GiB of disk free"
+    def what(self, requested: int) -> str:
+        return f"{requested} GiB of disk free"
 
 
 class CountFilter(HostFilter):

@@ -49,12 +49,12 @@ def search(context: RequestContext, text: str) -> Iterator[Hit]:
 
     Operators find the resources of all projects.
     """
-    wanted = _clean(text)
-    if not wanted:
+    cleaned = _clean(text)
+    if not cleaned:
         return
     for source in SOURCES:
         if _is_seen(context, source):
-            yield from islice(_of_source(context, source, wanted), OF_KIND)
+            yield from islice(_of_source(context, source, cleaned), OF_KIND)
 
 
 def _clean(text: str) -> str:
@@ -112,7 +112,7 @@ def _by_id(text: str) -> Q | None:
 
 def _at_address(context: RequestContext, source: Source, rows: QuerySet[Any], text: str) -> Iterator[Hit]:
     """Yield the instances with ports or floating IPs that have this address or MAC address, or its beginning."""
-    found: dict[uuid.UUID, str] = {}
+    collected: dict[uuid.UUID, str] = {}
     for kind, device, address in (
         ("port", "device_id", "fixed_ips__address"),
         ("port", "device_id", "mac_address"),
@@ -124,9 +124,9 @@ def _at_address(context: RequestContext, source: Source, rows: QuerySet[Any], te
         ports = of.rows(context, context.is_admin).prefetch_related(None).select_related(None).order_by()
         ports = ports.filter(**{f"{address}__startswith": text.lower(), f"{device}__isnull": False})
         for key, value in ports.values_list(device, address)[: 4 * OF_KIND]:
-            found.setdefault(key, value)
-    shown = rows.filter(pk__in=list(found)[: 4 * OF_KIND]) if found else ()
-    yield from (_hit(source, row, found[row.pk]) for row in shown)
+            collected.setdefault(key, value)
+    shown = rows.filter(pk__in=list(collected)[: 4 * OF_KIND]) if collected else ()
+    yield from (_hit(source, row, collected[row.pk]) for row in shown)
 
 
 def _hit(source: Source, row: Any, detail: str = "") -> Hit:

@@ -45,7 +45,7 @@ def lacks() -> list[str]:
 
     Return a message for each requirement that the host does not meet.
     """
-    found = []
+    result = []
     try:
         if not FILTERED.exists():
             run_program("modprobe", "br_netfilter")
@@ -53,13 +53,13 @@ def lacks() -> list[str]:
             links.write_sysctl(name, "1")
     except (ProgramError, subprocess.SubprocessError, RetryableHostError) as error:
         log.warning("no filters for bridged packets: %s", getattr(error, "detail", "") or error)
-        found.append(UNFILTERED)
+        result.append(UNFILTERED)
     try:
         links.write_sysctl("net.ipv4.ip_forward", "1")
     except RetryableHostError as error:
         log.warning("no forwarding: %s", error.detail)
-        found.append(UNFORWARDED)
-    return found
+        result.append(UNFORWARDED)
+    return result
 
 
 class Bridges(Part):
@@ -75,42 +75,42 @@ class Bridges(Part):
     def prepare(self) -> None:
         """Do nothing: ``lacks`` is called before."""
 
-    def bring(self, wanted: DesiredState, touched: Touched) -> None:
+    def bring(self, desired: DesiredState, touched: Touched) -> None:
         work = self._bring if touched.everything else self._update
         changed = [
-            each for each in touched.networks(wanted) if touched.everything or self._brought.get(each.id) != each
+            each for each in touched.networks(desired) if touched.everything or self._brought.get(each.id) != each
         ]
-        for_each(changed, lambda network: work(network, wanted))
+        for_each(changed, lambda network: work(network, desired))
 
-    def drop(self, wanted: DesiredState) -> None:
-        self._brought = {subject: done for subject, done in self._brought.items() if subject in wanted.networks}
-        for_each([path for path in self._folder.glob("*") if path.name not in wanted.networks], _drop)
+    def drop(self, desired: DesiredState) -> None:
+        self._brought = {subject: done for subject, done in self._brought.items() if subject in desired.networks}
+        for_each([path for path in self._folder.glob("*") if path.name not in desired.networks], _drop)
 
-    def check(self, wanted: DesiredState) -> list[str]:
-        there, masters, networks = set(links.names()), links.masters(), wanted.networks.values()
+    def check(self, desired: DesiredState) -> list[str]:
+        there, masters, networks = set(links.names()), links.masters(), desired.networks.values()
 
         def whole(network: NetworkDocument) -> bool:
-            taps = [each.port.tap for each in wanted.ports_on(network.id)]
+            taps = [each.port.tap for each in desired.ports_on(network.id)]
             apart = [tap for tap in taps if tap in there and masters.get(tap) != network.bridge]
             return {network.bridge, port_of(network.segment, network.id)} <= there and not apart
 
         gone = [each for each in networks if not whole(each)]
-        for_each(gone, lambda network: self._bring(network, wanted))
+        for_each(gone, lambda network: self._bring(network, desired))
         return [f"bridge of network {network.id}" for network in gone]
 
-    def _bring(self, network: NetworkDocument, wanted: DesiredState) -> None:
+    def _bring(self, network: NetworkDocument, desired: DesiredState) -> None:
         self._brought.pop(network.id, None)
         self._remember(network)
         links.ensure_plain_bridge(network.bridge, network.mtu, up=network.enabled)
-        links.join(network.bridge, [each.port.tap for each in wanted.ports_on(network.id)])
+        links.join(network.bridge, [each.port.tap for each in desired.ports_on(network.id)])
         self._segments.ensure(network)
         self._brought[network.id] = network
 
-    def _update(self, network: NetworkDocument, wanted: DesiredState) -> None:
+    def _update(self, network: NetworkDocument, desired: DesiredState) -> None:
         """Apply a document; if only ports on other hosts have changed, only to the forwarding table."""
         before = self._brought.get(network.id)
         if before is None or replace(before, remote_ports=network.remote_ports) != network:
-            self._bring(network, wanted)
+            self._bring(network, desired)
             return
         self._brought.pop(network.id)
         self._segments.forward(network)

@@ -126,14 +126,15 @@ class Segments:
         exclusively (macvlan in passthru mode).
         """
         physical = network.segment.physical_network
-        given = self._physical.get(physical, "")
-        if not given and physical != MACHINE:
+        configured = self._physical.get(physical, "")
+        if not configured and physical != MACHINE:
             raise RetryableHostError(f"This host is not connected to the physical network {physical}.")
         with links.netlink(f"use its interface of the physical network {physical}") as route:
-            found = route.link_lookup(ifname=given) if given else []
-            if given and not found:
+            found = route.link_lookup(ifname=configured) if configured else []
+            if configured and not found:
                 raise RetryableHostError(
-                    f"This host is not connected to the physical network {physical}.", detail=f"there is no {given}"
+                    f"This host is not connected to the physical network {physical}.",
+                    detail=f"there is no {configured}",
                 )
             facts: dict[str, Any] = {"ifname": name, "net_ns_fd": agent}
             if network.segment.type == "vlan":
@@ -197,9 +198,9 @@ def _bring_forwarding(route: Any, index: int, network: NetworkDocument, local: s
     entries = {(EVERYONE, peer) for peer in network.peers}
     entries |= {(port.mac_address, port.underlay) for port in network.remote_ports if port.underlay}
     entries |= set(shared_macs.aliases(network))
-    wanted = {(mac, peer) for mac, peer in entries if _is_reached(peer, local) and MAC.fullmatch(mac)}
-    wrong = {f"{mac} at {peer}": "it is not reached from here" for mac, peer in entries - wanted}
-    here = {mac for mac, _ in wanted} - {EVERYONE}
+    desired = {(mac, peer) for mac, peer in entries if _is_reached(peer, local) and MAC.fullmatch(mac)}
+    wrong = {f"{mac} at {peer}": "it is not reached from here" for mac, peer in entries - desired}
+    here = {mac for mac, _ in desired} - {EVERYONE}
     have, known = set(), set()
     for row in route.fdb("dump", ifindex=index):
         mac, target = row.get_attr("NDA_LLADDR"), row.get_attr("NDA_DST")
@@ -207,9 +208,9 @@ def _bring_forwarding(route: Any, index: int, network: NetworkDocument, local: s
             have.add((mac, target))
         elif row["state"] & links.NUD_NOARP:
             known.add(mac)
-    for mac, target in have - wanted:
+    for mac, target in have - desired:
         route.fdb("del", ifindex=index, lladdr=mac, dst=target, flags=links.NTF_SELF)
-    for mac, target in wanted - have:
+    for mac, target in desired - have:
         try:
             route.fdb("append", ifindex=index, lladdr=mac, dst=target, flags=links.NTF_SELF, state=links.NUD_PERMANENT)
         except (NetlinkError, OSError) as error:

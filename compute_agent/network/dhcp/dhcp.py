@@ -231,10 +231,12 @@ class DhcpServer:
 
     def _start(self, served: Served) -> None:
         file = self.folder / "leases"
-        wanted = {(lease.mac, address) for lease in served.leases for address in lease.addresses}
+        desired = {(lease.mac, address) for lease in served.leases for address in lease.addresses}
         if file.exists():
-            known = {address for _, address in wanted}
-            lines = [line for line in file.read_text().splitlines(keepends=True) if _holds(line.split(), wanted, known)]
+            known = {address for _, address in desired}
+            lines = [
+                line for line in file.read_text().splitlines(keepends=True) if _holds(line.split(), desired, known)
+            ]
             file.write_text("".join(lines))
         program = shutil.which("dnsmasq", path=SYSTEM_PATH)
         if program is None:
@@ -246,11 +248,11 @@ class DhcpServer:
             )
 
 
-def _holds(words: Sequence[str], wanted: set[tuple[str, str]], known: set[str]) -> bool:
+def _holds(words: Sequence[str], desired: set[tuple[str, str]], known: set[str]) -> bool:
     """Return whether to keep a line of the lease file: IPv4 leases contain a MAC, IPv6 leases the guest's client id."""
     if len(words) < 3:
         return words[:1] == ["duid"]  # the server's own id
-    return tuple(words[1:3]) in wanted or (":" in words[2] and words[2] in known)
+    return tuple(words[1:3]) in desired or (":" in words[2] and words[2] in known)
 
 
 def _write(path: Path, text: str) -> bool:

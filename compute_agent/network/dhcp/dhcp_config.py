@@ -101,7 +101,7 @@ def leases_of(named_ports: Iterable[tuple[str, PortRef]], subnets: Sequence[Subn
     ``named_ports``: each interface with its guest's host name.
     """
     ranged = {subnet.id for subnet in subnets if subnet.ipv6_address_mode not in FROM_DHCP}
-    found = {}
+    result = {}
     for hostname, port in named_ports:
         addresses: list[str] = []
         for fixed in port.fixed_ips:
@@ -112,10 +112,10 @@ def leases_of(named_ports: Iterable[tuple[str, PortRef]], subnets: Sequence[Subn
         if port.dns_domain and not DOMAIN.fullmatch(port.dns_domain):
             raise ValueError(f"not a domain: {port.dns_domain!r}")
         mac = checked_mac(port)
-        if addresses and mac not in found:
+        if addresses and mac not in result:
             options = tuple(option for option in port.extra_dhcp_opts if usable(option))
-            found[mac] = Lease(mac, tuple(addresses), served_name(hostname), port.dns_domain, options)
-    return sorted(found.values(), key=lambda lease: lease.mac)
+            result[mac] = Lease(mac, tuple(addresses), served_name(hostname), port.dns_domain, options)
+    return sorted(result.values(), key=lambda lease: lease.mac)
 
 
 def checked_mac(port: PortRef) -> str:
@@ -242,9 +242,9 @@ def _ranges(served: Served) -> Iterator[str]:
 
 def _subnet_options(served: Served, subnet: SubnetRef) -> Iterator[str]:
     tag, own = f"tag:{_tag(subnet)}", served.own(subnet)
-    given = [ipaddress.ip_address(server) for server in subnet.dns_nameservers]
+    specified = [ipaddress.ip_address(server) for server in subnet.dns_nameservers]
     network = ipaddress.ip_network(subnet.cidr)
-    servers = [each for each in given if each.version == network.version] or [ipaddress.ip_address(str(own))]
+    servers = [each for each in specified if each.version == network.version] or [ipaddress.ip_address(str(own))]
     addresses = [str(each) for each in servers if not each.is_unspecified]  # without values, the option is left out
     if network.version == 6:
         yield ",".join([tag, "option6:dns-server", *(f"[{server}]" for server in addresses)])

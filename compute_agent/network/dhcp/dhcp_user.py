@@ -18,14 +18,14 @@ class DhcpUser:
     gid: int = 0
 
 
-def choose(wanted: str) -> DhcpUser:
+def choose(configured: str) -> DhcpUser:
     """Return the account with this name; for ``auto``, the first known one that exists. Raises ValueError if there is
     none.
     """
-    for name in KNOWN if wanted == AUTO else (wanted,):
+    for name in KNOWN if configured == AUTO else (configured,):
         try:
             gid = pwd.getpwnam(name).pw_gid
             return DhcpUser(name, grp.getgrgid(gid).gr_name, gid)
         except KeyError:
             continue
-    raise ValueError(f"there is no user {wanted!r} with a group for dnsmasq")
+    raise ValueError(f"there is no user {configured!r} with a group for dnsmasq")

@@ -79,20 +79,20 @@ class Services(Part):
     def prepare(self) -> None:
         """Do nothing: networks share no objects."""
 
-    def bring(self, wanted: DesiredState, touched: Touched) -> None:
-        found = [network for network in touched.networks(wanted) if _is_served(network, wanted)]
-        for_each(found, lambda network: self._bring(network, wanted, again=touched.everything))
+    def bring(self, desired: DesiredState, touched: Touched) -> None:
+        found = [network for network in touched.networks(desired) if _is_served(network, desired)]
+        for_each(found, lambda network: self._bring(network, desired, again=touched.everything))
 
-    def drop(self, wanted: DesiredState) -> None:
+    def drop(self, desired: DesiredState) -> None:
         there = namespace.listed(names.namespace_prefix(self._agent, names.SERVICE))
-        kept = {self.space(network.id) for network in wanted.networks.values() if _is_served(network, wanted)}
+        kept = {self.space(network.id) for network in desired.networks.values() if _is_served(network, desired)}
         for_each([name for name in there if name not in kept], self._drop)
 
-    def check(self, wanted: DesiredState) -> list[str]:
+    def check(self, desired: DesiredState) -> list[str]:
         masters, repaired = links.masters(), []
         there = namespace.listed(names.namespace_prefix(self._agent, names.SERVICE))
-        for network in wanted.networks.values():
-            if not _is_served(network, wanted):
+        for network in desired.networks.values():
+            if not _is_served(network, desired):
                 continue
             connected = masters.get(names.service_end(network.id)) == network.bridge
             if not connected or self.space(network.id) not in there:
@@ -101,27 +101,27 @@ class Services(Part):
                 repaired.append(f"DHCP of network {network.id}")
             else:
                 continue
-            self._bring(network, wanted, again=True)
+            self._bring(network, desired, again=True)
         return repaired
 
     def started(self) -> None:
         """Wait until all starting DHCP servers answer. Raises RetryableHostError."""
         for_each(list(self._servers.values()), DhcpServer.started)
 
-    def leases(self, wanted: DesiredState) -> list[Leased]:
+    def leases(self, desired: DesiredState) -> list[Leased]:
         """Return lease events of this host's guests since the last call."""
-        found: dict[tuple[str, str], Leased] = {}
-        for network in wanted.networks.values():
-            if network.service is None or not _is_served(network, wanted):
+        result: dict[tuple[str, str], Leased] = {}
+        for network in desired.networks.values():
+            if network.service is None or not _is_served(network, desired):
                 continue
             events, self._heard[network.id] = self._dhcp(network.id).events(self._heard.get(network.id, 0))
-            ports = wanted.ports_on(network.id) if events else []
+            ports = desired.ports_on(network.id) if events else []
             for each in events:
                 for local in ports:
                     if each.address in local.addresses:
                         leased = Leased(local.instance_id, local.port.id, each.address, each.held)
-                        found[local.port.id, each.address] = leased
-        return list(found.values())
+                        result[local.port.id, each.address] = leased
+        return list(result.values())
 
     def space(self, network_id: str) -> str:
         """Return the name of the network's namespace."""
@@ -141,13 +141,13 @@ class Services(Part):
             self._servers[network_id] = DhcpServer(self._folder / network_id / "dhcp", self._user)
         return self._servers[network_id]
 
-    def _bring(self, network: NetworkDocument, wanted: DesiredState, *, again: bool) -> None:
+    def _bring(self, network: NetworkDocument, desired: DesiredState, *, again: bool) -> None:
         name, placed = self.space(network.id), replace(network, peers=[], remote_ports=[])
         if again or self._brought.get(network.id) != placed:
             self._brought.pop(network.id, None)
             self._make(name, network)
             self._brought[network.id] = placed
-        self._serve(name, network, wanted)
+        self._serve(name, network, desired)
 
     def _make(self, name: str, network: NetworkDocument) -> None:
         """Create the namespace with its interfaces and addresses, and listen for metadata requests."""
@@ -190,19 +190,19 @@ class Services(Part):
         own = [ipaddress.ip_address(each) for each in network.service.addresses] if network.service else []
         subnets = [ipaddress.ip_network(subnet.cidr) for subnet in network.subnets]
         lengths = {address: subnet.prefixlen for subnet in subnets for address in own if address in subnet}
-        wanted = {f"{address}/{length}" for address, length in lengths.items()} | {f"{METADATA}/32"}
-        wanted |= {f"{METADATA_V6}/64", f"{names.link_local(names.service_mac(network))}/64"}
+        desired = {f"{address}/{length}" for address, length in lengths.items()} | {f"{METADATA}/32"}
+        desired |= {f"{METADATA_V6}/64", f"{names.link_local(names.service_mac(network))}/64"}
         if network.mtu < LEAST_MTU_OF_IPV6:
-            wanted = {each for each in wanted if ":" not in each}
-        ensure_addresses(names.INSIDE, names.service_mac(network), network.mtu, wanted, [str(each) for each in subnets],
-                         new=made)  # fmt: skip
+            desired = {each for each in desired if ":" not in each}
+        routes = [str(each) for each in subnets]
+        ensure_addresses(names.INSIDE, names.service_mac(network), network.mtu, desired, routes, new=made)
 
-    def _serve(self, name: str, network: NetworkDocument, wanted: DesiredState) -> None:
+    def _serve(self, name: str, network: NetworkDocument, desired: DesiredState) -> None:
         server = self._dhcp(network.id)
         if network.service is None:
             server.stop()
             return
-        ports = wanted.ports_on(network.id)
+        ports = desired.ports_on(network.id)
         try:
             leases = leases_of([(each.hostname, each.port) for each in ports], network.subnets)
         except ValueError as error:
@@ -229,8 +229,8 @@ class Services(Part):
         """Return the servers for forwarded queries: the subnets' name servers, or else the machine's."""
         if self._uplink is None:
             return ()
-        given = [ipaddress.ip_address(each) for subnet in network.subnets for each in subnet.dns_nameservers]
-        usable = dict.fromkeys(str(each) for each in given if each.version == 4 and not each.is_unspecified)
+        configured = [ipaddress.ip_address(each) for subnet in network.subnets for each in subnet.dns_nameservers]
+        usable = dict.fromkeys(str(each) for each in configured if each.version == 4 and not each.is_unspecified)
         return tuple(usable) or machine_servers()
 
     def _drop(self, name: str) -> None:
@@ -258,18 +258,18 @@ class Services(Part):
         return number
 
 
-def _is_served(network: NetworkDocument, wanted: DesiredState) -> bool:
+def _is_served(network: NetworkDocument, desired: DesiredState) -> bool:
     """Return whether guests of this host use the network and the document of the network has been received."""
-    return network.id not in wanted.untold and bool(wanted.ports_on(network.id))
+    return network.id not in desired.untold and bool(desired.ports_on(network.id))
 
 
 def _metadata_sockets() -> list[socket.socket]:
     """Open the listening sockets for metadata, in the calling thread's namespace."""
-    found = [socket.create_server((METADATA, METADATA_PORT))]
+    sockets = [socket.create_server((METADATA, METADATA_PORT))]
     with contextlib.suppress(OSError):  # without IPv6
         listening = socket.socket(socket.AF_INET6)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((METADATA_V6, METADATA_PORT, 0, socket.if_nametoindex(names.INSIDE)))
         listening.listen()
-        found.append(listening)
-    return found
+        sockets.append(listening)
+    return sockets

@@ -59,7 +59,7 @@ class Filters:
         self.renders = 0
         """The number of changes to the kernel's tables."""
 
-    def apply(self, wanted: DesiredState) -> None:
+    def apply(self, desired: DesiredState) -> None:
         """Apply the wanted filters. Raises RetryableHostError if something could not be applied.
 
         Only differences are loaded, in one transaction. A rule that the kernel rejects allows nothing. An interface
@@ -67,21 +67,21 @@ class Filters:
         rules of a group.
         """
         with self._lock:
-            self._ports.keep_only([each.port.id for each in wanted.ports])
+            self._ports.keep_only([each.port.id for each in desired.ports])
             plan = draw(
-                wanted,
-                {each.port.id: self._ports.of(each.port.id) for each in wanted.ports},
-                {key: self._zones.of(key) for key in sorted(wanted.networks)},
-                self._share(len(wanted.ports)),
+                desired,
+                {each.port.id: self._ports.of(each.port.id) for each in desired.ports},
+                {key: self._zones.of(key) for key in sorted(desired.networks)},
+                self._share(len(desired.ports)),
             )
             if plan == self._plan and self._tables and installed():
                 return
             self._bring(plan)
             self.unfinished = True
-            left = dict.fromkeys(self._zones.others(wanted.networks), everything)
+            left = dict.fromkeys(self._zones.others(desired.networks), everything)
             if refused := {**refusals(self._plan, plan), **left}:
                 forget_flows(refused)
-            self._zones.keep_only(wanted.networks)  # last: a new network must not inherit these connections
+            self._zones.keep_only(desired.networks)  # last: a new network must not inherit these connections
             self._plan, self.unfinished = plan, False
 
     def tracking(self) -> Tracking | None:
@@ -174,38 +174,38 @@ class Filters:
             )
 
     def _bring(self, plan: Plan) -> None:
-        wanted = [identity.table(plan), groups.table(plan)]
+        tables = [identity.table(plan), groups.table(plan)]
         self.renders += 1
         try:
-            self._load(without(wanted, self._refused))
+            self._load(without(tables, self._refused))
         except NftError as error:
-            self._refused |= _refused(wanted)
+            self._refused |= _refused(tables)
             log.warning("The kernel rejects filters: %s. Left out: %s", error, sorted(self._refused))
             try:
-                self._load(without(wanted, self._refused))
+                self._load(without(tables, self._refused))
             except NftError as again:
                 raise RetryableHostError("The host could not set the guests' filters.", detail=str(again)) from again
 
-    def _load(self, wanted: Sequence[Table]) -> None:
+    def _load(self, desired: Sequence[Table]) -> None:
         """Load the differences of the tables; all of them if the kernel's tables differ from those that this process
         loaded.
         """
         before, self._tables = self._tables, ()
-        differing = [changes(old, new) for old, new in zip(before, wanted, strict=False)]
+        differing = [changes(old, new) for old, new in zip(before, desired, strict=False)]
         texts = [text for text in differing if text is not None]
         text = "".join(texts)
         # A change fails if the tables are missing; without a change, this has to be checked.
-        if before and len(texts) == len(wanted) and (text or installed()):
+        if before and len(texts) == len(desired) and (text or installed()):
             try:
                 nft.load(text)
             except NftError as error:
                 log.info("The filters are replaced as a whole: %s", error)
             else:
-                self._tables = wanted
+                self._tables = desired
                 return
-        nft.load(whole(wanted))
+        nft.load(whole(desired))
         nft.settle()
-        self._tables = wanted
+        self._tables = desired
 
 
 def without(tables: Sequence[Table], refused: Collection[str]) -> list[Table]:
@@ -227,7 +227,7 @@ def without(tables: Sequence[Table], refused: Collection[str]) -> list[Table]:
 
 def _refused(tables: Sequence[Table]) -> set[str]:
     """Return the rules that the kernel rejects. Each is tested alone, with the sets and chains that it refers to."""
-    found = set()
+    result = set()
     for table in tables:
         for rule in {rule for chain in table.chains.values() if not chain.hook for rule in chain.rules}:
             words = rule.split()
@@ -235,22 +235,22 @@ def _refused(tables: Sequence[Table]) -> set[str]:
             chains = {name: Chain() for name in table.chains if name in words}
             probe = Table(table.family, PROBE, sets, {**chains, "probe": Chain((rule,))})
             if not nft.takes(whole([probe])):
-                found.add(rule)
-    return found
+                result.add(rule)
+    return result
 
 
 def _counts(table: Table) -> Counter[tuple[str, str]]:
     """Count the rules of each chain and the elements of each set in the kernel. The key has the kind, because a chain
     and a set may have the same name.
     """
-    found: Counter[tuple[str, str]] = Counter()
+    result: Counter[tuple[str, str]] = Counter()
     for entry in nft.contents(table.family, table.name):
         ((kind, item),) = entry.items()
         if kind == "rule":
-            found["chain", item["chain"]] += 1
+            result["chain", item["chain"]] += 1
         elif kind in {"set", "map"}:
-            found["set", item["name"]] += len(item.get("elem", ()))
-    return +found
+            result["set", item["name"]] += len(item.get("elem", ()))
+    return +result
 
 
 def _meant(table: Table) -> Counter[tuple[str, str]]:

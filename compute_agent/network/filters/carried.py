@@ -70,14 +70,14 @@ def decoded(data: bytes) -> list[CarriedFlow]:
 
 def flows_of(places: Iterable[Place]) -> list[CarriedFlow]:
     """Return the guest's tracked connections. Raises RetryableHostError."""
-    found: dict[CarriedFlow, None] = {}
+    result: dict[CarriedFlow, None] = {}
     try:
         for place in places:
             for flow in _dumped(place):
-                found[flow] = None
+                result[flow] = None
     except (NetlinkError, OSError) as error:
         raise RetryableHostError("The host could not read connections of guests.", detail=str(error)) from error
-    return list(found)[:MOST]
+    return list(result)[:MOST]
 
 
 def _dumped(place: Place) -> Iterator[CarriedFlow]:
@@ -117,12 +117,12 @@ def add_flows(places: Iterable[Place], flows: Iterable[CarriedFlow]) -> int:
     connection that is tracked already is left as it is. Raises RetryableHostError.
     """
     by_network = {place.network_id: place for place in places}
-    wanted = [(by_network[flow.network_id], flow) for flow in flows if flow.network_id in by_network]
+    own_flows = [(by_network[flow.network_id], flow) for flow in flows if flow.network_id in by_network]
     many = 0
     try:
         for version, family in VERSIONS.items():
             with NFCTSocket(nfgen_family=family) as tracking:
-                for place, flow in wanted:
+                for place, flow in own_flows:
                     if _version(flow) == version and _is_valid(place, flow):
                         many += _add(tracking, family, place.zone, flow)
     except (NetlinkError, OSError) as error:

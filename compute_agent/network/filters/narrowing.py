@@ -52,13 +52,13 @@ class _Gone:
 def _removed(before: Plan, after: Plan) -> Mapping[str, _Gone]:
     """Return bridge → addresses of ports that were removed."""
     there = {(port.number, port.bridge) for port in after.ports}
-    found: defaultdict[str, _Gone] = defaultdict(_Gone)
+    result: defaultdict[str, _Gone] = defaultdict(_Gone)
     for port in before.ports:
         if (port.number, port.bridge) not in there:
-            found[port.bridge].all.update(port.own.v4, port.own.v6)
+            result[port.bridge].all.update(port.own.v4, port.own.v6)
             if port.away:
-                found[port.bridge].migrated.update(port.own.v4, port.own.v6)
-    return found
+                result[port.bridge].migrated.update(port.own.v4, port.own.v6)
+    return result
 
 
 def _judge(plan: Plan, bridge: str, pairs: Sequence[Pair], gone: _Gone | None = None, *, first: bool = False) -> Judge:

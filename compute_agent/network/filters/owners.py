@@ -32,55 +32,55 @@ def count(owners: Mapping[Owner, str], sample: int = SAMPLE) -> tuple[Counter[st
 
     Raises OSError.
     """
-    found: Counter[str] = Counter()
+    result: Counter[str] = Counter()
     looked = 0
     for owner in _begun():
         looked += 1
         if owner in owners:
-            found[owners[owner]] += 1
+            result[owners[owner]] += 1
         if looked >= sample:
             break
-    return found, looked
+    return result, looked
 
 
 def _begun() -> Iterator[Owner]:
     """Yield the connection tracking zone and the source address of each tracked connection."""
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_NETFILTER) as asked:
-        asked.settimeout(TIMEOUT)
-        asked.bind((0, 0))
-        asked.send(HEAD.pack(HEAD.size + 4, GET_CONNECTIONS, DUMP, 1, 0) + bytes(4))
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_NETFILTER) as netlink:
+        netlink.settimeout(TIMEOUT)
+        netlink.bind((0, 0))
+        netlink.send(HEAD.pack(HEAD.size + 4, GET_CONNECTIONS, DUMP, 1, 0) + bytes(4))
         while True:
-            given = asked.recv(LONGEST)
+            answer = netlink.recv(LONGEST)
             at = 0
-            while at + HEAD.size <= len(given):
-                length, kind, _, _, _ = HEAD.unpack_from(given, at)
+            while at + HEAD.size <= len(answer):
+                length, kind, _, _, _ = HEAD.unpack_from(answer, at)
                 if kind == DONE:
                     return
                 if kind == ERROR:
-                    code = -int.from_bytes(given[at + 16 : at + 20], "little", signed=True)
+                    code = -int.from_bytes(answer[at + 16 : at + 20], "little", signed=True)
                     raise OSError(code or errno.EIO, os.strerror(code or errno.EIO))
-                yield _owner(given, at + HEAD.size + 4, at + length)
+                yield _owner(answer, at + HEAD.size + 4, at + length)
                 at += max(length + 3 & ~3, HEAD.size)
 
 
-def _owner(given: bytes, at: int, end: int) -> Owner:
+def _owner(message: bytes, at: int, end: int) -> Owner:
     zone, source = 0, b""
-    for kind, start, stop in _attributes(given, at, end):
+    for kind, start, stop in _attributes(message, at, end):
         if kind == ZONE:
-            zone = int.from_bytes(given[start:stop], "big")
+            zone = int.from_bytes(message[start:stop], "big")
         elif kind == ORIGINAL:
-            for inner, first, last in _attributes(given, start, stop):
+            for inner, first, last in _attributes(message, start, stop):
                 if inner == ADDRESSES:
-                    for name, low, high in _attributes(given, first, last):
+                    for name, low, high in _attributes(message, first, last):
                         if name in SOURCES:
-                            source = given[low:high]
+                            source = message[low:high]
     return zone, source
 
 
-def _attributes(given: bytes, at: int, end: int) -> Iterator[tuple[int, int, int]]:
+def _attributes(message: bytes, at: int, end: int) -> Iterator[tuple[int, int, int]]:
     """Yield kind, start and end of the netlink attributes between two offsets."""
     while at + ATTRIBUTE.size <= end:
-        length, kind = ATTRIBUTE.unpack_from(given, at)
+        length, kind = ATTRIBUTE.unpack_from(message, at)
         if length < ATTRIBUTE.size:
             return
         yield kind & 0x3FFF, at + ATTRIBUTE.size, min(at + length, end)

@@ -87,29 +87,29 @@ def link_local(mac: str) -> str:
     return str(ipaddress.IPv6Address("fe80::" + ":".join(words)))
 
 
-def draw(wanted: DesiredState, number_of: Mapping[str, int], zone_of: Mapping[str, int], share: int = 0) -> Plan:
+def draw(desired: DesiredState, number_of: Mapping[str, int], zone_of: Mapping[str, int], share: int = 0) -> Plan:
     """Draw the plan. ``number_of``: port id → number. ``zone_of``: network id → zone.
 
     An interface or group that cannot be filtered is logged and omitted. Such an interface passes no traffic, because
     ``identity`` drops frames from unknown interfaces.
     """
-    services = {network.id: service_mac(network) for network in wanted.networks.values()}
-    shared = set(services.values()) | {mac for each in wanted.networks.values() for mac in each.shared_macs}
+    services = {network.id: service_mac(network) for network in desired.networks.values()}
+    shared = set(services.values()) | {mac for each in desired.networks.values() for mac in each.shared_macs}
     ports = []
-    for each in wanted.ports:
+    for each in desired.ports:
         port = each.port
         try:
             drawn = _port(port, number_of[port.id], services[port.network.id])
             ports.append(replace(drawn, away=each.away))
         except (ValueError, KeyError) as error:
             log.warning("Port %s cannot be filtered and passes nothing: %s", port.id, error)
-    groups = {group_key(key): document for key, document in wanted.security_groups.items()}
-    bridges = {network.id: interface_name(network.bridge) for network in wanted.networks.values()}
+    groups = {group_key(key): document for key, document in desired.security_groups.items()}
+    bridges = {network.id: interface_name(network.bridge) for network in desired.networks.values()}
     return Plan(
         ports=tuple(sorted(ports, key=lambda port: port.number)),
         zones={bridges[key]: zone_of[key] for key in bridges if key in zone_of},
         groups=groups,
-        members=_members(wanted, groups, bridges),
+        members=_members(desired, groups, bridges),
         service_macs=tuple(sorted(filter(MAC.fullmatch, services.values()))),
         shared_macs=tuple(sorted(filter(MAC.fullmatch, shared))),
         share=share,
@@ -169,7 +169,7 @@ def _short(network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> str:
 
 
 def _members(
-    wanted: DesiredState, groups: Mapping[str, SecurityGroupDocument], bridges: Mapping[str, str]
+    desired: DesiredState, groups: Mapping[str, SecurityGroupDocument], bridges: Mapping[str, str]
 ) -> dict[str, tuple[tuple[str, str], ...]]:
     """Return the members of each group that a rule refers to, as seen on the bridges of this host's guests.
 
@@ -182,16 +182,16 @@ def _members(
         for rule in document.rules
         if rule.remote_group_id is not None and _is_id(rule.remote_group_id)
     }
-    joined = _joined(wanted.routers.values(), bridges)
-    found: dict[str, tuple[tuple[str, str], ...]] = {}
+    joined = _joined(desired.routers.values(), bridges)
+    result: dict[str, tuple[tuple[str, str], ...]] = {}
     for key in named:
         where: set[tuple[str, str]] = set()
-        for network_id, address in _addresses_of(key, wanted, groups):
+        for network_id, address in _addresses_of(key, desired, groups):
             for near in joined.get(network_id, {network_id}):
                 if near in bridges:
                     where.add((bridges[near], str(ipaddress.ip_address(address))))
-        found[key] = tuple(sorted(where))
-    return found
+        result[key] = tuple(sorted(where))
+    return result
 
 
 def _is_id(text: str) -> bool:
@@ -203,11 +203,11 @@ def _is_id(text: str) -> bool:
 
 
 def _addresses_of(
-    key: str, wanted: DesiredState, groups: Mapping[str, SecurityGroupDocument]
+    key: str, desired: DesiredState, groups: Mapping[str, SecurityGroupDocument]
 ) -> Iterable[tuple[str, str]]:
     if key in groups:
         yield from ((member.network_id, member.address) for member in groups[key].members)
-    for each in wanted.ports:  # local members count immediately, before the document contains them
+    for each in desired.ports:  # local members count immediately, before the document contains them
         if each.port.port_security and key in {group_key(group) for group in each.port.security_group_ids}:
             yield from ((each.port.network.id, fixed.address) for fixed in each.port.fixed_ips)
 

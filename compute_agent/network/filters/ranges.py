@@ -49,14 +49,14 @@ class Ranges:
     @functools.cached_property
     def _bounds(self) -> Mapping[int, tuple[list[int], list[int]]]:
         """First and last addresses by IP version, in order."""
-        found = {}
+        result = {}
         for version in (4, 6):
             networks = [ipaddress.ip_network(each) for each in self.of(version)]
-            found[version] = (
+            result[version] = (
                 [int(each.network_address) for each in networks],
                 [int(each.broadcast_address) for each in networks],
             )
-        return found
+        return result
 
     def _set(self, version: int) -> str:
         return f"ranges{version}-{self.key}"
@@ -64,13 +64,13 @@ class Ranges:
 
 def of(document: SecurityGroupDocument) -> Mapping[str, Ranges]:
     """Return the ranges of a security group's address groups, by id; groups with invalid ranges are omitted."""
-    found = {}
+    result = {}
     for group in document.address_groups:
         try:
-            found[group.id] = _merged(tuple(group.addresses))
+            result[group.id] = _merged(tuple(group.addresses))
         except ValueError:
             continue
-    return found
+    return result
 
 
 @functools.lru_cache(maxsize=1 << 10)

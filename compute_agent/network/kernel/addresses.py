@@ -27,7 +27,7 @@ def ensure_addresses(
     has no address in them. ``new``: the interface has no address yet. Raises RetryableHostError.
     """
     with_v6 = IPV6.exists()
-    wanted = {each for each in addresses if with_v6 or ":" not in each}
+    desired = {each for each in addresses if with_v6 or ":" not in each}
     ranges = {each for each in on_link if with_v6 or ":" not in each}
     with links.netlink("assign the addresses of the network's services") as route:
         (link,) = route.link("get", ifname=interface)
@@ -41,8 +41,8 @@ def ensure_addresses(
             route.link("set", index=index, state="up")
         if link.get_attr("IFLA_ADDRESS") != mac or link.get_attr("IFLA_MTU") != mtu:
             route.link("set", index=index, address=mac, mtu=mtu)
-        _bring_addresses(route, index, set() if new else _addresses(route, index), wanted)
-        ranges -= {str(ipaddress.ip_interface(each).network) for each in wanted}
+        _bring_addresses(route, index, set() if new else _addresses(route, index), desired)
+        ranges -= {str(ipaddress.ip_interface(each).network) for each in desired}
         _bring_ranges(route, index, set() if new else _ranges(route, index), ranges)
 
 
@@ -50,11 +50,11 @@ def _addresses(route: Any, index: int) -> set[str]:
     return {f"{row.get_attr('IFA_ADDRESS')}/{row['prefixlen']}" for row in route.get_addr(index=index)}
 
 
-def _bring_addresses(route: Any, index: int, have: set[str], wanted: set[str]) -> None:
-    for each in sorted(have - wanted):
+def _bring_addresses(route: Any, index: int, have: set[str], desired: set[str]) -> None:
+    for each in sorted(have - desired):
         address, _, length = each.partition("/")
         route.addr("del", index=index, address=address, prefixlen=int(length))
-    for each in sorted(wanted - have):
+    for each in sorted(desired - have):
         address, _, length = each.partition("/")
         at_once = {"flags": IFA_F_NODAD} if ":" in address else {}
         route.addr("add", index=index, address=address, prefixlen=int(length), **at_once)
@@ -69,8 +69,8 @@ def _ranges(route: Any, index: int) -> set[str]:
     }
 
 
-def _bring_ranges(route: Any, index: int, have: set[str], wanted: set[str]) -> None:
-    for each in have - wanted:
+def _bring_ranges(route: Any, index: int, have: set[str], desired: set[str]) -> None:
+    for each in have - desired:
         route.route("del", dst=each, oif=index)
-    for each in wanted - have:
+    for each in desired - have:
         route.route("add", dst=each, oif=index, scope=SCOPE_LINK, proto=RTPROT_BOOT)

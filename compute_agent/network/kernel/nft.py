@@ -58,8 +58,8 @@ def settle() -> None:
 def generation() -> int:
     """Return the kernel's generation of the namespace's rules, which every change of a rule changes."""
     try:
-        with NFTables(nfgen_family=socket.AF_UNSPEC) as asked:
-            (row,) = asked.request_get(nfgen_msg(), NFT_MSG_GETGEN, NLM_F_REQUEST)
+        with NFTables(nfgen_family=socket.AF_UNSPEC) as nftables:
+            (row,) = nftables.request_get(nfgen_msg(), NFT_MSG_GETGEN, NLM_F_REQUEST)
     except (NetlinkError, OSError) as error:
         raise NftError(str(error)) from error
     return int(row.get_attr("NFTA_GEN_ID"))
@@ -100,8 +100,8 @@ def takes(ruleset: str) -> bool:
 def tables() -> set[tuple[str, str]]:
     """Return family and name of each table, without reading the contents; raises NftError."""
     try:
-        with NFTables(nfgen_family=socket.AF_UNSPEC) as asked:
-            rows = [(row["nfgen_family"], row.get_attr("NFTA_TABLE_NAME")) for row in asked.get_tables()]
+        with NFTables(nfgen_family=socket.AF_UNSPEC) as nftables:
+            rows = [(row["nfgen_family"], row.get_attr("NFTA_TABLE_NAME")) for row in nftables.get_tables()]
     except (NetlinkError, OSError) as error:
         raise NftError(str(error)) from error
     return {(FAMILIES.get(family, ""), name) for family, name in rows}
@@ -113,10 +113,10 @@ def _namespace() -> int:
 
 def _run(text: str, *, check: bool = False) -> str:
     library = _library()
-    given = text.encode()
-    if library is None or len(given) > SMALL:
+    script = text.encode()
+    if library is None or len(script) > SMALL:
         try:
-            return run_program("nft", *(["-c"] if check else []), "-f", "-", stdin=given).decode()
+            return run_program("nft", *(["-c"] if check else []), "-f", "-", stdin=script).decode()
         except ProgramError as error:
             raise NftError(str(error)) from error
     with _ONE_AT_A_TIME:
@@ -127,7 +127,7 @@ def _run(text: str, *, check: bool = False) -> str:
             library.nft_ctx_buffer_error(context)
             library.nft_ctx_buffer_output(context)
             library.nft_ctx_set_dry_run(context, check)
-            failed = library.nft_run_cmd_from_buffer(context, given)
+            failed = library.nft_run_cmd_from_buffer(context, script)
             buffer = library.nft_ctx_get_error_buffer if failed else library.nft_ctx_get_output_buffer
             words: bytes = buffer(context) or b""
         finally:

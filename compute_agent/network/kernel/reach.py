@@ -35,15 +35,15 @@ def reach_of(settings: AgentSettings, original: int | None, bridges: Collection[
     """
 
     def resolve(words: Iterable[str]) -> list[tuple[str, ...]]:
-        found: set[str] = set()
+        collected: set[str] = set()
         for word in words:
             if word == CONNECTED:
-                found |= connected(bridges)
+                collected |= connected(bridges)
                 if original is not None:
-                    found |= namespace.open_in(original, lambda: connected(()))
+                    collected |= namespace.open_in(original, lambda: connected(()))
             else:
-                found |= set(NETWORKS_BY_NAME.get(word, (word,)))
-        networks = [ipaddress.ip_network(text) for text in sorted(found)]
+                collected |= set(NETWORKS_BY_NAME.get(word, (word,)))
+        networks = [ipaddress.ip_network(text) for text in sorted(collected)]
         four = [each for each in networks if isinstance(each, ipaddress.IPv4Network)]
         six = [each for each in networks if isinstance(each, ipaddress.IPv6Network)]
         return [

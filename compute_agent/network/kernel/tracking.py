@@ -77,8 +77,8 @@ def prepare_namespace() -> None:
 def prepare_fragments() -> None:
     """Raise the memory for fragments in the calling thread's namespace, and reduce their timeout to seconds."""
     memory = min(max(_memory_kib() * 1024 // FRAGMENTS_PART, LEAST_FRAGMENTS), MOST_FRAGMENTS)
-    wanted = [(name, memory, 1) for name in FRAGMENTS] + [(name, WAITS_SECONDS, -1) for name in WAITS]
-    for name, value, way in wanted:
+    limits = [(name, memory, 1) for name in FRAGMENTS] + [(name, WAITS_SECONDS, -1) for name in WAITS]
+    for name, value, way in limits:
         try:
             if _read(Path("/proc/sys") / name.replace(".", "/")) * way < value * way:
                 links.write_sysctl(name, str(value))

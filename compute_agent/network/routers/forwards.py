@@ -167,10 +167,10 @@ def answers_of(forwards: Iterable[PortForward]) -> tuple[Answer, ...]:
 
 
 def _merged(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
+    result: list[tuple[int, int]] = []
     for first, last in sorted(ranges):
-        if found and first <= found[-1][1] + 1:
-            found[-1] = (found[-1][0], max(last, found[-1][1]))
+        if result and first <= result[-1][1] + 1:
+            result[-1] = (result[-1][0], max(last, result[-1][1]))
         else:
-            found.append((first, last))
-    return found
+            result.append((first, last))
+    return result

@@ -139,10 +139,10 @@ def answer_for_others(interface: str) -> None:
     links.write_sysctl(f"net/ipv4/neigh/{interface}/proxy_delay", "0")
 
 
-def bring_addresses(route: Any, index: int, wanted: Iterable[str]) -> None:
+def bring_addresses(route: Any, index: int, desired: Iterable[str]) -> None:
     """Set the interface's addresses (with prefix length). Its own link-local address is kept."""
     have = {f"{row.get_attr('IFA_ADDRESS')}/{row['prefixlen']}": row["scope"] for row in route.get_addr(index=index)}
-    planned = set(wanted)
+    planned = set(desired)
     for text in planned - set(have):
         address = ipaddress.ip_interface(text)
         route.addr("add", index=index, address=str(address.ip), prefixlen=address.network.prefixlen)
@@ -163,26 +163,26 @@ def bring_routes(ways: Iterable[Way]) -> list[str]:
     refused = []
     with links.netlink("set a router's routes") as route:
         indexes = {link.get_attr("IFLA_IFNAME"): link["index"] for link in route.get_links()}
-        wanted = {}
+        desired = {}
         for way in ways:
             if way.interface in indexes:
-                wanted[_key(way, indexes)] = way
+                desired[_key(way, indexes)] = way
             else:
                 refused.append(way.destination)
         have = {key for family in FAMILIES.values() for key in _routes(route, family)}
-        for key in have - set(wanted):
+        for key in have - set(desired):
             with gone():
                 route.route("del", proto=PROTOCOL, **_arguments(key))
-        for key in sorted(set(wanted) - have, key=str):
+        for key in sorted(set(desired) - have, key=str):
             try:
                 route.route("replace", proto=PROTOCOL, **_arguments(key))
             except NetlinkError as error:
-                log.warning("the route %s is refused: %s", wanted[key], error)
-                refused.append(wanted[key].destination)
+                log.warning("the route %s is refused: %s", desired[key], error)
+                refused.append(desired[key].destination)
     return refused
 
 
-def bring_neighbours(wanted: frozenset[tuple[str, str, str]]) -> None:
+def bring_neighbours(desired: frozenset[tuple[str, str, str]]) -> None:
     """Set the namespace's permanent neighbours (interface, address, MAC address)."""
     with links.netlink("set a router's neighbours") as route:
         by_index = {link["index"]: link.get_attr("IFLA_IFNAME") for link in route.get_links()}
@@ -193,13 +193,13 @@ def bring_neighbours(wanted: frozenset[tuple[str, str, str]]) -> None:
             for row in route.get_neighbours(family=family)
             if row["state"] & PERMANENT
         }
-        wanted = frozenset(each for each in wanted if each[0] in indexes)
-        kept = {(name, address) for name, address, _ in wanted}
-        for name, address, _ in have - wanted:
+        desired = frozenset(each for each in desired if each[0] in indexes)
+        kept = {(name, address) for name, address, _ in desired}
+        for name, address, _ in have - desired:
             if (name, address) not in kept:
                 with gone():
                     route.neigh("del", family=_family(address), ifindex=indexes[name], dst=address)
-        for name, address, mac in wanted - have:
+        for name, address, mac in desired - have:
             route.neigh("replace", family=_family(address), ifindex=indexes[name], dst=address, lladdr=mac,
                         state="permanent")  # fmt: skip
 
@@ -207,11 +207,11 @@ def bring_neighbours(wanted: frozenset[tuple[str, str, str]]) -> None:
 def bring_rules(detours: Iterable[Detour]) -> None:
     """Route packets with the mark of a detour through the detour's routing table."""
     with links.netlink("set a router's rules") as route:
-        wanted = {detour.number for detour in detours}
+        desired = {detour.number for detour in detours}
         have = {row.get_attr("FRA_FWMARK") for row in route.get_rules(family=INET)} - {None}
-        for number in have - wanted:
+        for number in have - desired:
             route.rule("del", priority=RULE_PRIORITY, fwmark=number, table=table_of(number))
-        for number in wanted - have:
+        for number in desired - have:
             route.rule("add", priority=RULE_PRIORITY, fwmark=number, table=table_of(number))
 
 
@@ -274,12 +274,12 @@ def _routes(route: IPRoute, family: int) -> Iterator[Key]:
 
 def _arguments(key: Key) -> dict[str, Any]:
     family, destination, index, next_hop, table = key
-    found: dict[str, Any] = {"family": family, "dst": destination, "oif": index, "table": table}
+    result: dict[str, Any] = {"family": family, "dst": destination, "oif": index, "table": table}
     if next_hop:
-        found |= {"gateway": next_hop, **({"flags": "onlink"} if family == INET else {})}
+        result |= {"gateway": next_hop, **({"flags": "onlink"} if family == INET else {})}
     else:
-        found["scope"] = LINK_SCOPE
-    return found
+        result["scope"] = LINK_SCOPE
+    return result
 
 
 @contextmanager

@@ -48,8 +48,8 @@ class MachineNetworks:
     def concerns(self, network: NetworkDocument) -> bool:
         """Return whether the network ends at this machine."""
         segment = network.segment
-        given = MACHINE in self._settings.physical_networks
-        return network.external and segment.type == "flat" and segment.physical_network == MACHINE and not given
+        is_configured = MACHINE in self._settings.physical_networks
+        return network.external and segment.type == "flat" and segment.physical_network == MACHINE and not is_configured
 
     def bring(self, network: NetworkDocument, addresses: frozenset[str]) -> None:
         """Connect the machine to the network. ``addresses``: the addresses that are on this host."""
@@ -64,9 +64,9 @@ class MachineNetworks:
 
     def lost(self, networks: Mapping[str, NetworkDocument]) -> list[str]:
         """Return the networks that the machine is no longer connected to."""
-        wanted = [network.id for network in networks.values() if self.concerns(network)]
-        masters = self._underlay.inside(links.masters) if wanted else {}
-        return [each for each in wanted if masters.get(machine_end(self._settings.netns, each)) != bridge_of(each)]
+        network_ids = [network.id for network in networks.values() if self.concerns(network)]
+        masters = self._underlay.inside(links.masters) if network_ids else {}
+        return [each for each in network_ids if masters.get(machine_end(self._settings.netns, each)) != bridge_of(each)]
 
     def remove(self) -> list[str]:
         """Remove all objects from the machine's own namespace, which must be the caller's. Return the ids of their

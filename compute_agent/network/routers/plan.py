@@ -54,13 +54,13 @@ class Leg:
 
     def reaches(self, address: str) -> bool:
         """Return whether the address is on the leg's networks."""
-        wanted = ipaddress.ip_address(address)
-        return any(wanted in network for network in networks_of(self.addresses))
+        target = ipaddress.ip_address(address)
+        return any(target in network for network in networks_of(self.addresses))
 
     def has(self, address: str) -> bool:
         """Return whether the leg has the address."""
-        wanted = ipaddress.ip_address(address)
-        return any(ipaddress.ip_interface(own).ip == wanted for own in self.addresses)
+        target = ipaddress.ip_address(address)
+        return any(ipaddress.ip_interface(own).ip == target for own in self.addresses)
 
 
 @dataclass(frozen=True)
@@ -170,21 +170,21 @@ def networks_of(addresses: Iterable[str]) -> list[ipaddress.IPv4Network | ipaddr
     return [ipaddress.ip_interface(address).network for address in addresses]
 
 
-def router_plan(wanted: DesiredState, router: RouterDocument, number: int, underlay: str) -> RouterPlan:
+def router_plan(desired: DesiredState, router: RouterDocument, number: int, underlay: str) -> RouterPlan:
     """Plan a router. ``number`` is its link's number, ``underlay`` this host's own underlay address.
 
     Subjects whose documents this host has not received yet are omitted. Raises ValueError for an invalid address.
     """
     legs = tuple(
-        _inner_leg(interface, network, _ranges_beyond(wanted, router, interface.network_id))
+        _inner_leg(interface, network, _ranges_beyond(desired, router, interface.network_id))
         for interface in router.interfaces
-        if (network := wanted.networks.get(interface.network_id)) is not None
+        if (network := desired.networks.get(interface.network_id)) is not None
     )
-    by_network = [(leg, interface.network_id) for leg, interface in zip(legs, _known(wanted, router), strict=True)]
+    by_network = [(leg, interface.network_id) for leg, interface in zip(legs, _known(desired, router), strict=True)]
     external = router.external
-    network = wanted.networks.get(external.network_id) if external is not None else None
-    associated = [each for each in wanted.floating_ips.values() if each.router_id == router.id]
-    neighbours = frozenset(_neighbours(wanted, by_network))
+    network = desired.networks.get(external.network_id) if external is not None else None
+    associated = [each for each in desired.floating_ips.values() if each.router_id == router.id]
+    neighbours = frozenset(_neighbours(desired, by_network))
     if external is None or network is None:
         return RouterPlan(
             id=router.id, enabled=router.enabled, legs=legs, neighbours=neighbours,
@@ -212,7 +212,7 @@ def router_plan(wanted: DesiredState, router: RouterDocument, number: int, under
 
 
 def external_plan(
-    wanted: DesiredState, network: NetworkDocument, numbers: Mapping[str, int], host: str, underlay: str
+    desired: DesiredState, network: NetworkDocument, numbers: Mapping[str, int], host: str, underlay: str
 ) -> ExternalPlan:
     """Plan an external network. ``numbers``: router id → number of its link. ``host`` is this host's name."""
     port = network.gateway_port
@@ -223,11 +223,11 @@ def external_plan(
         mtu=network.mtu,
         addresses=_with_lengths(port, network) if port else (),
     )
-    routers = [each for each in wanted.routers.values() if is_external(each, network.id)]
+    routers = [each for each in desired.routers.values() if is_external(each, network.id)]
     links = {each.id: link_of(each.id, numbers[each.id], network) for each in routers}
     floating = [
         each
-        for each in wanted.floating_ips.values()
+        for each in desired.floating_ips.values()
         if each.network_id == network.id and each.router_id in links and each.bearer in ("", underlay)
     ]
     ways = [
@@ -269,8 +269,8 @@ def link_of(router_id: str, number: int, network: NetworkDocument) -> Link:
     )
 
 
-def _known(wanted: DesiredState, router: RouterDocument) -> list[RouterInterface]:
-    return [each for each in router.interfaces if each.network_id in wanted.networks]
+def _known(desired: DesiredState, router: RouterDocument) -> list[RouterInterface]:
+    return [each for each in router.interfaces if each.network_id in desired.networks]
 
 
 def _port_name(prefix: str, port_id: str) -> str:
@@ -288,21 +288,21 @@ def _leg(prefix: str, interface: RouterInterface, network: NetworkDocument) -> L
     )
 
 
-def beyond(wanted: DesiredState, router: RouterDocument, network_id: str) -> set[str]:
+def beyond(desired: DesiredState, router: RouterDocument, network_id: str) -> set[str]:
     """Return the networks that other routers connect to the network ``network_id``, except networks that this router
     connects itself.
     """
     own = {each.network_id for each in router.interfaces}
-    found: set[str] = set()
-    for other in wanted.routers.values():
+    result: set[str] = set()
+    for other in desired.routers.values():
         joined = {each.network_id for each in other.interfaces}
         if other.id != router.id and network_id in joined:
-            found |= joined
-    return found - own
+            result |= joined
+    return result - own
 
 
-def _ranges_beyond(wanted: DesiredState, router: RouterDocument, network_id: str) -> tuple[str, ...]:
-    networks = [wanted.networks[each] for each in beyond(wanted, router, network_id) if each in wanted.networks]
+def _ranges_beyond(desired: DesiredState, router: RouterDocument, network_id: str) -> tuple[str, ...]:
+    networks = [desired.networks[each] for each in beyond(desired, router, network_id) if each in desired.networks]
     return tuple(sorted({str(ipaddress.ip_network(subnet.cidr)) for each in networks for subnet in each.subnets}))
 
 
@@ -329,15 +329,15 @@ def _own_leg(external: ExternalGateway, network: NetworkDocument) -> Leg:
 def _with_lengths(port: ServicePort, network: NetworkDocument) -> tuple[str, ...]:
     """Return the port's addresses with prefix length; by default the prefix length of their subnet."""
     ranges = [ipaddress.ip_network(subnet.cidr) for subnet in network.subnets]
-    found = []
+    result = []
     for text in port.addresses:
         if "/" in text:
-            found.append(str(ipaddress.ip_interface(text)))
+            result.append(str(ipaddress.ip_interface(text)))
             continue
         address = ipaddress.ip_address(text)
         length = next((each.prefixlen for each in ranges if address in each), address.max_prefixlen)
-        found.append(f"{address}/{length}")
-    return tuple(sorted(found))
+        result.append(f"{address}/{length}")
+    return tuple(sorted(result))
 
 
 def _four(address: str) -> str:
@@ -349,10 +349,10 @@ def _source(gateway: Leg | None, network: NetworkDocument) -> str | None:
     return next((address.partition("/")[0] for address in of_version(4, own)), None)
 
 
-def _neighbours(wanted: DesiredState, legs: Iterable[tuple[Leg, str]]) -> Iterator[tuple[str, str, str]]:
+def _neighbours(desired: DesiredState, legs: Iterable[tuple[Leg, str]]) -> Iterator[tuple[str, str, str]]:
     for leg, network_id in legs:
-        pairs = [(each.port.mac_address, each.addresses) for each in wanted.ports_on(network_id)]
-        pairs += [(each.mac_address, each.addresses) for each in wanted.networks[network_id].remote_ports]
+        pairs = [(each.port.mac_address, each.addresses) for each in desired.ports_on(network_id)]
+        pairs += [(each.mac_address, each.addresses) for each in desired.networks[network_id].remote_ports]
         for mac, addresses in pairs:
             for address in addresses:
                 if leg.reaches(address):
@@ -380,21 +380,21 @@ def _ways_out(external: ExternalGateway, gateway: Leg | None, link: Link) -> Ite
 def _on_link(network: NetworkDocument, leg: Leg) -> Iterator[Way]:
     """Yield on-link routes to the network's ranges in which this host has no address."""
     for subnet in network.subnets:
-        wanted = ipaddress.ip_network(subnet.cidr)
-        if wanted not in networks_of(leg.addresses):
-            yield Way(str(wanted), leg.name)
+        subnet_range = ipaddress.ip_network(subnet.cidr)
+        if subnet_range not in networks_of(leg.addresses):
+            yield Way(str(subnet_range), leg.name)
 
 
 def _detours(legs: Iterable[Leg], elsewhere: Iterable[FloatingIpDocument]) -> Iterator[Detour]:
-    found: dict[tuple[str, str], list[PortForward]] = {}
+    collected: dict[tuple[str, str], list[PortForward]] = {}
     macs = {}
     for floating in elsewhere:
         for forward in (*floating.forwards, *whole(floating)):
             leg = next((leg for leg in legs if leg.reaches(forward.internal_address)), None)
             if leg is not None:
                 macs[leg.name] = leg.mac
-                found.setdefault((leg.name, floating.bearer), []).append(forward)
-    for (name, bearer), forwards in sorted(found.items(), key=lambda each: each[0]):
+                collected.setdefault((leg.name, floating.bearer), []).append(forward)
+    for (name, bearer), forwards in sorted(collected.items(), key=lambda each: each[0]):
         digest = hashlib.sha256(f"{name} {bearer}".encode()).digest()
         number = int.from_bytes(digest[:4]) % (DETOURS.num_addresses - 2) + 1
         yield Detour(number, name, alias(macs[name], bearer), answers_of(forwards))

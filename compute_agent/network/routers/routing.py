@@ -66,43 +66,43 @@ class Routing(Part):
     def prepare(self) -> None:
         """Do nothing: routers share no objects."""
 
-    def bring(self, wanted: DesiredState, touched: Touched) -> None:
+    def bring(self, desired: DesiredState, touched: Touched) -> None:
         """Create routers with their filters, then the links to external networks, then the routers' routes.
 
         Invalid parts of a floating IP are omitted (``check_floating_ip``).
         """
-        floating, self._refused = readable(wanted.floating_ips)
-        wanted = dataclasses.replace(wanted, floating_ips=floating)
+        floating, self._refused = readable(desired.floating_ips)
+        desired = dataclasses.replace(desired, floating_ips=floating)
         changed = touched.everything
         if changed or any(kind == ROUTER for kind, _ in touched.subjects):
-            reach = self._reach_now(wanted)
+            reach = self._reach_now(desired)
             changed, self._reach = changed or reach != self._reach, reach
-        works = [_Work(each) for each in wanted.routers.values() if changed or self._concerns(each, wanted, touched)]
-        externals = sorted(self._externals_of(wanted, touched, [each.router for each in works]))
-        steps: list[Callable[[], None]] = [lambda: self._bring_gateways(wanted)]
-        steps += [lambda work=work: self._bring_router(work, wanted, again=changed) for work in works]  # type: ignore[misc]
-        steps += [lambda each=each: self._bring_external(each, wanted, again=changed) for each in externals]  # type: ignore[misc]
-        steps += [lambda work=work: self._bring_ways(work, wanted) for work in works]  # type: ignore[misc]
-        steps += [lambda each=each: self._bring_machine(each) for each in wanted.networks.values()]  # type: ignore[misc]
+        works = [_Work(each) for each in desired.routers.values() if changed or self._concerns(each, desired, touched)]
+        externals = sorted(self._externals_of(desired, touched, [each.router for each in works]))
+        steps: list[Callable[[], None]] = [lambda: self._bring_gateways(desired)]
+        steps += [lambda work=work: self._bring_router(work, desired, again=changed) for work in works]  # type: ignore[misc]
+        steps += [lambda each=each: self._bring_external(each, desired, again=changed) for each in externals]  # type: ignore[misc]
+        steps += [lambda work=work: self._bring_ways(work, desired) for work in works]  # type: ignore[misc]
+        steps += [lambda each=each: self._bring_machine(each) for each in desired.networks.values()]  # type: ignore[misc]
         for_each(steps, lambda step: step())
 
-    def drop(self, wanted: DesiredState) -> None:
-        leading = {each.external.network_id for each in wanted.routers.values() if each.external is not None}
-        for router_id in (set(self._routers) | self._with_files()) - set(wanted.routers):
+    def drop(self, desired: DesiredState) -> None:
+        leading = {each.external.network_id for each in desired.routers.values() if each.external is not None}
+        for router_id in (set(self._routers) | self._with_files()) - set(desired.routers):
             self._advertiser(router_id).stop()
             self._routers.pop(router_id, None)
             self._advertised.pop(router_id, None)
         for network_id in set(self._externals) - leading:
             self._externals.pop(network_id)
-        there = {self._spaces.name(names.ROUTER, each) for each in wanted.routers}
-        there |= {self._spaces.name(names.EXTERNAL, each) for each in leading & set(wanted.networks)}
+        there = {self._spaces.name(names.ROUTER, each) for each in desired.routers}
+        there |= {self._spaces.name(names.EXTERNAL, each) for each in leading & set(desired.networks)}
         self._announcements.keep_only_spaces(there)
-        self._spaces.keep_only(names.ROUTER, wanted.routers)
-        self._spaces.keep_only(names.EXTERNAL, leading & set(wanted.networks))
-        self._numbers.keep_only(wanted.routers)
-        self._machine.keep_only(wanted.networks)
-        if not wanted.routers:
-            self._bring_gateways(wanted)
+        self._spaces.keep_only(names.ROUTER, desired.routers)
+        self._spaces.keep_only(names.EXTERNAL, leading & set(desired.networks))
+        self._numbers.keep_only(desired.routers)
+        self._machine.keep_only(desired.networks)
+        if not desired.routers:
+            self._bring_gateways(desired)
 
     def announce(self, floating_ids: Collection[str]) -> None:
         """Announce those of these floating IPs that are on this host. Raises RetryableHostError."""
@@ -113,11 +113,11 @@ class Routing(Part):
                 space = self._spaces.name(names.EXTERNAL, external.id)
                 self._announcements.add(self._spaces.inside, space, external.leg, here & external.floating)
 
-    def check(self, wanted: DesiredState) -> list[str]:
+    def check(self, desired: DesiredState) -> list[str]:
         self._announcements.again(self._spaces.inside)
-        lost = self._machine.lost(wanted.networks)
-        for_each(lost, lambda each: self._bring_machine(wanted.networks[each]))
-        return [f"the machine's route to network {each}" for each in lost] + self._check_routers(wanted)
+        lost = self._machine.lost(desired.networks)
+        for_each(lost, lambda each: self._bring_machine(desired.networks[each]))
+        return [f"the machine's route to network {each}" for each in lost] + self._check_routers(desired)
 
     def check_floating_ip(self, floating_id: str) -> None:
         """Raise RefusedForwardError if some part of a floating IP is not applied."""
@@ -127,9 +127,9 @@ class Routing(Part):
                 detail="; ".join(wrong)[:500],
             )
 
-    def _check_routers(self, wanted: DesiredState) -> list[str]:
-        broken = self._broken(wanted)
-        changed = self._reach != self._reach_now(wanted)
+    def _check_routers(self, desired: DesiredState) -> list[str]:
+        broken = self._broken(desired)
+        changed = self._reach != self._reach_now(desired)
         if not broken and not changed:
             return []
         lost = self._lost()
@@ -139,27 +139,27 @@ class Routing(Part):
             self._spaces.forget(self._spaces.name(names.ROUTER, router_id))
         for network_id in lost:
             self._spaces.forget(self._spaces.name(names.EXTERNAL, network_id))
-        self.bring(wanted, Touched(frozenset((ROUTER, each) for each in broken), everything=changed))
+        self.bring(desired, Touched(frozenset((ROUTER, each) for each in broken), everything=changed))
         return [f"router {each}" for each in sorted(broken)]  # empty if only the reachable networks changed
 
     # --- steps ------------------------------------------------------------------------------------------------------
 
-    def _bring_gateways(self, wanted: DesiredState) -> None:
+    def _bring_gateways(self, desired: DesiredState) -> None:
         """Apply the aliases of routers between hosts."""
-        between = [each for each in wanted.networks.values() if each.segment.type == "vxlan" or each.peers]
+        between = [each for each in desired.networks.values() if each.segment.type == "vxlan" or each.peers]
         text = gateways.NOTHING
         if between:
             text = _checked(lambda: gateways.ruleset(between, self._underlay.address()))
         self._spaces.filter("", text)
 
-    def _bring_router(self, work: "_Work", wanted: DesiredState, *, again: bool) -> None:
+    def _bring_router(self, work: "_Work", desired: DesiredState, *, again: bool) -> None:
         """Create a router and connect it to its networks. Its filters are created before its first interface."""
         number = self._numbers.of(work.router.id)
-        plan = _checked(lambda: router_plan(wanted, work.router, number, self._underlay.address()))
+        plan = _checked(lambda: router_plan(desired, work.router, number, self._underlay.address()))
         last = self._routers.get(plan.id)
         space = self._spaces.name(names.ROUTER, plan.id)
         known = plan.neighbours | kernel.neighbours_back(plan.detours)
-        config = _checked(lambda: _advertisements(plan, wanted))
+        config = _checked(lambda: _advertisements(plan, desired))
         same = last is not None and last == dataclasses.replace(plan, neighbours=last.neighbours)
         if same and not again and config == self._advertised.get(plan.id):
             if last != plan:
@@ -185,12 +185,12 @@ class Routing(Part):
         for_each(steps, lambda step: step())
         self._incomplete.discard(plan.id)
 
-    def _bring_external(self, network_id: str, wanted: DesiredState, *, again: bool) -> None:
+    def _bring_external(self, network_id: str, desired: DesiredState, *, again: bool) -> None:
         """Create an external network's namespace, which routes packets for floating IPs to their routers."""
-        network = wanted.networks[network_id]
-        routers = [each.id for each in wanted.routers.values() if is_external(each, network_id)]
+        network = desired.networks[network_id]
+        routers = [each.id for each in desired.routers.values() if is_external(each, network_id)]
         numbers = {each: self._numbers.of(each) for each in routers}
-        plan = _checked(lambda: external_plan(wanted, network, numbers, self._settings.host, self._underlay.address()))
+        plan = _checked(lambda: external_plan(desired, network, numbers, self._settings.host, self._underlay.address()))
         last = self._externals.get(network_id)
         if plan == last and not again:
             return
@@ -216,7 +216,7 @@ class Routing(Part):
         self._announcements.keep_only(space, plan.leg.name, plan.answering)
         self._announcements.add(self._spaces.inside, space, plan.leg, new)
 
-    def _bring_ways(self, work: "_Work", wanted: DesiredState) -> None:
+    def _bring_ways(self, work: "_Work", desired: DesiredState) -> None:
         """Set the routes of a router, now that all its interfaces exist."""
         plan = work.plan
         if plan is None:
@@ -252,33 +252,33 @@ class Routing(Part):
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
-    def _concerns(self, router: RouterDocument, wanted: DesiredState, touched: Touched) -> bool:
+    def _concerns(self, router: RouterDocument, desired: DesiredState, touched: Touched) -> bool:
         """Return whether anything that the router depends on may have changed."""
         last = self._routers.get(router.id)
         if last is None or any(kind == ROUTER for kind, _ in touched.subjects):  # other routers' networks count as well
             return True
         networks = [each.network_id for each in router.interfaces]
-        networks += [each for network in networks for each in beyond(wanted, router, network)]
+        networks += [each for network in networks for each in beyond(desired, router, network)]
         networks += [router.external.network_id] if router.external is not None else []
-        floating_ids = {each.id for each in wanted.floating_ips.values() if each.router_id == router.id}
+        floating_ids = {each.id for each in desired.floating_ips.values() if each.router_id == router.id}
         floating_ids |= {each.id for each in last.floating} | last.elsewhere
         return any(touched.includes(NETWORK, each) for each in networks) or any(
             touched.includes(FLOATING_IP, each) for each in floating_ids
         )
 
     def _externals_of(
-        self, wanted: DesiredState, touched: Touched, routers: Collection[RouterDocument]
+        self, desired: DesiredState, touched: Touched, routers: Collection[RouterDocument]
     ) -> Iterator[str]:
         concerned = {each.external.network_id for each in routers if each.external is not None}
         concerned |= {last.network_id for each in routers if (last := self._routers.get(each.id)) and last.network_id}
-        for network_id, network in wanted.networks.items():
-            leading = any(is_external(each, network_id) for each in wanted.routers.values())
+        for network_id, network in desired.networks.items():
+            leading = any(is_external(each, network_id) for each in desired.routers.values())
             if leading and (network_id in concerned or touched.includes(NETWORK, network.id)):
                 yield network_id
 
-    def _broken(self, wanted: DesiredState) -> set[str]:
+    def _broken(self, desired: DesiredState) -> set[str]:
         """Return the routers that are incomplete or missing."""
-        broken = set(wanted.routers) - set(self._routers) | self._spaces.missing(names.ROUTER, wanted.routers)
+        broken = set(desired.routers) - set(self._routers) | self._spaces.missing(names.ROUTER, desired.routers)
         lost = self._lost()
         masters = links.masters()
         for plan in self._routers.values():
@@ -288,16 +288,16 @@ class Routing(Part):
                 broken.add(plan.id)
             if self._advertised.get(plan.id) and self._advertiser(plan.id).running() is None:
                 broken.add(plan.id)
-        return broken & set(wanted.routers)
+        return broken & set(desired.routers)
 
     def _lost(self) -> set[str]:
         """Return the external networks whose namespace is missing or was changed by another process."""
         changed = {each for each in self._externals if self._spaces.changed(self._spaces.name(names.EXTERNAL, each))}
         return changed | self._spaces.missing(names.EXTERNAL, self._externals)
 
-    def _reach_now(self, wanted: DesiredState) -> Reach:
-        bridges = {network.bridge for network in wanted.networks.values()}
-        return reach_of(self._settings, self._underlay.namespace, bridges) if wanted.routers else self._reach
+    def _reach_now(self, desired: DesiredState) -> Reach:
+        bridges = {network.bridge for network in desired.networks.values()}
+        return reach_of(self._settings, self._underlay.namespace, bridges) if desired.routers else self._reach
 
     def _advertiser(self, router_id: str) -> Advertiser:
         return Advertiser(self._folder / router_id, self._dhcp_user)
@@ -315,10 +315,10 @@ class _Work:
     """None until the router is planned, and if nothing has to be changed."""
 
 
-def _advertisements(plan: RouterPlan, wanted: DesiredState) -> str:
+def _advertisements(plan: RouterPlan, desired: DesiredState) -> str:
     if not plan.enabled:
         return ""
-    by_bridge: dict[str, NetworkDocument] = {network.bridge: network for network in wanted.networks.values()}
+    by_bridge: dict[str, NetworkDocument] = {network.bridge: network for network in desired.networks.values()}
     pairs: list[tuple[Leg, NetworkDocument]] = [(leg, by_bridge[leg.bridge]) for leg in plan.legs]
     return configuration(pairs)
 

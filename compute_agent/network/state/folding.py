@@ -33,10 +33,10 @@ class Folded:
             if self._done >= mine:
                 return
             with self._counting:
-                asked = self._asked
+                requests = self._asked
             self._begun.append(time.monotonic())
             self._work()
-            self._done = asked
+            self._done = requests
 
     def patiently(self) -> None:
         """Like ``__call__``, but wait first if runs were recent, so that a series of calls shares a run."""

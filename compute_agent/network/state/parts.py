@@ -22,15 +22,15 @@ class Part(abc.ABC):
         """Create the objects that all subjects share. Called once when the agent starts, before all other methods."""
 
     @abc.abstractmethod
-    def bring(self, wanted: DesiredState, touched: Touched) -> None:
+    def bring(self, desired: DesiredState, touched: Touched) -> None:
         """Create and update the touched subjects. Parts are called in the order of their layers."""
 
     @abc.abstractmethod
-    def drop(self, wanted: DesiredState) -> None:
+    def drop(self, desired: DesiredState) -> None:
         """Remove objects that are not wanted. Parts are called in reverse order, after ``bring`` of all parts."""
 
     @abc.abstractmethod
-    def check(self, wanted: DesiredState) -> list[str]:
+    def check(self, desired: DesiredState) -> list[str]:
         """Repair failures and return a line for each repair. Cheap enough to run every few seconds."""
 
 

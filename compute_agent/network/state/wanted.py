@@ -62,9 +62,9 @@ class Touched:
         """Return whether the subject may have changed."""
         return self.everything or (kind, subject_id) in self.subjects
 
-    def networks(self, wanted: DesiredState) -> list[NetworkDocument]:
+    def networks(self, desired: DesiredState) -> list[NetworkDocument]:
         """Return the wanted networks that may have changed, or whose interfaces on this host may have changed."""
-        return [network for network in wanted.networks.values() if self.includes(NETWORK, network.id)]
+        return [network for network in desired.networks.values() if self.includes(NETWORK, network.id)]
 
 
 EVERYTHING = Touched(everything=True)

@@ -60,13 +60,13 @@ class FakeConsoles:
 
     def _place(self) -> Path:
         if self._folder is None:
-            wanted = self._state_dir / "consoles" if self._state_dir else None
-            self._own_folder = wanted is None or len(os.fsencode(wanted)) + 44 > LONGEST_PATH
-            if wanted is None or self._own_folder:
+            folder = self._state_dir / "consoles" if self._state_dir else None
+            self._own_folder = folder is None or len(os.fsencode(folder)) + 44 > LONGEST_PATH
+            if folder is None or self._own_folder:
                 self._folder = Path(tempfile.mkdtemp(prefix="novella-fake-"))
             else:
-                wanted.mkdir(mode=0o700, parents=True, exist_ok=True)
-                self._folder = wanted
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._folder = folder
         return self._folder
 
 
@@ -167,8 +167,8 @@ class _Screen:
             kind = _read(self._client, 1)[0]
             if kind == 2:
                 count = int.from_bytes(_read(self._client, 3)[1:])
-                wanted = struct.unpack(f"!{count}i", _read(self._client, 4 * count))
-                self._encoding = _RRE if _RRE in wanted else _RAW
+                encodings = struct.unpack(f"!{count}i", _read(self._client, 4 * count))
+                self._encoding = _RRE if _RRE in encodings else _RAW
             elif kind == 6:
                 length = int.from_bytes(_read(self._client, 7)[3:])
                 while length > 0:

@@ -58,13 +58,13 @@ class FakeGuestDisks(ComputeDriver):
 
 def mounted(guest: FakeGuest) -> list[FileSystem]:
     """Return the file systems of the guest's volumes."""
-    found = []
+    result = []
     for disk in guest.volumes:
         place = guest.mounts.get(_serial(disk))
         if place is not None:
             size = disk.size_gb << 30
-            found.append(FileSystem(place, kind="ext4", total_bytes=size, used_bytes=size // 50, disks=[disk.device]))
-    return found
+            result.append(FileSystem(place, kind="ext4", total_bytes=size, used_bytes=size // 50, disks=[disk.device]))
+    return result
 
 
 def _serial(disk: GuestDisk) -> str:

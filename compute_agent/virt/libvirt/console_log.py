@@ -32,8 +32,8 @@ def read(path: Path, offset: int | None, max_bytes: int) -> ConsoleChunk:
     try:
         end = os.fstat(descriptor).st_size
         first = _first_kept(descriptor, end)
-        wanted = end - max_bytes if offset is None else offset
-        start = min(max(wanted, first), end)
+        requested = end - max_bytes if offset is None else offset
+        start = min(max(requested, first), end)
         data = os.pread(descriptor, min(max_bytes, end - start), start)
     finally:
         os.close(descriptor)

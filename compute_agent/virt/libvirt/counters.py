@@ -49,15 +49,15 @@ def _nics(stats: dict[str, Any], tree: ET.Element) -> list[NicDiagnostics]:
         for interface in tree.findall("./devices/interface")
         if (target := interface.find("target")) is not None and (mac := interface.find("mac")) is not None
     }
-    found = []
+    result = []
     for number in range(stats.get("net.count", 0)):
         drops = {name: stats.get(f"net.{number}.{name.replace('_', '.')}") for name in ("rx_drop", "tx_drop")}
         errors = {f"{way}_errors": stats.get(f"net.{number}.{way}.errs") for way in ("rx", "tx")}
         packets = {f"{way}_packets": stats.get(f"net.{number}.{way}.pkts") for way in ("rx", "tx")}
         octets = {f"{way}_octets": stats.get(f"net.{number}.{way}.bytes") for way in ("rx", "tx")}
         tap = str(stats.get(f"net.{number}.name", ""))
-        found.append(NicDiagnostics(mac_address=macs.get(tap, ""), tap=tap, **drops, **errors, **packets, **octets))
-    return found
+        result.append(NicDiagnostics(mac_address=macs.get(tap, ""), tap=tap, **drops, **errors, **packets, **octets))
+    return result
 
 
 def _disks(stats: dict[str, Any], tree: ET.Element) -> list[DiskDiagnostics]:

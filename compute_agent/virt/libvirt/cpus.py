@@ -42,13 +42,13 @@ class Cpus:
     def of_guests(self, connection: Any, domains: Collection[Any]) -> dict[str, Cpu]:
         """Return the uuid and the processor of each of these running domains. Raises libvirtError."""
         host = self.of_host(connection)
-        found: dict[str, tuple[int, Cpu | None]] = {}
+        result: dict[str, tuple[int, Cpu | None]] = {}
         for domain in domains:
             uuid, start = domain.UUIDString(), domain.ID()
             known = self._guests.get(uuid)
-            found[uuid] = known if known and known[0] == start else (start, self._read(connection, domain, host))
-        self._guests = found
-        return {uuid: cpu for uuid, (_, cpu) in found.items() if cpu is not None}
+            result[uuid] = known if known and known[0] == start else (start, self._read(connection, domain, host))
+        self._guests = result
+        return {uuid: cpu for uuid, (_, cpu) in result.items() if cpu is not None}
 
     def _read(self, connection: Any, domain: Any, host: Cpu | None) -> Cpu | None:
         element = ET.fromstring(domain.XMLDesc(0)).find("cpu")  # noqa: S314 - libvirt's own output

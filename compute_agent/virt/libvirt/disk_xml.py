@@ -100,13 +100,13 @@ def _boot_order(disks: Iterable[_Disk]) -> dict[int, int]:
     return {number: place for place, (_, number) in enumerate(sorted(ranked), start=1)}
 
 
-def assign(wanted: Iterable[tuple[str, str]], taken: set[str]) -> list[str]:
+def assign(requested: Iterable[tuple[str, str]], taken: set[str]) -> list[str]:
     """Return a name for each disk. ``wanted``: the bus and the requested name of each; a disk gets that name if it is
     free.
 
     libvirt orders the disks of a bus by name.
     """
-    disks, taken = [(bus, name_of(device)) for bus, device in wanted], set(taken)
+    disks, taken = [(bus, name_of(device)) for bus, device in requested], set(taken)
     names: list[str] = []
     for bus, name in disks:
         fits = name.startswith(PREFIXES[bus]) and name not in taken
@@ -187,13 +187,13 @@ def _rings(hardware: Hardware, bus: str) -> dict[str, str]:
     return {"packed": "on"} if hardware.packed_rings and bus == "virtio" else {}
 
 
-def _file_element(devices: ET.Element, wanted: _Disk, name: str, hardware: Hardware) -> ET.Element:
-    disk = ET.SubElement(devices, "disk", type="file", device=wanted.device_type)
-    driver = {"name": "qemu", "type": wanted.kind, "cache": "writeback", "discard": "unmap"}
-    ET.SubElement(disk, "driver", driver | _rings(hardware, wanted.bus))
-    ET.SubElement(disk, "source", file=str(wanted.file))
-    ET.SubElement(disk, "target", dev=name, bus=wanted.bus)
-    if wanted.device_type == "cdrom":
+def _file_element(devices: ET.Element, requested: _Disk, name: str, hardware: Hardware) -> ET.Element:
+    disk = ET.SubElement(devices, "disk", type="file", device=requested.device_type)
+    driver = {"name": "qemu", "type": requested.kind, "cache": "writeback", "discard": "unmap"}
+    ET.SubElement(disk, "driver", driver | _rings(hardware, requested.bus))
+    ET.SubElement(disk, "source", file=str(requested.file))
+    ET.SubElement(disk, "target", dev=name, bus=requested.bus)
+    if requested.device_type == "cdrom":
         ET.SubElement(disk, "readonly")
     elif hardware.disk_limits:
         disk.append(limits_element(hardware.disk_limits))

@@ -158,12 +158,12 @@ class Domains:
 
     def _marked(self) -> list[tuple[Any, Mark]]:
         """List the domains with Novella's mark; others are never changed."""
-        found = []
+        result = []
         for domain in self._hypervisor.get().listAllDomains():
             mark = self._mark(domain)
             if mark is not None:
-                found.append((domain, mark))
-        return found
+                result.append((domain, mark))
+        return result
 
     @staticmethod
     def _mark(domain: Any) -> Mark | None:

@@ -56,14 +56,14 @@ def known() -> list[Firmware]:
     Firmware with Secure Boot is listed only with enrolled keys: without keys, it boots unsigned software.
     """
     described = {path.name: path for folder in FOLDERS if folder.is_dir() for path in folder.glob("*.json")}
-    found = []
+    result = []
     for _, path in sorted(described.items()):
         try:
             text = path.read_text()
-            found += list(_read(json.loads(text))) if text.strip() else []
+            result += list(_read(json.loads(text))) if text.strip() else []
         except (OSError, ValueError, KeyError, TypeError) as error:
             log.warning("The description of firmware %s cannot be read: %r", path, error)
-    return [each for each in found if each.code.is_file() and each.template.is_file()]
+    return [each for each in result if each.code.is_file() and each.template.is_file()]
 
 
 def kind_of(*, secure_boot: bool) -> FirmwareKind:

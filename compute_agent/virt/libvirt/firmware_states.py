@@ -13,12 +13,12 @@ class FirmwareOperations(Domains):
     def uefi_variables(self, uuid: str) -> dict[FirmwareKind, bytes]:
         self._domain(uuid)
         paths = self._paths.instance(uuid)
-        found: dict[FirmwareKind, bytes] = {}
+        result: dict[FirmwareKind, bytes] = {}
         for secure in (False, True):
             path = paths.variables(secure_boot=secure, rescue=False)
             if path.exists():
-                found[firmware.kind_of(secure_boot=secure)] = firmware.read(path)
-        return found
+                result[firmware.kind_of(secure_boot=secure)] = firmware.read(path)
+        return result
 
     def firmware_state(self, uuid: str) -> FirmwareState:
         domain = self._domain(uuid)

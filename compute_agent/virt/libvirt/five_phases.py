@@ -63,8 +63,8 @@ def available() -> bool:
 def begin(domain: Any, parameters: Parameters, flags: int) -> bytes:
     """Begin on the source; return its cookie. The guest's changes are blocked until ``confirm``."""
     library, cookie = _library(), _Cookie()
-    with _Parameters(parameters) as given:
-        text = library.virDomainMigrateBegin3Params(_pointer(domain, b"virDomainPtr"), *given, *cookie.out, flags)
+    with _Parameters(parameters) as typed:
+        text = library.virDomainMigrateBegin3Params(_pointer(domain, b"virDomainPtr"), *typed, *cookie.out, flags)
     if not text:
         raise libvirt.libvirtError("virDomainMigrateBegin3Params() failed")
     _libc().free(text)
@@ -74,9 +74,9 @@ def begin(domain: Any, parameters: Parameters, flags: int) -> bytes:
 def prepare(connection: Any, parameters: Parameters, cookie: bytes, flags: int) -> bytes:
     """Start the waiting guest on the target; return its cookie."""
     library, answer, uri = _library(), _Cookie(), ctypes.c_void_p()
-    with _Parameters(parameters) as given:
+    with _Parameters(parameters) as typed:
         done = library.virDomainMigratePrepare3Params(
-            _pointer(connection, b"virConnectPtr"), *given, cookie, len(cookie), *answer.out, ctypes.byref(uri), flags
+            _pointer(connection, b"virConnectPtr"), *typed, cookie, len(cookie), *answer.out, ctypes.byref(uri), flags
         )
     _libc().free(uri.value)
     return _done(done, answer, "Prepare")
@@ -85,9 +85,9 @@ def prepare(connection: Any, parameters: Parameters, cookie: bytes, flags: int) 
 def perform(domain: Any, parameters: Parameters, cookie: bytes, flags: int) -> bytes:
     """Transfer disks and memory from the source; the guest is paused afterwards. Return the source's cookie."""
     library, answer = _library(), _Cookie()
-    with _Parameters(parameters) as given:
+    with _Parameters(parameters) as typed:
         done = library.virDomainMigratePerform3Params(
-            _pointer(domain, b"virDomainPtr"), None, *given, cookie, len(cookie), *answer.out, flags
+            _pointer(domain, b"virDomainPtr"), None, *typed, cookie, len(cookie), *answer.out, flags
         )
     return _done(done, answer, "Perform")
 
@@ -95,9 +95,9 @@ def perform(domain: Any, parameters: Parameters, cookie: bytes, flags: int) -> b
 def finish(connection: Any, parameters: Parameters, cookie: bytes, flags: int, *, cancelled: bool) -> bytes:
     """Start the transferred guest on the target, or remove it if ``cancelled``; return the target's cookie."""
     library, answer = _library(), _Cookie()
-    with _Parameters(parameters) as given:
+    with _Parameters(parameters) as typed:
         domain = library.virDomainMigrateFinish3Params(
-            _pointer(connection, b"virConnectPtr"), *given, cookie, len(cookie), *answer.out, flags, int(cancelled)
+            _pointer(connection, b"virConnectPtr"), *typed, cookie, len(cookie), *answer.out, flags, int(cancelled)
         )
     found = answer.take()
     if domain:
@@ -110,9 +110,9 @@ def finish(connection: Any, parameters: Parameters, cookie: bytes, flags: int, *
 def confirm(domain: Any, parameters: Parameters, cookie: bytes, flags: int, *, cancelled: bool) -> None:
     """Stop the guest on the source, or resume it if ``cancelled``."""
     library = _library()
-    with _Parameters(parameters) as given:
+    with _Parameters(parameters) as typed:
         done = library.virDomainMigrateConfirm3Params(
-            _pointer(domain, b"virDomainPtr"), *given, cookie, len(cookie), flags, int(cancelled)
+            _pointer(domain, b"virDomainPtr"), *typed, cookie, len(cookie), flags, int(cancelled)
         )
     if done < 0:
         raise libvirt.libvirtError("virDomainMigrateConfirm3Params() failed")

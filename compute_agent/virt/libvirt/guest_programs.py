@@ -70,8 +70,8 @@ def _check_enabled(info: Any) -> None:
         )
 
 
-def _ask(domain: Any, command: str, given: dict[str, Any] | None = None) -> Any:
-    words = json.dumps({"execute": command, **({"arguments": given} if given else {})})
+def _ask(domain: Any, command: str, arguments: dict[str, Any] | None = None) -> Any:
+    words = json.dumps({"execute": command, **({"arguments": arguments} if arguments else {})})
     return json.loads(libvirt_qemu.qemuAgentCommand(domain, words, ANSWER_SECONDS, 0))["return"]
 
 

@@ -73,8 +73,8 @@ def cpu_element(hardware: Hardware, *, kvm: bool, without: Collection[str] = ())
     if hardware.topology is not None:
         parts = hardware.topology
         ET.SubElement(cpu, "topology", sockets=str(parts.sockets), cores=str(parts.cores), threads=str(parts.threads))
-    for name, wanted in {**dict.fromkeys(without, False), **hardware.cpu_flags}.items():
-        ET.SubElement(cpu, "feature", policy="require" if wanted else "disable", name=name)
+    for name, required in {**dict.fromkeys(without, False), **hardware.cpu_flags}.items():
+        ET.SubElement(cpu, "feature", policy="require" if required else "disable", name=name)
     return cpu
 
 

@@ -53,17 +53,17 @@ class Traits:
 
 def traits_of(connection: Any, virt_type: str) -> tuple[str, ...]:
     """Return the traits of a host, sorted. Traits that cannot be determined are omitted."""
-    found = {CPU.removesuffix("_CPU_X86") + "_ARCH_X86_64", "COMPUTE_FIRMWARE_BIOS", known.PACKED.trait}
+    traits = {CPU.removesuffix("_CPU_X86") + "_ARCH_X86_64", "COMPUTE_FIRMWARE_BIOS", known.PACKED.trait}
     try:
         pc, q35 = (_capabilities(connection, machine, virt_type) for machine in ("pc", "q35"))
         firmware = firmwares.known()
-        found |= set(_firmware(firmware))
-        found |= set(_devices(pc, q35, connection.getVersion()))
-        found |= set(_machines(connection.getCapabilities()))
-        found |= set(_processor(connection, q35, virt_type))
+        traits |= set(_firmware(firmware))
+        traits |= set(_devices(pc, q35, connection.getVersion()))
+        traits |= set(_machines(connection.getCapabilities()))
+        traits |= set(_processor(connection, q35, virt_type))
     except (libvirt.libvirtError, ET.ParseError) as error:
         log.warning("libvirt does not report all capabilities of this host: %s", error)
-    return tuple(sorted(found - {""}))
+    return tuple(sorted(traits - {""}))
 
 
 def _capabilities(connection: Any, machine: str, virt_type: str) -> ET.Element:

@@ -65,11 +65,11 @@ def prepare(settings: AgentSettings) -> VirtType:
     return virt_type
 
 
-def choose(wanted: str) -> VirtType:
+def choose(configured: str) -> VirtType:
     """Return ``kvm`` or ``qemu``: the configured value, or for ``auto`` the result of a probe."""
-    if wanted == "kvm":
+    if configured == "kvm":
         return "kvm"
-    if wanted != "auto":
+    if configured != "auto":
         return "qemu"
     if not os.access(DEVICE, os.R_OK | os.W_OK) or not _processor_virtualises():
         return "qemu"

@@ -188,11 +188,11 @@ class _LibvirtDeparture(Departure):
 
     def begin(self, shape: bytes) -> bytes:
         xml = msgspec.msgpack.decode(shape, type=Shape).xml
-        given: dict[str, str | int | list[str]] = {libvirt.VIR_MIGRATE_PARAM_DEST_XML: xml}
+        parameters: dict[str, str | int | list[str]] = {libvirt.VIR_MIGRATE_PARAM_DEST_XML: xml}
         if self._disks:
-            given[libvirt.VIR_MIGRATE_PARAM_MIGRATE_DISKS] = self._disks
+            parameters[libvirt.VIR_MIGRATE_PARAM_MIGRATE_DISKS] = self._disks
         try:
-            cookie = five_phases.begin(self._domain, given, self._flags)
+            cookie = five_phases.begin(self._domain, parameters, self._flags)
         except libvirt.libvirtError as error:
             if error.get_error_code() in {libvirt.VIR_ERR_CONFIG_UNSUPPORTED, libvirt.VIR_ERR_OPERATION_UNSUPPORTED}:
                 raise UnsupportedError("The guest's hardware cannot be migrated.", detail=str(error)) from error
@@ -202,16 +202,16 @@ class _LibvirtDeparture(Departure):
         return _named(cookie, self._host_name)
 
     def perform(self, prepared: bytes) -> bytes:
-        given: dict[str, str | int | list[str]] = {libvirt.VIR_MIGRATE_PARAM_URI: f"unix://{self.sockets[MEMORY]}"}
+        parameters: dict[str, str | int | list[str]] = {libvirt.VIR_MIGRATE_PARAM_URI: f"unix://{self.sockets[MEMORY]}"}
         if self._disks:
-            given[libvirt.VIR_MIGRATE_PARAM_DISKS_URI] = f"unix://{self.sockets[DISKS]}"
-            given[libvirt.VIR_MIGRATE_PARAM_MIGRATE_DISKS] = self._disks
+            parameters[libvirt.VIR_MIGRATE_PARAM_DISKS_URI] = f"unix://{self.sockets[DISKS]}"
+            parameters[libvirt.VIR_MIGRATE_PARAM_MIGRATE_DISKS] = self._disks
         if self.options.bandwidth_mb:
-            given[libvirt.VIR_MIGRATE_PARAM_BANDWIDTH] = self.options.bandwidth_mb
+            parameters[libvirt.VIR_MIGRATE_PARAM_BANDWIDTH] = self.options.bandwidth_mb
         self.performing = True
         try:
             self._domain.migrateSetMaxDowntime(LAST_TRANSFER)
-            cookie = five_phases.perform(self._domain, given, prepared, self._flags)
+            cookie = five_phases.perform(self._domain, parameters, prepared, self._flags)
         except libvirt.libvirtError as error:
             if self.aborted:
                 raise StoppedError("The migration was aborted.") from error
@@ -240,10 +240,10 @@ class _LibvirtDeparture(Departure):
 
     def _confirm(self, cookie: bytes, *, cancelled: bool) -> None:
         self._begun = False
-        given: dict[str, str | int | list[str]] = {libvirt.VIR_MIGRATE_PARAM_DEST_NAME: domain_name(self._uuid)}
+        parameters: dict[str, str | int | list[str]] = {libvirt.VIR_MIGRATE_PARAM_DEST_NAME: domain_name(self._uuid)}
         with translated("end the migration"):
             try:
-                five_phases.confirm(self._domain, given, cookie, self._flags, cancelled=cancelled)
+                five_phases.confirm(self._domain, parameters, cookie, self._flags, cancelled=cancelled)
             except libvirt.libvirtError as error:
                 # A failed transfer may have ended the job already; the guest then runs, or has ended.
                 if not cancelled or error.get_error_code() not in _NO_JOB:
@@ -310,19 +310,19 @@ class _LibvirtArrival(Arrival):
         self._paths.hand_over()
         for path in self.sockets.values():
             path.unlink(missing_ok=True)
-        given: dict[str, str | int | list[str]] = {
+        parameters: dict[str, str | int | list[str]] = {
             libvirt.VIR_MIGRATE_PARAM_DEST_XML: self._xml,
             libvirt.VIR_MIGRATE_PARAM_URI: f"unix://{self.sockets[MEMORY]}",
         }
         if self._offer.sizes:
-            given[libvirt.VIR_MIGRATE_PARAM_DISKS_URI] = f"unix://{self.sockets[DISKS]}"
-            given[libvirt.VIR_MIGRATE_PARAM_MIGRATE_DISKS] = list(self._offer.sizes)
+            parameters[libvirt.VIR_MIGRATE_PARAM_DISKS_URI] = f"unix://{self.sockets[DISKS]}"
+            parameters[libvirt.VIR_MIGRATE_PARAM_MIGRATE_DISKS] = list(self._offer.sizes)
         self._driver._power_off(self._spec.uuid)
         self._driver._undefine(self._spec.uuid)
         self._start_tpm()
         self._waiting = True
         with translated("wait for the guest"):
-            cookie = five_phases.prepare(self._connection, given, begun, self._flags)
+            cookie = five_phases.prepare(self._connection, parameters, begun, self._flags)
         return _named(cookie, self._host_name)
 
     def _start_tpm(self) -> None:
@@ -347,10 +347,12 @@ class _LibvirtArrival(Arrival):
             raise UnsupportedError("The guest's disk is smaller than its record.", detail=f"{size} < {has} bytes")
 
     def finish(self, performed: bytes) -> bytes:
-        given: dict[str, str | int | list[str]] = {libvirt.VIR_MIGRATE_PARAM_DEST_NAME: domain_name(self._spec.uuid)}
+        parameters: dict[str, str | int | list[str]] = {
+            libvirt.VIR_MIGRATE_PARAM_DEST_NAME: domain_name(self._spec.uuid)
+        }
         flags = self._flags | (libvirt.VIR_MIGRATE_PAUSED if self._offer.paused else 0)
         with translated("start the received guest"):
-            cookie = five_phases.finish(self._connection, given, performed, flags, cancelled=False)
+            cookie = five_phases.finish(self._connection, parameters, performed, flags, cancelled=False)
         self._define()
         return _named(cookie, self._host_name)
 
@@ -384,9 +386,9 @@ class _LibvirtArrival(Arrival):
         uuid = self._spec.uuid
         if not self._waiting or self._driver._find(uuid) is None:
             return
-        given: dict[str, str | int | list[str]] = {libvirt.VIR_MIGRATE_PARAM_DEST_NAME: domain_name(uuid)}
+        parameters: dict[str, str | int | list[str]] = {libvirt.VIR_MIGRATE_PARAM_DEST_NAME: domain_name(uuid)}
         with contextlib.suppress(libvirt.libvirtError):
-            five_phases.finish(self._connection, given, b"", self._flags, cancelled=True)
+            five_phases.finish(self._connection, parameters, b"", self._flags, cancelled=True)
         self._driver._power_off(uuid)
         self._driver._undefine(uuid)
 

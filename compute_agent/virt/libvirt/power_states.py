@@ -87,10 +87,10 @@ class PowerStates:
             self._since.pop(uuid, None)
             self._changed.notify_all()
 
-    def wait(self, uuid: str, wanted: Collection[PowerState], timeout: float) -> PowerState | None:
+    def wait(self, uuid: str, states: Collection[PowerState], timeout: float) -> PowerState | None:
         """Wait at most ``timeout`` seconds until the guest is in one of the ``wanted`` states. Return its state; None
         if it is not known.
         """
         with self._changed:
-            self._changed.wait_for(lambda: uuid not in self._states or self._states[uuid] in wanted, timeout)
+            self._changed.wait_for(lambda: uuid not in self._states or self._states[uuid] in states, timeout)
             return self._states.get(uuid)

@@ -51,21 +51,21 @@ def enlarge(spec: InstanceSpec, paths: InstancePaths) -> None:
         _check_room(paths, own_root=own_root)
         if own_root:
             _overlay(paths.root_disk, spec.flavor.root_gb * GIB)
-        wanted = {local.path: local for local in local_disks(spec, paths)}
-        for path in _empty_disks(paths) | wanted.keys():
-            _extra(path, wanted.get(path))
+        expected = {local.path: local for local in local_disks(spec, paths)}
+        for path in _empty_disks(paths) | expected.keys():
+            _extra(path, expected.get(path))
     except (OSError, ProgramError) as error:
         raise RetryableHostError(_NOT_MADE, detail=str(error)) from error
 
 
 def restore(spec: InstanceSpec, paths: InstancePaths) -> None:
     """Restore the previous disks of a stopped guest, with the size of ``spec.flavor``. No effect if there are none."""
-    wanted = {local.path for local in local_disks(spec, paths)}
+    expected = {local.path for local in local_disks(spec, paths)}
     try:
         for disk in _empty_disks(paths):
             if aside(disk).exists():
                 aside(disk).replace(disk)
-            elif disk not in wanted:
+            elif disk not in expected:
                 disk.unlink(missing_ok=True)
         if aside(paths.root_disk).exists():
             aside(paths.root_disk).replace(paths.root_disk)
@@ -170,40 +170,42 @@ def _by_qemu(domain: Any, disk: Path, under: str | None) -> None:
 
 def _empty_disks(paths: InstancePaths) -> set[Path]:
     """Return the paths of requested empty disks, existing or kept, and of the flavor's empty disks."""
-    asked = {path.with_name(path.name.removesuffix(aside(path).suffix)) for path in paths.folder.glob("local-*.before")}
-    return {paths.ephemeral_disk, paths.swap_disk, *paths.local_files, *asked}
+    expected = {
+        path.with_name(path.name.removesuffix(aside(path).suffix)) for path in paths.folder.glob("local-*.before")
+    }
+    return {paths.ephemeral_disk, paths.swap_disk, *paths.local_files, *expected}
 
 
-def _extra(disk: Path, wanted: LocalFile | None) -> None:
+def _extra(disk: Path, local: LocalFile | None) -> None:
     """Replace an ephemeral or swap disk by one of the wanted size, or remove it if ``wanted`` is None.
 
     The old file is renamed and kept for a revert.
     """
-    before, size = aside(disk), wanted.size if wanted else 0
+    before, size = aside(disk), local.size if local else 0
     if not before.exists():
         has = disk.stat().st_size if disk.exists() else 0
         if has == size:
             return
         if has:
             disk.rename(before)
-    if wanted and not disk.exists():
+    if local and not disk.exists():
         part = disk.with_suffix(".part")
         part.unlink(missing_ok=True)
         part.touch(mode=0o600)
-        _make(part, before, wanted)
+        _make(part, before, local)
         part.replace(disk)
 
 
-def _make(part: Path, before: Path, wanted: LocalFile) -> None:
+def _make(part: Path, before: Path, local: LocalFile) -> None:
     """Create a new disk. A disk with a file system is a copy of the previous one; the guest can extend the
     file system.
     """
-    if before.exists() and not wanted.disk.swap:
+    if before.exists() and not local.disk.swap:
         run_long("cp", "--sparse=always", "--reflink=auto", str(before), str(part), limits=LONG, stopped=lambda: False)
-        os.truncate(part, wanted.size)
+        os.truncate(part, local.size)
         return
-    os.truncate(part, wanted.size)
-    format_disk(wanted, part)
+    os.truncate(part, local.size)
+    format_disk(local, part)
 
 
 class ResizeOperations(Domains):

@@ -78,11 +78,11 @@ class Tpm:
         if pid is not None and processes.is_ours(pid, [self.folder]):
             processes.ended(pid, processes.WAIT_SECONDS)  # it ends itself, as QEMU has closed its connection
         self.end()
-        found = {}
+        result = {}
         for path in sorted((self.folder / STATE).iterdir()):
             if FILE_NAME.fullmatch(path.name):
-                found[path.name] = firmware.read(path)
-        return found
+                result[path.name] = firmware.read(path)
+        return result
 
     def restore(self, files: Mapping[str, bytes], passphrase: str) -> None:
         """Replace state and key by those of another host.

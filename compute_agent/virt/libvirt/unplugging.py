@@ -25,16 +25,16 @@ def unplug(domain: Any, find: Callable[[], str | None], what: str, patience: flo
     Raises UnsupportedError for a paused guest, RetryableHostError if the guest does not release ``what`` within
     ``patience`` seconds; the guest then keeps the device.
     """
-    deadline, asked, pause = time.monotonic() + patience, float("-inf"), LOOK_FIRST
+    deadline, asked_at, pause = time.monotonic() + patience, float("-inf"), LOOK_FIRST
     while domain.isActive() and (device := find()) is not None:
         if domain.state()[0] == libvirt.VIR_DOMAIN_PAUSED:
             raise UnsupportedError(f"A paused guest cannot release {what}.")
         now = time.monotonic()
         if now >= deadline:
             raise RetryableHostError(f"The guest has not released {what}.", detail=f"after {patience} s")
-        if now - asked >= ASK_AGAIN:
+        if now - asked_at >= ASK_AGAIN:
             _ask(domain, device)
-            asked = time.monotonic()
+            asked_at = time.monotonic()
         time.sleep(pause)
         pause = min(2 * pause, LOOK_LAST)
 

@@ -236,10 +236,10 @@ def _have_controller(domain: Any, disk: GuestDisk, tree: ET.Element, flags: int,
 
 def _set_limits(domain: Any, target: str, disk: GuestDisk) -> None:
     """Update the limits of a running guest's disk to those of the volume."""
-    wanted = {name: disk.iotune.get(name, 0) for name in LIMITS}
+    limits = {name: disk.iotune.get(name, 0) for name in LIMITS}
     has = domain.blockIoTune(target, _LIVE)
-    if any(has.get(name, 0) != value for name, value in wanted.items()):
-        domain.setBlockIoTune(target, wanted, _LIVE)
+    if any(has.get(name, 0) != value for name, value in limits.items()):
+        domain.setBlockIoTune(target, limits, _LIVE)
 
 
 def _devices(domain: Any) -> set[str]:

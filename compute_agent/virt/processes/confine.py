@@ -96,9 +96,9 @@ def become(path: str, program: list[str], rights: dict[str, Any], parent: socket
         if os.getppid() != rights["starter"]:
             os._exit(NOT_STARTED)
         check(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-        asked = forbid(set(rights["allowed"]))
-        socket.send_fds(parent, [b"1"], asked)
-        for each in asked:
+        notifications = forbid(set(rights["allowed"]))
+        socket.send_fds(parent, [b"1"], notifications)
+        for each in notifications:
             os.close(each)
         parent.close()
         os.execv(path, program)  # noqa: S606
@@ -110,12 +110,12 @@ def become(path: str, program: list[str], rights: dict[str, Any], parent: socket
 def allow_first(child: socket.socket) -> None:
     """Allow the child to execute one program, and no other afterwards."""
     _, descriptors, _, _ = socket.recv_fds(child, 1, 1)
-    for asked in descriptors:
+    for notification in descriptors:
         question = bytearray(QUESTION.size)
-        fcntl.ioctl(asked, RECEIVE, question)
+        fcntl.ioctl(notification, RECEIVE, question)
         number, _, _ = QUESTION.unpack(question)
-        fcntl.ioctl(asked, SEND, bytearray(ANSWER.pack(number, 0, 0, CONTINUE)))
-        os.close(asked)
+        fcntl.ioctl(notification, SEND, bytearray(ANSWER.pack(number, 0, 0, CONTINUE)))
+        os.close(notification)
 
 
 def show(places: list[Path], uid: int, gid: int) -> None:
@@ -182,11 +182,11 @@ def forbid(allowed: set[str]) -> list[int]:
         refuse("execve", 0)
     if library.seccomp_load(context) != 0:
         raise OSError("seccomp: the filter was not loaded")
-    asked = [library.seccomp_notify_fd(context)] if asks else []
-    if any(each < 0 for each in asked):
+    notifications = [library.seccomp_notify_fd(context)] if asks else []
+    if any(each < 0 for each in notifications):
         raise OSError("seccomp: the kernel cannot ask (Linux 5.5 and libseccomp 2.5 can)")
     library.seccomp_release(context)
-    return asked
+    return notifications
 
 
 def check(result: int) -> None:

@@ -50,11 +50,11 @@ class Reaper:
     @staticmethod
     def _children() -> list[int]:
         """List the children of all threads of this process, including ended ones."""
-        found: list[int] = []
+        result: list[int] = []
         for path in Path("/proc/self/task").glob("*/children"):
             with contextlib.suppress(OSError):  # the thread has ended
-                found += map(int, path.read_text().split())
-        return found
+                result += map(int, path.read_text().split())
+        return result
 
     def _is_daemon(self, pid: int) -> bool:
         """Return whether the child has ended and no other code of this process waits for it."""

@@ -71,11 +71,11 @@ def moved_by_program(pid: int) -> object:
 
 def size_on_disk(*paths: Path) -> object:
     """Return sizes and block counts of the files; None if none exists."""
-    found = []
+    result = []
     for path in paths:
         try:
             status = path.stat()
         except OSError:
             continue
-        found.append((status.st_size, status.st_blocks))
-    return tuple(found) or None
+        result.append((status.st_size, status.st_blocks))
+    return tuple(result) or None

@@ -38,7 +38,7 @@ class Rights:
     def command(self) -> tuple[str, ...]:
         """Return the command line that precedes the program's own (``confine``)."""
         uid, gid = (self.account.uid, self.account.gid) if self.account is not None else (0, 0)
-        given = {
+        rights = {
             "uid": uid,
             "gid": gid,
             "places": [str(each) for each in self.places],
@@ -46,7 +46,7 @@ class Rights:
             "allowed": [*self.allowed],
             "capabilities": [*self.capabilities] if not uid else [],
         }
-        return (sys.executable, "-I", "-S", confine.__file__, json.dumps(given))
+        return (sys.executable, "-I", "-S", confine.__file__, json.dumps(rights))
 
 
 OF_DNSMASQ = Rights(
@@ -66,20 +66,20 @@ def lent(account: StorageAccount | None, *files: Path, read: Sequence[Path] = ()
     if account is None:
         yield Rights()
         return
-    given: list[Path] = []
+    granted: list[Path] = []
     try:
         try:
             for path in read:
                 path.chmod(0o444)
             for path in files:
                 os.chown(path, account.uid, -1, follow_symlinks=False)
-                given.append(path)
+                granted.append(path)
         except PermissionError:
             yield Rights()
         else:
             yield Rights(account, [*files, *read])
     finally:
-        for path in given:
+        for path in granted:
             with contextlib.suppress(FileNotFoundError):
                 if not stat.S_ISSOCK(path.lstat().st_mode):  # a socket may also be lent to another program
                     os.chown(path, 0, -1, follow_symlinks=False)

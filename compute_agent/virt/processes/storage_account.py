@@ -49,19 +49,19 @@ class StorageAccount:
             path.chmod(mode)
 
 
-def choose(wanted: str) -> StorageAccount | None:
+def choose(configured: str) -> StorageAccount | None:
     """Return the configured account; None to run storage daemons under the agent's account.
 
     Raises ValueError for an unknown user.
     """
-    if os.geteuid() != 0 or wanted == ROOT:
+    if os.geteuid() != 0 or configured == ROOT:
         return None
-    name = KNOWN if wanted == AUTO else wanted
+    name = KNOWN if configured == AUTO else configured
     try:
         entry = pwd.getpwnam(name)
     except KeyError as error:
-        if wanted != AUTO:
-            raise ValueError(f"there is no user {wanted!r} for storage daemons") from error
+        if configured != AUTO:
+            raise ValueError(f"there is no user {configured!r} for storage daemons") from error
         log.warning("Storage daemons run as root: create a user for them (useradd --system %s).", KNOWN)
         return None
     return StorageAccount(name, entry.pw_uid, entry.pw_gid)

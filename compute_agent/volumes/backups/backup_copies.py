@@ -41,44 +41,44 @@ class PoolCopies(VolumeCopies):
         self._volumes, self._staging = volumes, staging
 
     @contextmanager
-    def freeze(self, volume: VolumeSpec, wanted: WantedBackup, stopped: Stopped) -> Iterator[BackupSource]:
+    def freeze(self, volume: VolumeSpec, requested: WantedBackup, stopped: Stopped) -> Iterator[BackupSource]:
         driver = self._volumes.driver(volume.pool_id)
-        since = moment_of(wanted.parent_id) if wanted.parent_id else ""
+        since = moment_of(requested.parent_id) if requested.parent_id else ""
         if since and since not in _snapshots(driver, volume.id):
             since = ""
-        moment = wanted.snapshot_id or moment_of(wanted.backup_id)
+        moment = requested.snapshot_id or moment_of(requested.backup_id)
         try:
-            if not wanted.snapshot_id:
+            if not requested.snapshot_id:
                 self._volumes.snapshot(volume, moment)
             with ExitStack() as held:
                 since, found = _changes(driver, volume, moment, since)
-                reason = NOT_KEPT if wanted.parent_id and not since else ""
+                reason = NOT_KEPT if requested.parent_id and not since else ""
                 size, read = driver.size(volume.id), _nothing
                 if driver.daemons_needed:
-                    name, opening = moment_of(wanted.backup_id), driver.snapshot_opening(volume, moment)
+                    name, opening = moment_of(requested.backup_id), driver.snapshot_opening(volume, moment)
                     path = held.enter_context(self._volumes.daemons.serving(name, opening, read_only=True))
                     reader = held.enter_context(NbdReader(path, name))
                     size, read = reader.size, reader.read
                 yield BackupSource(size, found if since else whole(found, size), read, not since, reason)
         except BaseException:
-            if not wanted.snapshot_id:
+            if not requested.snapshot_id:
                 self._forget(volume, moment)
             raise
 
-    def backed_up(self, volume: VolumeSpec, wanted: WantedBackup) -> None:
-        if wanted.snapshot_id:
+    def backed_up(self, volume: VolumeSpec, requested: WantedBackup) -> None:
+        if requested.snapshot_id:
             return
         driver = self._volumes.driver(volume.pool_id)
-        kept = {moment_of(wanted.backup_id), moment_of(wanted.parent_id)}
+        kept = {moment_of(requested.backup_id), moment_of(requested.parent_id)}
         for name in _snapshots(driver, volume.id):
             if name.startswith(MOMENT) and name not in kept:
                 self._forget(volume, name)
 
     def overwrite(self, volume: VolumeSpec, content: Path, stopped: Stopped) -> None:
         driver = self._volumes.driver(volume.pool_id)
-        size, given = driver.size(volume.id), content.stat().st_size
-        if given > size:
-            raise CopyFailedError("The backup is larger than the volume.", detail=f"{given} > {size}")
+        size, content_size = driver.size(volume.id), content.stat().st_size
+        if content_size > size:
+            raise CopyFailedError("The backup is larger than the volume.", detail=f"{content_size} > {size}")
         os.truncate(content, size)
         if not driver.daemons_needed:
             return

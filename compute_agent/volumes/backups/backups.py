@@ -45,11 +45,11 @@ class Backup(CommandHandler[BackupVolumeRequest]):
         return Outcome(detail=facts)
 
     def _send(self, outlet: BackupOutlet, body: BackupVolumeRequest, stopped: Stopped) -> dict[str, str]:
-        wanted = WantedBackup(body.backup_id, body.parent_id, body.snapshot_id)
-        with self._copies.freeze(body.volume, wanted, stopped) as source:
+        requested = WantedBackup(body.backup_id, body.parent_id, body.snapshot_id)
+        with self._copies.freeze(body.volume, requested, stopped) as source:
             digests = send_all(outlet, body.backup_id, source, stopped)
             outlet.seal(body.backup_id, SentBackup(digests, source.disk_bytes, source.full), stopped)
-        self._copies.backed_up(body.volume, wanted)
+        self._copies.backed_up(body.volume, requested)
         parameters = {"full": "true" if source.full else "false", "chunks": str(len(digests))}
         return parameters | ({"reason": source.reason} if source.reason else {})
 

@@ -52,8 +52,8 @@ class NbdReader:
         if greeting[:16] != _GREETING:
             raise NbdReadError("no NBD server")
         self._socket.sendall(struct.pack(">I", _NO_ZEROES_FLAGS))
-        asked = struct.pack(">I", len(export)) + export + struct.pack(">H", 0)
-        self._socket.sendall(_OPTION.pack(b"IHAVEOPT", _GO, len(asked)) + asked)
+        request = struct.pack(">I", len(export)) + export + struct.pack(">H", 0)
+        self._socket.sendall(_OPTION.pack(b"IHAVEOPT", _GO, len(request)) + request)
         while True:
             magic, _, kind, length = _OPTION_REPLY.unpack(self._take(_OPTION_REPLY.size))
             reply = self._take(length)

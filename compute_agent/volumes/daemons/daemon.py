@@ -58,18 +58,18 @@ class Daemons(CopyDaemons):
         tls = self._address.certificates is not None and self._address.certificates.complete
         if remote and not tls:
             raise NotExportedError(TCP_WITHOUT_TLS)
-        wanted = before or Description(volume=volume)
-        if not self.runs(volume.id) or not wanted.exports:
-            if not wanted.exports:
+        description = before or Description(volume=volume)
+        if not self.runs(volume.id) or not description.exports:
+            if not description.exports:
                 port = self._free_port() if tls and (remote or volume.multiattach) else 0
                 export = Export(exports.name_of(volume, clients, 1), driver.size(volume.id))
-                wanted = Description(volume=volume, exports=[export], counter=1, port=port)
-            wanted = msgspec.structs.replace(wanted, volume=volume, clients=list(clients))
-            self._describe(wanted)
-            self._start(driver, wanted)
-        gate = (wanted.gate or self._free_port()) if remote and not wanted.port else 0
-        kept = wanted.exports[-1:]
-        served = msgspec.structs.replace(wanted, volume=volume, clients=list(clients), exports=kept, gate=gate)
+                description = Description(volume=volume, exports=[export], counter=1, port=port)
+            description = msgspec.structs.replace(description, volume=volume, clients=list(clients))
+            self._describe(description)
+            self._start(driver, description)
+        gate = (description.gate or self._free_port()) if remote and not description.port else 0
+        kept = description.exports[-1:]
+        served = msgspec.structs.replace(description, volume=volume, clients=list(clients), exports=kept, gate=gate)
         with Qmp(self._folder(volume.id) / QMP_SOCKET) as qmp:
             self._describe(served)
             if served.port:
@@ -191,8 +191,8 @@ class Daemons(CopyDaemons):
         held = driver.hold(volume.id, again=again)
         try:
             opening = driver.opening(volume)
-            with contextlib.ExitStack() as given:
-                listen = None if description.port else given.enter_context(self._socket_for_guests(volume.id))
+            with contextlib.ExitStack() as stack:
+                listen = None if description.port else stack.enter_context(self._socket_for_guests(volume.id))
                 daemon_process.launch(folder, held, self._rights_for(opening), listen)
             with Qmp(folder / QMP_SOCKET) as qmp:
                 exports.open_nodes(qmp, opening)

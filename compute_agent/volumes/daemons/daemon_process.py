@@ -69,10 +69,10 @@ def _spawn(folder: Path, held: Sequence[int], rights: Rights, listen: socket.soc
         words = [*rights.command, PROGRAM, "--daemonize", "--pidfile", str(folder / PID_FILE)]
         words += ["--chardev", f"socket,fd={monitor.fileno()},server=on,wait=off,id=monitor"]
         words += ["--monitor", "chardev=monitor"]
-        given = [*held, monitor.fileno()]
+        descriptors = [*held, monitor.fileno()]
         if listen is not None:
             words += ["--nbd-server", f"addr.type=fd,addr.str={listen.fileno()},max-connections={MOST_CONNECTIONS}"]
-            given.append(listen.fileno())
+            descriptors.append(listen.fileno())
         try:
             done = subprocess.run(  # noqa: S603
                 words,
@@ -80,7 +80,7 @@ def _spawn(folder: Path, held: Sequence[int], rights: Rights, listen: socket.soc
                 stdout=output,
                 stderr=output,
                 env={"PATH": SYSTEM_PATH, "LC_ALL": "C"},
-                pass_fds=given,
+                pass_fds=descriptors,
                 cwd="/",
                 timeout=START_SECONDS,
                 check=False,

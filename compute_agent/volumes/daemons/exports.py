@@ -95,12 +95,12 @@ def remote(description: Description) -> Description:
 
 def follow(qmp: Qmp, description: Description, node: str) -> None:
     """Add the missing exports of the description, and end other exports with their connections."""
-    wanted = served(description)
+    desired = served(description)
     there = {each["id"] for each in qmp.execute("query-block-exports")}
-    for name, read_only in wanted.items():
+    for name, read_only in desired.items():
         if _export_id(name) not in there:
             add_export(qmp, name, node, read_only=read_only)
-    for key in sorted(there - {_export_id(name) for name in wanted}):
+    for key in sorted(there - {_export_id(name) for name in desired}):
         _end_export(qmp, key)
 
 
@@ -118,12 +118,12 @@ def _export_id(name: str) -> str:
 
 def follow_gate(qmp: Qmp, description: Description, socket: Path) -> None:
     """Let a gate export the exports of another daemon at ``socket``, and end its other exports."""
-    wanted = served(description)
+    desired = served(description)
     there = {each["id"]: each["node-name"] for each in qmp.execute("query-block-exports")}
-    for key in sorted(there.keys() - {_export_id(name) for name in wanted}):
+    for key in sorted(there.keys() - {_export_id(name) for name in desired}):
         _end_export(qmp, key)
         qmp.execute("blockdev-del", node_name=there[key])
-    for name, read_only in wanted.items():
+    for name, read_only in desired.items():
         if _export_id(name) not in there:
             node = f"gate-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
             server = {"type": "unix", "path": str(socket)}

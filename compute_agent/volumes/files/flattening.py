@@ -74,18 +74,18 @@ def readers_of(layers: Layers) -> dict[str, set[str]]:
     snapshot.
     """
     states = layers.states()
-    found: dict[str, set[str]] = {}
+    result: dict[str, set[str]] = {}
     for name in layers.needed():
         owner, _, number = name.partition("/")
         if name.startswith(IMAGE) or owner not in states or int(number) not in states[owner].layers:
             continue
         state = states[owner]
-        mine = found.setdefault(name, set())
+        mine = result.setdefault(name, set())
         if not state.gone and int(number) in {state.top, *state.snapshots.values()}:
             mine.add(owner)
         if below := state.layers[int(number)].below:
-            found.setdefault(below, set()).add(name)
-    return found
+            result.setdefault(below, set()).add(name)
+    return result
 
 
 def flatten(layers: Layers, volume_id: str, state: State, run: Run, daemon: OpenVolume, stopped: Stopped) -> None:

@@ -65,10 +65,10 @@ class State(msgspec.Struct, kw_only=True):
 
     def named(self) -> dict[int, list[str]]:
         """Return the names of the snapshots, by the number of their layer."""
-        found: dict[int, list[str]] = {}
+        result: dict[int, list[str]] = {}
         for name, number in self.snapshots.items():
-            found.setdefault(number, []).append(name)
-        return found
+            result.setdefault(number, []).append(name)
+        return result
 
 
 class Layers:
@@ -161,16 +161,16 @@ class Layers:
 
     def chain(self, name: str) -> list[str]:
         """Return ``name`` and all layers below it, from the top down; an image can be the last one."""
-        found = [name]
-        while not (name := found[-1]).startswith(IMAGE):
+        chain = [name]
+        while not (name := chain[-1]).startswith(IMAGE):
             volume_id, _, number = name.partition("/")
             state = self.find(volume_id)
             if state is None or int(number) not in state.layers:
                 raise PoolUnavailableError("A layer of the volume is missing.", detail=name)
             if not (below := state.layers[int(number)].below):
                 break
-            found.append(below)
-        return found
+            chain.append(below)
+        return chain
 
     def needed(self, *, but: str = "") -> set[str]:
         """Return the layers and images that volumes of the pool refer to, except the volume ``but``."""

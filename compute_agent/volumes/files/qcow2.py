@@ -233,10 +233,10 @@ class Qcow2Driver(VolumeDriver):
     # ----- snapshots and size ---------------------------------------------------------------------------------------
 
     def grow(self, volume: VolumeSpec, daemon: OpenVolume | None = None) -> None:
-        wanted = volume.size_gb * GIB
+        size = volume.size_gb * GIB
         with self._changing(volume, daemon) as state:
-            if state.size < wanted:
-                self._push(volume, state, wanted)
+            if state.size < size:
+                self._push(volume, state, size)
             self._follow(volume, state, daemon)
 
     def snapshot(self, volume: VolumeSpec, snapshot_id: str, daemon: OpenVolume | None = None) -> None:

@@ -258,12 +258,12 @@ class CephImages:
 
     def all_snapshots(self) -> dict[str, list[str]]:
         """List the images with their snapshots, oldest first, in one call."""
-        found: dict[str, list[str]] = {}
+        result: dict[str, list[str]] = {}
         for entry in json.loads(self._rbd("ls", "-l", self.location.pool, "--format", "json")):
-            snapshots = found.setdefault(entry["image"], [])
+            snapshots = result.setdefault(entry["image"], [])
             if "snapshot" in entry:
                 snapshots.append(entry["snapshot"])
-        return found
+        return result
 
     def age(self, image: str) -> float:
         """Return the age of the image in seconds."""

@@ -39,13 +39,13 @@ def parse(text: str) -> CephLocation:
     pool, _, query = text.partition("?")
     if not _NAME.fullmatch(pool):
         raise ValueError(f"{pool!r} is not the name of a Ceph pool")
-    given = dict(parse_qsl(query, keep_blank_values=True))
-    for name, value in given.items():
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    for name, value in options.items():
         if name not in OPTIONS:
             raise ValueError(f"{name!r} is not one of {', '.join(OPTIONS)}")
         if name != "id" and not value.startswith("/"):
             raise ValueError(f"{name}={value} is not the whole path of a file")
-    client = given.get("id", DEFAULT_CLIENT).removeprefix("client.")
+    client = options.get("id", DEFAULT_CLIENT).removeprefix("client.")
     if not _NAME.fullmatch(client):
         raise ValueError(f"{client!r} is not the name of a Ceph client")
-    return CephLocation(pool, Path(given.get("conf", DEFAULT_CONF)), client)
+    return CephLocation(pool, Path(options.get("conf", DEFAULT_CONF)), client)

@@ -72,11 +72,11 @@ def answer(view: ServiceView, make: Callable[[], Any], *, remember: bool = True)
 
     ``remember`` requires that the value depends only on the database and the key; it is False for other values.
     """
-    asked = [tag.removeprefix("W/") for tag in parse_etags(view.request.headers.get("If-None-Match", ""))]
-    if not asked:
+    tags = [tag.removeprefix("W/") for tag in parse_etags(view.request.headers.get("If-None-Match", ""))]
+    if not tags:
         return _whole(written(make()))
     key = _key(view)
-    for tag in asked[:MOST_TAGS]:
+    for tag in tags[:MOST_TAGS]:
         known = remembered.get((key, tag))
         if known is not None and known.are_the_same():
             return _unchanged(tag)
@@ -85,7 +85,7 @@ def answer(view: ServiceView, make: Callable[[], Any], *, remember: bool = True)
     reads, tag = recording.reads, _tag(body)
     if remember and reads is not None and _key(view) == key:
         remembered.put((key, tag), reads)
-    return _unchanged(tag) if tag in asked or "*" in asked else _whole(body)
+    return _unchanged(tag) if tag in tags or "*" in tags else _whole(body)
 
 
 def document(

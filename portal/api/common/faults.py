@@ -106,8 +106,8 @@ def body(service: str, status: int, message: str, error: Exception | None = None
     """
     if service == "identity" or status == 401:
         offered = getattr(error, "identity", None)
-        further = {"identity": offered} if offered else {}
-        return {"error": {"code": status, "title": HTTPStatus(status).phrase, "message": message, **further}}
+        additional = {"identity": offered} if offered else {}
+        return {"error": {"code": status, "title": HTTPStatus(status).phrase, "message": message, **additional}}
     if service in {"compute", "volume"}:
         fault: dict[str, Any] = {"code": status, "message": message}
         if isinstance(error, TooManyRequestsError):

@@ -69,65 +69,65 @@ KINDS = (
 )
 
 
-def check_form(kind: Kind, given: Iterable[str]) -> None:
+def check_form(kind: Kind, ec2_ids: Iterable[str]) -> None:
     """Raise Ec2Error for a text that is not an id of this kind."""
-    for text in given:
+    for text in ec2_ids:
         if not ids.is_id(kind.prefix, text):
             raise Ec2Error(kind.malformed, f'Invalid id: "{text[:120]}" (expecting "{kind.prefix}-...")')
 
 
-def resources(kind: Kind, given: Sequence[str]) -> dict[str, uuid.UUID]:
+def resources(kind: Kind, ec2_ids: Sequence[str]) -> dict[str, uuid.UUID]:
     """Return id → resource for all ids, in order. Raises Ec2Error with the unknown ids."""
-    check_form(kind, given)
-    found = ids.resources_of(kind.prefix, given)
-    missing = [each for each in given if each not in found]
+    check_form(kind, ec2_ids)
+    found = ids.resources_of(kind.prefix, ec2_ids)
+    missing = [each for each in ec2_ids if each not in found]
     if missing:
         raise not_found(kind, missing)
-    return {each: found[each] for each in given}
+    return {each: found[each] for each in ec2_ids}
 
 
 Known = Mapping[Kind, Mapping[uuid.UUID, str]]
 """Kind → resource → EC2 id."""
 
 
-def known(wanted: Mapping[Kind, Iterable[uuid.UUID | None]]) -> Known:
+def known(requested: Mapping[Kind, Iterable[uuid.UUID | None]]) -> Known:
     """Return the EC2 ids of resources of several kinds, in one query."""
-    keys = {kind: [each for each in resources if each is not None] for kind, resources in wanted.items()}
+    keys = {kind: [each for each in resources if each is not None] for kind, resources in requested.items()}
     found = ids.ids_of_all({kind.prefix: each for kind, each in keys.items()})
-    return {kind: found[kind.prefix] for kind in wanted}
+    return {kind: found[kind.prefix] for kind in requested}
 
 
-def resource(kind: Kind, given: str) -> uuid.UUID:
-    return resources(kind, [given])[given]
+def resource(kind: Kind, ec2_id: str) -> uuid.UUID:
+    return resources(kind, [ec2_id])[ec2_id]
 
 
-def one(kind: Kind, given: str, rows: Rows[M]) -> M:
+def one(kind: Kind, ec2_id: str, rows: Rows[M]) -> M:
     """Return the caller's record with this id. Raises Ec2Error."""
-    return those(kind, [given], rows)[0]
+    return those(kind, [ec2_id], rows)[0]
 
 
-def those(kind: Kind, given: Sequence[str], rows: Rows[M]) -> list[M]:
+def those(kind: Kind, ec2_ids: Sequence[str], rows: Rows[M]) -> list[M]:
     """Return the caller's records with these ids, in the order of the ids.
 
     ``rows`` are all records that the caller has. Raises Ec2Error with the ids that are not among them.
     """
-    wanted = resources(kind, given)
-    by_key = {key_of(row): row for source in with_keys(rows, wanted.values()) for row in source}
-    missing = [each for each in wanted if wanted[each] not in by_key]
+    requested = resources(kind, ec2_ids)
+    by_key = {key_of(row): row for source in with_keys(rows, requested.values()) for row in source}
+    missing = [each for each in requested if requested[each] not in by_key]
     if missing:
         raise not_found(kind, missing)
-    return [by_key[key] for key in wanted.values()]
+    return [by_key[key] for key in requested.values()]
 
 
 def with_names(
-    rows: QuerySet[M], column: str, wanted: Sequence[str], unknown: Callable[[str], Ec2Error]
+    rows: QuerySet[M], column: str, requested: Sequence[str], unknown: Callable[[str], Ec2Error]
 ) -> QuerySet[M]:
     """Return the rows with these names, or all rows without names. Raises ``unknown`` of the first missing name."""
-    if not wanted:
+    if not requested:
         return rows
-    found = rows.filter(**{f"{column}__in": wanted})
+    found = rows.filter(**{f"{column}__in": requested})
     known = set(found.values_list(column, flat=True))
-    missing = next((name for name in wanted if name not in known), None)
+    missing = next((name for name in requested if name not in known), None)
     if missing is not None:
         raise unknown(missing)
     return found
@@ -155,5 +155,5 @@ def sources(rows: Rows[M]) -> tuple[QuerySet[M], ...]:
     return rows if isinstance(rows, tuple) else (rows,)
 
 
-def not_found(kind: Kind, given: Sequence[str]) -> Ec2Error:
-    return errors.not_found(kind.missing, given[0] if len(given) == 1 else list(given))
+def not_found(kind: Kind, ec2_ids: Sequence[str]) -> Ec2Error:
+    return errors.not_found(kind.missing, ec2_ids[0] if len(ec2_ids) == 1 else list(ec2_ids))

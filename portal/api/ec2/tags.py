@@ -24,18 +24,18 @@ def shapes(kind: Kind, resources: Collection[uuid.UUID]) -> dict[uuid.UUID, Shap
     return {resource: shape(found.get(resource, {})) for resource in resources}
 
 
-def of_request(given: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+def of_request(specified: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Return key → value of a list of tags. Raises Ec2Error for an empty or repeated key."""
-    found: dict[str, str] = {}
-    for each in given:
+    result: dict[str, str] = {}
+    for each in specified:
         key = each.get("Key")
         if not key:
             raise errors.missing_parameter("Tag.Key")
-        if key in found:
+        if key in result:
             raise errors.invalid_value("Tag.Key", key, "It is given twice.")
-        found[key] = each.get("Value", "")
-    tags.check(found)
-    return found
+        result[key] = each.get("Value", "")
+    tags.check(result)
+    return result
 
 
 def specified(
@@ -47,7 +47,7 @@ def specified(
     ``ignored`` are types that EC2 allows, but that do not exist in this cloud. Raises Ec2Error for any other type, and
     for a repeated one.
     """
-    found: dict[str, dict[str, str]] = {}
+    result: dict[str, dict[str, str]] = {}
     allowed = {kind.resource_type, *(each.resource_type for each in also), *ignored}
     for each in call.get("TagSpecifications", []):
         resource_type = each.get("ResourceType", kind.resource_type)
@@ -56,14 +56,14 @@ def specified(
                 "InvalidParameterValue",
                 f"'{resource_type[:120]}' is not a valid taggable resource type for this operation.",
             )
-        if resource_type in found:
+        if resource_type in result:
             raise errors.invalid_value("TagSpecification.ResourceType", resource_type, "It is given twice.")
-        found[resource_type] = of_request(each.get("Tags", []))
-    return found
+        result[resource_type] = of_request(each.get("Tags", []))
+    return result
 
 
-def write(call: Call, kind: Kind, resources: Sequence[uuid.UUID], given: Mapping[str, Mapping[str, str]]) -> None:
+def write(call: Call, kind: Kind, resources: Sequence[uuid.UUID], specified: Mapping[str, Mapping[str, str]]) -> None:
     """Add to new resources the tags of their kind in ``given``, the result of ``specified``."""
-    wanted = given.get(kind.resource_type)
-    if wanted:
-        tags.write(call.project_id, [(kind.prefix, resource) for resource in resources], wanted)
+    requested = specified.get(kind.resource_type)
+    if requested:
+        tags.write(call.project_id, [(kind.prefix, resource) for resource in resources], requested)

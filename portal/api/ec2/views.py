@@ -159,8 +159,8 @@ def _arguments(action: Action, context: RequestContext, pairs: Pairs) -> dict[st
     target = {"project_id": own, "network:project_id": own, "network:tenant_id": own}
     for rule in action.rules:
         policy.enforce(context, rule, target)
-    given = [(name, value) for name, value in pairs if name not in OF_PROTOCOL]
-    found = parse.arguments(model.operation(action.name), given)
+    arguments = [(name, value) for name, value in pairs if name not in OF_PROTOCOL]
+    found = parse.arguments(model.operation(action.name), arguments)
     unheeded = sorted(found.keys() - action.takes - action.passes_over - ALWAYS_TAKEN)
     unheeded = [name for name in unheeded if not _is_off(found[name])]
     if unheeded:
@@ -205,8 +205,8 @@ def _once(action: Action, call: Call) -> str:
     if not token:
         return _handle(action, call)
     owner = client_tokens.Owner(call.project_id, call.context.user_id or NOBODY, action.name)
-    given = {name: value for name, value in call.arguments.items() if name != "ClientToken"}
-    return client_tokens.once(owner, token, repr(sorted(given.items())), lambda: _handle(action, call))
+    arguments = {name: value for name, value in call.arguments.items() if name != "ClientToken"}
+    return client_tokens.once(owner, token, repr(sorted(arguments.items())), lambda: _handle(action, call))
 
 
 def _handle(action: Action, call: Call) -> str:

@@ -45,9 +45,9 @@ def of_amazon(arguments: Mapping[str, Any], found: str) -> dict[str, Any] | None
     return given_with if given_with and not found else None
 
 
-def store_requested(project_id: uuid.UUID, volume_id: uuid.UUID, asked: Mapping[str, Any] | None) -> None:
+def store_requested(project_id: uuid.UUID, volume_id: uuid.UUID, requested: Mapping[str, Any] | None) -> None:
     """Store the result of ``of_amazon``, replacing a previous one."""
-    if asked:
-        given.keep(project_id, volume_id, {given.VOLUME_TYPE: dict(asked)})
+    if requested:
+        given.keep(project_id, volume_id, {given.VOLUME_TYPE: dict(requested)})
     else:
         given.forget(volume_id, given.VOLUME_TYPE)

@@ -137,18 +137,18 @@ class Sorting:
 
         Raises InvalidInputError.
         """
-        way, given = way or self.way, "sort_key"
+        way, specified = way or self.way, "sort_key"
         keys, ways = params.getlist("sort_key"), params.getlist("sort_dir")
         if self.joined and "sort" in params:
             if keys or ways:
                 raise InvalidInputError(self.joined, field="sort")
-            keys, ways, given = *self._split(str(params["sort"]), way), "sort"
+            keys, ways, specified = *self._split(str(params["sort"]), way), "sort"
         elif self.once:
             keys, ways = ([each.strip() for each in texts[-1:] if each] for texts in (keys, ways))
         if not keys and ways:
             keys = list(self.without)
         if self.too_many and len(keys) > len(known):
-            raise InvalidInputError(self.too_many.format(most=len(known)), field=given)
+            raise InvalidInputError(self.too_many.format(most=len(known)), field=specified)
         if len(ways) > len(keys) or (self.exact and len(ways) > 1 and len(ways) != len(keys)):
             raise InvalidInputError(self.mismatch, field="sort_dir")
         if ways and self.first_for_all:

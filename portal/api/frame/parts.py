@@ -65,11 +65,11 @@ def parts(base: type[ServiceView], where: str, calls: Mapping[str, Call], **memb
     Views also have the methods of their base.
     ``members``: additional class members of the views, such as ``resource`` for parts of a declared resource.
     """
-    found: dict[str, dict[str, Call]] = {}
+    result: dict[str, dict[str, Call]] = {}
     for operation, call in calls.items():
         method, _, below = operation.partition(" ")
-        found.setdefault(where + below, {})[method] = call
-    return {each: _view(base, each, methods, members) for each, methods in found.items()}
+        result.setdefault(where + below, {})[method] = call
+    return {each: _view(base, each, methods, members) for each, methods in result.items()}
 
 
 def _view(
@@ -124,7 +124,7 @@ def _handle(view: Any, request: Request, **ids: str) -> Response:
 def refuse(error: type[NovellaError], message: str) -> Service:
     """Return the service of an operation that is not supported: it raises the error."""
 
-    def service(*given: Any, **more: Any) -> NoReturn:
+    def service(*specified: Any, **more: Any) -> NoReturn:
         raise error(message)
 
     return service
@@ -147,7 +147,7 @@ def sent(view: ServiceView, made: object) -> Any:
     return content_of(view)
 
 
-def _nothing(*given: Any, **more: Any) -> None:
+def _nothing(*specified: Any, **more: Any) -> None:
     raise NotImplementedError
 
 
@@ -222,8 +222,8 @@ class Entries:
         values = self.values(view, found)
         return Response({self.name: values}, headers=self.headers(view, values)) if self.headers else values
 
-    def _with_key(self, *given: Any) -> tuple[Any, str]:
-        *owner, key = given
+    def _with_key(self, *specified: Any) -> tuple[Any, str]:
+        *owner, key = specified
         return self.find(*owner), key
 
     def _entry(self, view: Any, made: tuple[Any, str]) -> Mapping[str, Any]:
@@ -233,8 +233,8 @@ class Entries:
             raise NotFoundError(self.missing.format(found=found, key=key[:255]))
         return {key: values[key]} if isinstance(values, Mapping) else {}
 
-    def _set(self, *given: Any, **more: Any) -> Any:
-        *owner, key, entries = given
+    def _set(self, *specified: Any, **more: Any) -> Any:
+        *owner, key, entries = specified
         if key not in entries:
             raise InvalidInputError("Request body and URI mismatch", field=key[:255])
         return self.merge(*owner, entries, **more)

@@ -10,10 +10,10 @@ from portal.api.frame.resource import Resource
 
 def inner(properties: Mapping[str, Schema], required: Sequence[str] = (), *, closed: bool = True) -> Schema:
     """Return the schema of an object; ``closed``: without additional names."""
-    found: Schema = {"type": "object", "properties": dict(properties)}
+    result: Schema = {"type": "object", "properties": dict(properties)}
     if closed:
-        found["additionalProperties"] = False
-    return found | ({"required": [*required]} if required else {})
+        result["additionalProperties"] = False
+    return result | ({"required": [*required]} if required else {})
 
 
 def body(name: str, properties: Mapping[str, Schema], required: Sequence[str] = (), *, closed: bool = True) -> Schema:

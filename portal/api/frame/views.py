@@ -187,7 +187,7 @@ class Dialect:
         """
         one = self.path_of(resource)
         where, short = self.list_path(resource), resource.short or resource.list.shows or resource.attributes
-        found = {where: self._view(self.lists, resource, ("list", "create", "clear"), short)}
+        result = {where: self._view(self.lists, resource, ("list", "create", "clear"), short)}
         if resource.short:
             detailed = f"{resource.path}/detail"
             verb = "detailed" if resource.detailed else "list"
@@ -195,12 +195,12 @@ class Dialect:
             words = resource.plural.replace("_", " ")
             if resource.detailed is None:
                 view.sentences = {"GET": f"List {words} with all their attributes."}
-            found[detailed] = view
+            result[detailed] = view
         verbs = ("show", "update", "delete")
         if any(map(resource.operation, verbs)):
             shows = resource.show.shows if resource.show else None
-            found[one] = self._view(self.details, resource, verbs, shows or resource.attributes)
-        return found
+            result[one] = self._view(self.details, resource, verbs, shows or resource.attributes)
+        return result
 
     def _view(
         self,

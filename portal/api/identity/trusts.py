@@ -78,7 +78,7 @@ def _create(view: Any, values: Values) -> Trust:
     if read_id(values["trustor_id"]) != view.context.user_id:
         raise ForbiddenError("The authenticated user should match the trustor.")
     project_id = values.get("project_id")
-    wanted = TrustRequest(
+    request = TrustRequest(
         trustee=existing(User, values["trustee_id"]),
         impersonation=values["impersonation"],
         project=existing(Project, project_id) if project_id else None,
@@ -90,7 +90,7 @@ def _create(view: Any, values: Values) -> Trust:
         redelegated_trust_id=values.get("redelegated_from_id"),
         extra=values.get("extra", {}),
     )
-    return create_trust(view.context, wanted)
+    return create_trust(view.context, request)
 
 
 _LISTED = (
@@ -152,8 +152,8 @@ class TrustsView(ListView):
         """Return trustor and trustee in the query or body; an invalid body is rejected after the policy check."""
         if self.request.method != "POST":
             return {TRUSTOR: self._asked.get("trustor_user_id"), TRUSTEE: self._asked.get("trustee_user_id")}
-        given = self.claimed("trust") if self.claimed() is not None else {}
-        return {TRUSTOR: given.get("trustor_user_id", self.context.user_id) if isinstance(given, dict) else None}
+        values = self.claimed("trust") if self.claimed() is not None else {}
+        return {TRUSTOR: values.get("trustor_user_id", self.context.user_id) if isinstance(values, dict) else None}
 
     def wanted(self) -> Sequence[frame.Attribute]:
         """Return the attributes without the roles."""
@@ -162,9 +162,9 @@ class TrustsView(ListView):
     def page(self) -> tuple[Sequence[Trust], dict[str, Any]]:
         """Return the trusts of the trustor or trustee in the query. Raises ForbiddenError."""
         refuse_application_credentials(self.context)
-        asked = self._asked
+        conditions = self._asked
         found = self.resource.list.call(
-            trustor_id=asked.get("trustor_user_id"), trustee_id=asked.get("trustee_user_id")
+            trustor_id=conditions.get("trustor_user_id"), trustee_id=conditions.get("trustee_user_id")
         )
         return found, {"links": list_links(self.request, self.address)}
 
@@ -199,8 +199,8 @@ class TrustView(OfTrustView, DetailView):
 
 def _role(trust: Trust, role_id: str) -> Role:
     """Return a role that the trust delegates. Raises NotFoundError for any other role."""
-    wanted = read_id(role_id)
-    role = next((role for role in roles_of_trust(trust) if role.id == wanted), None)
+    requested = read_id(role_id)
+    role = next((role for role in roles_of_trust(trust) if role.id == requested), None)
     if role is None:
         raise NotFoundError(f"Could not find role: {role_id[:64]}.")
     return role

@@ -76,8 +76,8 @@ class TokenView(V2View):
         data, worth = self._subject, self._worth
         plain = data.domain_id is None and not data.system and data.trust is None and worth.user_domain_id == DOMAIN
         tenant_id = data.project_id.hex if data.project_id else ""
-        wanted = self.request.query_params.get("belongsTo", tenant_id).replace("-", "").lower()
-        if not plain or worth.project_domain_id not in {"", DOMAIN} or wanted != tenant_id:
+        requested = self.request.query_params.get("belongsTo", tenant_id).replace("-", "").lower()
+        if not plain or worth.project_domain_id not in {"", DOMAIN} or requested != tenant_id:
             raise NotFoundError("Could not find token.")
 
     def shown(self, data: TokenData) -> Response:

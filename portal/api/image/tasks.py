@@ -79,11 +79,11 @@ class Tasks(ImageView):
 
     def post(self, request: Request) -> Response:
         """Create an image from a URL; the older form of an import."""
-        given = self.checked_body()["input"]
-        properties = given["image_properties"]
+        values = self.checked_body()["input"]
+        properties = values["image_properties"]
         if not all(isinstance(value, str) for value in properties.values()):
             raise InvalidInputError("image_properties must be text.", field="image_properties")
-        task = services.import_new(self.context, given)
+        task = services.import_new(self.context, values)
         response = Response(shape(task), status=201)
         response["Location"] = f"{endpoint(request, 'image')}/v2/tasks/{task.id}"
         return response
@@ -198,8 +198,8 @@ class ImageImport(ImageView):
         if stores is None and "X-Image-Meta-Store" in request.headers:
             stores = [request.headers["X-Image-Meta-Store"]]
         method = body["method"]
-        asked = services.ImportRequest(method["name"], uri=method.get("uri"), stores=stores, body=_known(body))
-        services.import_image(self.context, image_id, asked)
+        import_request = services.ImportRequest(method["name"], uri=method.get("uri"), stores=stores, body=_known(body))
+        services.import_image(self.context, image_id, import_request)
         return Response(status=202)
 
 

@@ -72,9 +72,9 @@ def _update(project: uuid.UUID, quota: dict[str, Any]) -> uuid.UUID:
     return project
 
 
-def _reset(project: uuid.UUID, *, given: str) -> None:
+def _reset(project: uuid.UUID, *, project_id: str) -> None:
     if not reset_limits(project, NAMES.values()):
-        raise TenantQuotaNotFoundError(f"Quota for tenant {given[:64]} could not be found.")
+        raise TenantQuotaNotFoundError(f"Quota for tenant {project_id[:64]} could not be found.")
 
 
 def _detail(project: uuid.UUID) -> dict[str, Any]:

@@ -23,7 +23,7 @@ def operations_of_rules() -> Operations:
         listed = {(method, path.partition("?")[0]) for method, path in RULES[rule].operations}
         if operation not in found[rule] and operation not in listed:
             found[rule].append(operation)
-    return {name: (*asked, *RULES[name].operations) for name, asked in found.items()}
+    return {name: (*operations, *RULES[name].operations) for name, operations in found.items()}
 
 
 def _asked_by_views() -> Iterator[tuple[str, Operation]]:
@@ -149,7 +149,7 @@ def sample(overrides: Mapping[str, str]) -> str:
 
 
 def _entry(rule: Rule, operations: tuple[Operation, ...], check: str | None) -> str:
-    asked = "".join(f"#   {method} {path}\n" for method, path in operations)
+    lines = "".join(f"#   {method} {path}\n" for method, path in operations)
     default = f"#{json.dumps(rule.name)}: {json.dumps(rule.check)}\n"
     changed = f"{json.dumps(rule.name)}: {json.dumps(check)}\n" if check is not None else ""
-    return f"\n# {rule.description}\n{asked}{default}{changed}"
+    return f"\n# {rule.description}\n{lines}{default}{changed}"

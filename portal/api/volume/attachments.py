@@ -31,9 +31,9 @@ class Connection(Attribute):
         def connection(row: Attachment) -> dict[str, Any]:
             if not row.connection:
                 return {}
-            found = {"driver_volume_type": "nbd", "access_mode": row.mode, "volume_id": str(row.volume_id)}
+            result = {"driver_volume_type": "nbd", "access_mode": row.mode, "volume_id": str(row.volume_id)}
             more = {name: value for name, value in row.connection.items() if name != "secret"}
-            return found | more if whole else found
+            return result | more if whole else result
 
         return connection
 
@@ -62,7 +62,7 @@ def _delete(view: ResourceView, identity: str) -> Response:
     return Response({"attachments": view.shapes(list(rest.order_by("created_at", "id")), _SUMMARY)})
 
 
-def _complete(view: VolumeView, identity: str, asked: Any) -> Response:
+def _complete(view: VolumeView, identity: str, body: Any) -> Response:
     outside.complete(view.context, identity)
     return Response(status=204)
 

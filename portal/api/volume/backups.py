@@ -42,12 +42,12 @@ def _delete(view: VolumeView, identity: str) -> None:
     delete_backup(view.context, identity)
 
 
-def _reset(view: VolumeView, identity: str, asked: Any) -> Response:
-    reset_status(view.context, identity, asked["status"])
+def _reset(view: VolumeView, identity: str, body: Any) -> Response:
+    reset_status(view.context, identity, body["status"])
     return view.accepted()
 
 
-def _force_delete(view: VolumeView, identity: str, asked: Any) -> Response:
+def _force_delete(view: VolumeView, identity: str, body: Any) -> Response:
     delete_backup(view.context, identity, force=True)
     return view.accepted()
 
@@ -141,8 +141,8 @@ PARTS = parts(
     "",
     {
         "POST restore": Call(
-            lambda context, identity, asked: restore_backup(
-                context, identity, asked.get("volume_id") or "", text_of(asked, "name")
+            lambda context, identity, body: restore_backup(
+                context, identity, body.get("volume_id") or "", text_of(body, "name")
             ),
             "backup:restore",
             "Restore to an existing volume, or to a new one.",
@@ -165,7 +165,7 @@ IMPORT = parts(
     "backups/import_record",
     {
         "POST": Call(
-            lambda context, asked: import_record(context, BackupRecord(**asked)),
+            lambda context, body: import_record(context, BackupRecord(**body)),
             "backup:backup-import",
             "Create the record of a backup that exists in the store.",
             name="backup",

@@ -101,9 +101,9 @@ def _extensions(context: RequestContext) -> list[dict[str, Any]]:
     ]
 
 
-def _filters(view: VolumeView, wanted: str | None) -> list[dict[str, Any]]:
+def _filters(view: VolumeView, resource: str | None) -> list[dict[str, Any]]:
     names = {name: _names(view, each) for name, each in LISTS.items()} | {"pool": [*POOL_FILTERS]}
-    return [{"resource": name, "filters": each} for name, each in names.items() if wanted in {None, name}]
+    return [{"resource": name, "filters": each} for name, each in names.items() if resource in {None, name}]
 
 
 def _names(view: VolumeView, lists: Lists) -> list[str]:
@@ -124,7 +124,7 @@ PARTS = parts(
             name="availabilityZoneInfo",
         ),
         "GET resource_filters": Call(
-            lambda context, *, wanted: wanted,
+            lambda context, *, requested: requested,
             _OPEN,
             "List the filters of each list, or of the one in ``resource``.",
             name="resource_filters",

@@ -50,17 +50,17 @@ def _schema(name: str) -> Schema:
     return {"type": "object", "properties": {name: whole}, "required": [name], "additionalProperties": False}
 
 
-def _limits(asked: Mapping[str, Any]) -> dict[str, int | None]:
+def _limits(body: Mapping[str, Any]) -> dict[str, int | None]:
     """Return the limits of a body. Raises InvalidInputError for one of an unknown volume type."""
     known = {*_names()}
-    found: dict[str, int | None] = {}
-    for name, value in asked.items():
+    result: dict[str, int | None] = {}
+    for name, value in body.items():
         if name in {"tenant_id", "class_name", "force"}:
             continue
         if name not in known:
             raise InvalidInputError(f"Bad key(s) in quota set: {name[:80]}", field=name[:80])
-        found[name] = int(value)
-    return found
+        result[name] = int(value)
+    return result
 
 
 class QuotaBase(VolumeView):
@@ -93,9 +93,9 @@ def _show(context: RequestContext, project_id: str, *, usage: bool) -> dict[str,
     return {"id": project_id, **{name: found.get(name, empty)._asdict() | {"allocated": 0} for name in _names()}}
 
 
-def _update(context: RequestContext, project_id: str, asked: dict[str, Any]) -> dict[str, int]:
+def _update(context: RequestContext, project_id: str, body: dict[str, Any]) -> dict[str, int]:
     project = _project(project_id)
-    set_limits(project, _limits(asked), force=boolean(asked.get("force", False)))
+    set_limits(project, _limits(body), force=boolean(body.get("force", False)))
     return _write(selectors.limits_of(project), _names())
 
 
@@ -104,8 +104,8 @@ def _show_defaults(context: RequestContext, project_id: str) -> dict[str, Any]:
     return {"id": project_id, **_defaults()}
 
 
-def _update_defaults(context: RequestContext, class_name: str, asked: dict[str, Any]) -> dict[str, int]:
-    limits = _limits(asked)
+def _update_defaults(context: RequestContext, class_name: str, body: dict[str, Any]) -> dict[str, int]:
+    limits = _limits(body)
     if class_name != "default":
         raise InvalidInputError("There is no quota class but 'default'.", field="class_name")
     set_limits(None, limits)
@@ -136,9 +136,9 @@ def _show_limits(context: RequestContext, *, project: uuid.UUID) -> dict[str, An
 
 
 def _asked_project(view: VolumeView) -> dict[str, uuid.UUID]:
-    asked = view.request.query_params.get("project_id") or view.request.query_params.get("tenant_id")
-    other = asked and view.microversion >= (3, 39) and view.allows("volume_extension:quotas:update")
-    return {"project": (other and read_id(str(asked))) or view.own_project}
+    query = view.request.query_params.get("project_id") or view.request.query_params.get("tenant_id")
+    other = query and view.microversion >= (3, 39) and view.allows("volume_extension:quotas:update")
+    return {"project": (other and read_id(str(query))) or view.own_project}
 
 
 PARTS = (

@@ -71,22 +71,22 @@ def _delete(view: ResourceView, identity: str) -> None:
     services.delete_snapshot(view.context, identity)
 
 
-def _reset_status(view: ActionsView, snapshot_id: str, asked: Any) -> Response:
-    services.reset_snapshot_status(view.context, snapshot_id, asked["status"])
+def _reset_status(view: ActionsView, snapshot_id: str, body: Any) -> Response:
+    services.reset_snapshot_status(view.context, snapshot_id, body["status"])
     return view.accepted()
 
 
-def _update_status(view: ActionsView, snapshot_id: str, asked: Any) -> Response:
-    services.update_snapshot_status(view.context, snapshot_id, asked["status"], asked.get("progress"))
+def _update_status(view: ActionsView, snapshot_id: str, body: Any) -> Response:
+    services.update_snapshot_status(view.context, snapshot_id, body["status"], body.get("progress"))
     return view.accepted()
 
 
-def _force_delete(view: ActionsView, snapshot_id: str, asked: Any) -> Response:
+def _force_delete(view: ActionsView, snapshot_id: str, body: Any) -> Response:
     services.delete_snapshot(view.context, snapshot_id, force=True)
     return view.accepted()
 
 
-def _unmanage(view: ActionsView, snapshot_id: str, asked: Any) -> Response:
+def _unmanage(view: ActionsView, snapshot_id: str, body: Any) -> Response:
     snapshot_for(view.context, snapshot_id)
     raise InvalidInputError("Unmanage snapshot not implemented.")
 

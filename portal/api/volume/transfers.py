@@ -67,7 +67,7 @@ OLD_TRANSFER = Resource(
 TRANSFER = replace(OLD_TRANSFER, path="volume-transfers", since=(3, 55))
 
 _ACCEPT = Call(
-    lambda context, identity, asked: accept_transfer(context, identity, asked["auth_key"]),
+    lambda context, identity, body: accept_transfer(context, identity, body["auth_key"]),
     "volume:accept_transfer",
     "Accept a transfer, with its key.",
     name="transfer",

@@ -75,11 +75,11 @@ class SwitchScope(View):
 
     http_method_names = ["post"]
 
-    def post(self, request: HttpRequest, **wanted: Any) -> HttpResponse:
+    def post(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
         """Change the scope; stay on a page that exists in the new scope, otherwise go to the overview."""
         place = reverse("dashboard:overview")
         try:
-            context = self.enter(request, **wanted)
+            context = self.enter(request, **kwargs)
         except NotAuthenticatedError:
             return redirect("dashboard:sign_in")
         except NovellaError as error:
@@ -89,7 +89,7 @@ class SwitchScope(View):
             place = projects.place_in(context, request.POST.get("next", ""))
         return redirect(place)
 
-    def enter(self, request: HttpRequest, **wanted: Any) -> RequestContext:
+    def enter(self, request: HttpRequest, **kwargs: Any) -> RequestContext:
         """Rescope the token of the session. Raises ForbiddenError, NotAuthenticatedError."""
         raise NotImplementedError
 
@@ -101,8 +101,8 @@ class SwitchScope(View):
 class SwitchProject(SwitchScope):
     """Changes the scope of the session to another project."""
 
-    def enter(self, request: HttpRequest, **wanted: Any) -> RequestContext:
-        return switch_project(request, wanted["project_id"].hex)
+    def enter(self, request: HttpRequest, **kwargs: Any) -> RequestContext:
+        return switch_project(request, kwargs["project_id"].hex)
 
     def message(self, context: RequestContext) -> str:
         return f"You now work in {bdi(context.project_name)}."
@@ -111,8 +111,8 @@ class SwitchProject(SwitchScope):
 class SwitchDomain(SwitchScope):
     """Changes the scope of the session to a domain."""
 
-    def enter(self, request: HttpRequest, **wanted: Any) -> RequestContext:
-        return switch_domain(request, wanted["domain_id"])
+    def enter(self, request: HttpRequest, **kwargs: Any) -> RequestContext:
+        return switch_domain(request, kwargs["domain_id"])
 
     def message(self, context: RequestContext) -> str:
         domain = by_id(Domain, context.domain_id)
@@ -122,7 +122,7 @@ class SwitchDomain(SwitchScope):
 class SwitchToSystem(SwitchScope):
     """Changes the scope of the session to the system."""
 
-    def enter(self, request: HttpRequest, **wanted: Any) -> RequestContext:
+    def enter(self, request: HttpRequest, **kwargs: Any) -> RequestContext:
         return switch_to_system(request)
 
     def message(self, context: RequestContext) -> str:

@@ -65,7 +65,7 @@ class BulkAction(Page):
         form = BatchForm(self.context, self.action, request.POST)
         if form.is_valid():
             typed = form.cleaned_data
-            wanted = services.BatchRequest(
+            batch = services.BatchRequest(
                 self.kind.name,
                 self.action.name,
                 typed["chosen"],
@@ -74,7 +74,7 @@ class BulkAction(Page):
                 key=typed["key"],
             )
             try:
-                self._create(wanted)
+                self._create(batch)
                 return self.go(self.back_to)
             except InvalidInputError as error:
                 form.refuse(error)
@@ -92,9 +92,9 @@ class BulkAction(Page):
         self._create(services.BatchRequest(self.kind.name, self.action.name, ids))
         return reload_page(request, reverse(self.back_to))
 
-    def _create(self, wanted: services.BatchRequest) -> None:
-        rate_limits.check(self.context, rate_limits.WRITES, len(wanted.ids))
-        services.create(self.context, wanted)
+    def _create(self, requested: services.BatchRequest) -> None:
+        rate_limits.check(self.context, rate_limits.WRITES, len(requested.ids))
+        services.create(self.context, requested)
 
     def _ask(self, form: BatchForm, question: Mapping[str, Any], *, status: int = 200) -> HttpResponse:
         htmx = cast("PageRequest", self.request).htmx

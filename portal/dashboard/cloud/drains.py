@@ -56,8 +56,8 @@ class HostDrain(WatchedPage, HostPage):
         host, can = self.record, {"drain": self.allows(DRAIN)}
         latest = selectors.latest_of(host)
         unfinished = latest is not None and latest.finished_at is None
-        found = {"host": host, "can": can, "unfinished": unfinished, "latest": latest}
-        return found if latest is None else found | _progress(latest)
+        parts = {"host": host, "can": can, "unfinished": unfinished, "latest": latest}
+        return parts if latest is None else parts | _progress(latest)
 
     def whole(self, parts: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the plan, unless a drain is in progress."""
@@ -133,8 +133,8 @@ class HostDrainStart(SheetPage, HostPage):
         return form
 
     def save(self, form: Form) -> HttpResponse:
-        asked = DrainRequest(form.cleaned_data["ways"], form.cleaned_data["reason"])
-        services.begin(self.context, self.record, asked)
+        drain = DrainRequest(form.cleaned_data["ways"], form.cleaned_data["reason"])
+        services.begin(self.context, self.record, drain)
         return self.go(self.back(), message=f"The drain of {bdi(self.record.name)} has begun.")
 
     def back(self) -> str:

@@ -107,12 +107,12 @@ def _rows(context: RequestContext, records: Sequence[Migration]) -> list[Migrati
     instances = Instance.objects.in_bulk({each.instance_id for each in records})
     projects = projects_by_id({instance.project_id for instance in instances.values()})
     moves = moves_of([each.instance_id for each in records if each.status in OPEN])
-    found = []
+    result = []
     for each in records:
         instance = instances[each.instance_id]
         moving = move_row(context, instance, moves[each.id]) if each.id in moves else None
-        found.append(MigrationRow(each, instance, projects.get(instance.project_id), moving))
-    return found
+        result.append(MigrationRow(each, instance, projects.get(instance.project_id), moving))
+    return result
 
 
 def _records(context: RequestContext, _: Mapping[str, str]) -> QuerySet[Migration]:
@@ -141,15 +141,15 @@ def _progress(row: MigrationRow) -> object:
 
 
 def _actions(row: MigrationRow) -> object:
-    found = []
+    result = []
     for verb, address, sign, title in (
         ("complete", row.moving.complete if row.moving else "", "fast-forward", "Force complete"),
         ("abort", row.moving.abort if row.moving else "", "x-octagon", "Abort"),
     ):
         if address:
             to, ids = f"dashboard:instance_migration_{verb}", (row.instance.id, row.migration.id)
-            found.append(cells.button(sign, title, row.instance.name, to, *ids, label=f"{title}: {{}}"))
-    return cells.join("", found)
+            result.append(cells.button(sign, title, row.instance.name, to, *ids, label=f"{title}: {{}}"))
+    return cells.join("", result)
 
 
 def _changed(events: Sequence[LoggedEvent]) -> list[object]:

@@ -61,7 +61,7 @@ def troubles_of(
     """Return the findings with their things, with one query for each kind among them."""
     known = _Known(findings)
     admin = policy.allows(context, "novella:admin")
-    found = []
+    result = []
     for each in findings:
         kind, name, address = known.thing(each.subject)
         if not address:
@@ -69,8 +69,8 @@ def troubles_of(
             address = reverse(report[0], args=report[1]) if report else reverse("admin:doctor_doctorrun_changelist")
         if not admin and address.startswith(reverse("admin:index")):
             address = ""
-        found.append(Trouble(SEVERITY[each.severity], kind, name, address, each.sentence))
-    return found
+        result.append(Trouble(SEVERITY[each.severity], kind, name, address, each.sentence))
+    return result
 
 
 class _Known:

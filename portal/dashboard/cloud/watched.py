@@ -32,9 +32,9 @@ class WatchedPage(Page):
     kinds: ClassVar[frozenset[str]] = frozenset({"host"})
     key: ClassVar[str] = ""
 
-    def get(self, request: HttpRequest, **given: Any) -> HttpResponse:
+    def get(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
         since = self.live_since()
-        self.live_page = f"{self.live_kind}/{given[self.key]}" if self.key else self.live_kind
+        self.live_page = f"{self.live_kind}/{kwargs[self.key]}" if self.key else self.live_kind
         parts = dict(self.parts())
         return self.page(self.template, {"live_since": since, **parts, **self.whole(parts)})
 

@@ -37,13 +37,13 @@ class Written:
 
 def written(calls: Sequence[Call], place: Place) -> list[Written]:
     """Return the calls in every form."""
-    found = []
+    result = []
     for key, (title, form, write) in FORMS.items():
         if all(call.kind.named(form) is None for call in calls):
-            found.append(Written(key, title, "", f"{LABELS[form]} has no equivalent of this."))
+            result.append(Written(key, title, "", f"{LABELS[form]} has no equivalent of this."))
         else:
-            found.append(Written(key, title, write(calls, place)))
-    return found
+            result.append(Written(key, title, write(calls, place)))
+    return result
 
 
 def place_of(request: HttpRequest, context: RequestContext) -> Place:

@@ -181,13 +181,13 @@ class Group:
 
 def groups_of(entries: Sequence[Entry], section: str) -> list[Group]:
     """Return the groups of the side bar in order; the first group and the group of this section are expanded."""
-    found: dict[str, list[Entry]] = {}
+    result: dict[str, list[Entry]] = {}
     for entry in entries:
-        found.setdefault(entry.group, []).append(entry)
-    first = next((name for name in found if name), "")
+        result.setdefault(entry.group, []).append(entry)
+    first = next((name for name in result if name), "")
     return [
         Group(name, tuple(members), name == first or any(entry.section == section for entry in members))
-        for name, members in found.items()
+        for name, members in result.items()
     ]
 
 

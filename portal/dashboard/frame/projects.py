@@ -92,11 +92,11 @@ def place_of(entries: Sequence[navigation.Entry], section: str, own: str = "") -
     return reverse(own or (entry.url_name if entry else "dashboard:overview"))
 
 
-def place_in(context: RequestContext, wanted: str) -> str:
+def place_in(context: RequestContext, place: str) -> str:
     """Return ``wanted`` if the user may open this page with the token, otherwise the start page."""
     names = [*OWN_PAGES, *(entry.url_name for entry in navigation.entries_for(context))]
     home = reverse(navigation.HOME_OF[navigation.scope_of(context)])
-    return wanted if wanted in {reverse(name) for name in names} else home
+    return place if place in {reverse(name) for name in names} else home
 
 
 def _written(project: Project) -> str:

@@ -63,9 +63,9 @@ class RoleForm(RecordForm):
     name = forms.CharField(max_length=255)
     field_order = ("name", "description", "domain")
 
-    def __init__(self, data: QueryDict | None, **given: Any) -> None:
-        super().__init__(data, **given)
-        domains = given.get("domains")
+    def __init__(self, data: QueryDict | None, **kwargs: Any) -> None:
+        super().__init__(data, **kwargs)
+        domains = kwargs.get("domains")
         if domains is not None:
             self.fields["domain"].widget = forms.Select()
             cloud = [] if self.within else [("", "The whole cloud")]
@@ -90,8 +90,8 @@ class ProjectForm(RecordForm):
         help_text="Its name or ID. Inherited roles come from it.",
     )
 
-    def __init__(self, data: QueryDict | None, **given: Any) -> None:
-        super().__init__(data, **given)
+    def __init__(self, data: QueryDict | None, **kwargs: Any) -> None:
+        super().__init__(data, **kwargs)
         if "domain" not in self.fields:
             del self.fields["parent"]
 
@@ -147,9 +147,9 @@ class UserForm(RecordForm):
     )
     field_order = ("name", "domain", "email", "description", "how", "password", "project", "role")
 
-    def __init__(self, data: QueryDict | None, *, own_domain: Domain | None = None, **given: Any) -> None:
+    def __init__(self, data: QueryDict | None, *, own_domain: Domain | None = None, **kwargs: Any) -> None:
         """``own_domain``: the domain of the user to edit."""
-        super().__init__(data, **given)
+        super().__init__(data, **kwargs)
         self.own_domain = own_domain
 
     def clean(self) -> dict[str, Any]:
@@ -169,8 +169,8 @@ class NewUserForm(UserForm, PasswordForm):
         help_text="More roles, also in other projects, can be assigned later.",
     )
 
-    def __init__(self, data: QueryDict | None, *, roles: list[Role], **given: Any) -> None:
-        super().__init__(data, **given)
+    def __init__(self, data: QueryDict | None, *, roles: list[Role], **kwargs: Any) -> None:
+        super().__init__(data, **kwargs)
         self.offer("role", [(role.name, role.name) for role in roles])
 
     def clean(self) -> dict[str, Any]:

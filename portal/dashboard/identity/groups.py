@@ -72,14 +72,14 @@ class GroupDetail(GroupPage):
     rule = "identity:get_group"
 
     def get(self, request: HttpRequest, group_id: uuid.UUID) -> HttpResponse:
-        group, wanted = self.record, base.wanted_of(request, within=self.within)
+        group, requested = self.record, base.wanted_of(request, within=self.within)
         target = base.target_of(group)
         shows_roles = self.allows(LIST, target)
         grants = {**target, **least_grant(group.domain_id)}
         context = {
             "group": group,
-            "found": dashboard_lists.users_in(group, wanted),
-            "wanted": wanted,
+            "found": dashboard_lists.users_in(group, requested),
+            "wanted": requested,
             "standings": members.memberships_of(group, within=self.within) if shows_roles else None,
             "may": {
                 "update": self.allows("identity:update_group", target),

@@ -161,15 +161,15 @@ class MemberRoles(FormPage, MemberPage):
 
     def save(self, form: Form) -> HttpResponse:
         place, actor = self.place, self.actor
-        wanted: list[list[Role]] = [form.cleaned_data["roles"]]
+        roles: list[list[Role]] = [form.cleaned_data["roles"]]
         present = [members.own_roles(place, actor)]
         if isinstance(place, Domain):
-            wanted.append(form.cleaned_data["handed_down"])
+            roles.append(form.cleaned_data["handed_down"])
             present.append(members.own_roles(place, actor, inherited=True))
-        for now, before in zip(wanted, present, strict=True):
+        for now, before in zip(roles, present, strict=True):
             check_grants(self, GRANT, place, actor, [role for role in now if role not in before])
             check_grants(self, REVOKE, place, actor, [role for role in before if role not in now])
-        onboarding.set_roles(actor, place, wanted[0], handed_down=wanted[1] if len(wanted) > 1 else None)
+        onboarding.set_roles(actor, place, roles[0], handed_down=roles[1] if len(roles) > 1 else None)
         return self.go(self.back(), message=f"The roles of {bdi(actor.name)} on {bdi(name_of(place))} are saved.")
 
     def extra_context(self) -> Mapping[str, Any]:

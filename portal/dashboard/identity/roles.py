@@ -97,11 +97,11 @@ class RoleImplications(FormPage, RolePage):
         return RolesForm(data, others, ticked=ticked, label="Implied roles", required=False)
 
     def save(self, form: Form) -> HttpResponse:
-        role, wanted = self.record, form.cleaned_data["roles"]
+        role, implied = self.record, form.cleaned_data["roles"]
         present = dashboard_lists.implied_by(role)
-        self._check("identity:create_implied_role", [each for each in wanted if each not in present])
-        self._check("identity:delete_implied_role", [each for each in present if each not in wanted])
-        onboarding.set_implied(role, wanted)
+        self._check("identity:create_implied_role", [each for each in implied if each not in present])
+        self._check("identity:delete_implied_role", [each for each in present if each not in implied])
+        onboarding.set_implied(role, implied)
         return self.go("dashboard:roles", message=f"The roles that {bdi(role.name)} implies are saved.")
 
     def extra_context(self) -> Mapping[str, Any]:

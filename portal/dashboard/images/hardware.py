@@ -60,21 +60,24 @@ class HardwareForm(Form):
 
     def __init__(self, data: QueryDict | None, image: Image) -> None:
         super().__init__(data, initial={name: image.properties.get(name) or "" for name in _PROPERTIES})
-        for label, wanted in _ALL.items():
-            self.fields[wanted.image] = OfferedField(label=label, required=False, widget=forms.Select)
-            self.offer(wanted.image, _choices(wanted, image))
+        for label, known_property in _ALL.items():
+            self.fields[known_property.image] = OfferedField(label=label, required=False, widget=forms.Select)
+            self.offer(known_property.image, _choices(known_property, image))
 
     def message_of(self, error: NovellaError) -> str:
         """Replace names of properties in an error by the labels of the page."""
         reason = error.message.partition(": ")[2] or error.message
-        for label, wanted in _ALL.items():
-            reason = reason.replace(wanted.image, label)
+        for label, known_property in _ALL.items():
+            reason = reason.replace(known_property.image, label)
         return plain(reason[:1].upper() + reason[1:])
 
     @property
     def groups(self) -> list[tuple[str, list[forms.BoundField]]]:
         """The fields grouped under their headings."""
-        return [(title, [self[wanted.image] for wanted in group.values()]) for title, group in GROUPS.items()]
+        return [
+            (title, [self[known_property.image] for known_property in group.values()])
+            for title, group in GROUPS.items()
+        ]
 
 
 class ImageHardware(FormPage, ImagePage):
@@ -100,16 +103,18 @@ class ImageHardware(FormPage, ImagePage):
         return selectors.image_for(self.context, self.kwargs["image_id"])
 
 
-_ALL = {label: wanted for group in GROUPS.values() for label, wanted in group.items()}
-_PROPERTIES = [wanted.image for wanted in _ALL.values()]
+_ALL = {label: requested for group in GROUPS.values() for label, requested in group.items()}
+_PROPERTIES = [requested.image for requested in _ALL.values()]
 
 
-def _choices(wanted: Property, image: Image) -> list[tuple[str, str]]:
+def _choices(known_property: Property, image: Image) -> list[tuple[str, str]]:
     """Return the values that hosts support, and the image's current value even if hosts do not support it."""
-    values = ("yes", "no") if wanted.kind == "switch" else wanted.values
-    has = str(image.properties.get(wanted.image) or "")
+    values = ("yes", "no") if known_property.kind == "switch" else known_property.values
+    has = str(image.properties.get(known_property.image) or "")
     nothing = (
-        f"As detected: {FOUND[image.found_firmware]}" if wanted is known.FIRMWARE and image.found_firmware else OPEN
+        f"As detected: {FOUND[image.found_firmware]}"
+        if known_property is known.FIRMWARE and image.found_firmware
+        else OPEN
     )
     odd = [(has, has)] if has and has not in values else []
     return [("", nothing), *((value, TITLES.get(value, value)) for value in values), *odd]

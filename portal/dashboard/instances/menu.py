@@ -154,7 +154,7 @@ def _confirmation(name: str) -> Callable[[Instance], str]:
 @cache
 def entries() -> Mapping[str, Entry]:
     """Return key → entry: the actions with a button, and the dialogs, which replace buttons with the same key."""
-    found = {
+    result = {
         "attach_volume": Entry(
             "attach_volume",
             "Attach volume",
@@ -184,7 +184,7 @@ def entries() -> Mapping[str, Entry]:
     }
     for action in with_buttons():
         if button := action.button:
-            found[action.key] = Entry(
+            result[action.key] = Entry(
                 action.key,
                 button.label,
                 button.icon,
@@ -197,7 +197,7 @@ def entries() -> Mapping[str, Entry]:
     for sheet in DIALOGS:
         if sheet.in_menu:
             key = sheet.action or sheet.path
-            found[key] = Entry(
+            result[key] = Entry(
                 key,
                 sheet.label,
                 sheet.icon,
@@ -207,7 +207,7 @@ def entries() -> Mapping[str, Entry]:
                 sheet.danger,
                 name=sheet.path,
             )
-    return found
+    return result
 
 
 def menu_for(context: RequestContext, instance: Instance) -> Menu:

@@ -80,7 +80,7 @@ def _port(context: RequestContext, reach: PortReach, *, mine: bool, detaches: bo
 
 def _lines(sources: Iterable[Source]) -> list[Line]:
     """Return one line for each source; equal lines of IPv4 and IPv6 are merged."""
-    found: dict[tuple[str, str, str], list[str]] = {}
+    result: dict[tuple[str, str, str], list[str]] = {}
     for source in sources:
         who = {"anywhere": "Anywhere", "range": source.name}.get(source.kind) or (
             f"Members of {bdi(source.name)}" if source.kind == "group" else f"Addresses of {bdi(source.name)}"
@@ -88,8 +88,8 @@ def _lines(sources: Iterable[Source]) -> list[Line]:
         flows = wording.listed(dict.fromkeys(wording.what(rule).replace("ICMPv6", "ICMP") for rule in source.rules))
         if source.everything:
             flows = "Everything"
-        found.setdefault((source.kind, who, flows), []).append(_addresses(source))
-    return [Line(who, ", ".join(filter(None, more)), what) for (_, who, what), more in found.items()]
+        result.setdefault((source.kind, who, flows), []).append(_addresses(source))
+    return [Line(who, ", ".join(filter(None, more)), what) for (_, who, what), more in result.items()]
 
 
 def _addresses(source: Source) -> str:
@@ -136,16 +136,16 @@ def _warnings(reach: PortReach, sources: Sequence[Source]) -> list[Warn]:
     for number, name in SERVICES.items():
         if any(_lets_in(rule, number) for rule in rules):
             (outside if reach.reached_from_outside(TCP, number) else inside).append(name)
-    found = []
+    result = []
     if outside:
         verb = "is" if len(outside) == 1 else "are"
         text = "Anyone who finds the address can try to log in. Allow only the ranges that you connect from."
-        found.append(Warn("warn", f"{wording.listed(outside)} {verb} open to the world", text))
+        result.append(Warn("warn", f"{wording.listed(outside)} {verb} open to the world", text))
     if inside:
         verb = "is" if len(inside) == 1 else "are"
         text = "The instance has no external address now. With a floating IP, anyone could try to log in."
-        found.append(Warn("info", f"{wording.listed(inside)} {verb} allowed from anywhere", text))
-    return found
+        result.append(Warn("info", f"{wording.listed(inside)} {verb} allowed from anywhere", text))
+    return result
 
 
 def _lets_in(rule: SecurityGroupRule, port: int) -> bool:

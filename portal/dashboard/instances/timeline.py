@@ -113,15 +113,15 @@ def _attempt(number: int, steps: list[Step], *, given_up: bool) -> Attempt:
 
 def _with_gaps(steps: Sequence[Step]) -> list[Step]:
     """Insert gaps between steps, for the times in which nothing ran because no worker or host was free."""
-    found: list[Step] = []
+    result: list[Step] = []
     last: datetime | None = None
     for step in steps:
         if last and step.started and (step.started - last).total_seconds() >= GAP:
-            found.append(_gap(step, last, step.started))
-        found.append(step)
+            result.append(_gap(step, last, step.started))
+        result.append(step)
         ends = [each for each in (last, step.finished) if each]
         last = max(ends) if ends else None
-    return found
+    return result
 
 
 def _gap(step: Step, begin: datetime, end: datetime) -> Step:

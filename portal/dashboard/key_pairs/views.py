@@ -50,8 +50,8 @@ class KeyPairCreate(FormPage, KeyPairPage):
     def calls(self, form: Form) -> Sequence[Call]:
         typed = form.cleaned_data
         imports = typed["how"] == "import"
-        given = {"public_key": typed["public_key"].strip()} if imports else {"algorithm": typed["algorithm"]}
-        return [Call(copied.KEY_PAIR, {"name": typed["name"], **given})]
+        values = {"public_key": typed["public_key"].strip()} if imports else {"algorithm": typed["algorithm"]}
+        return [Call(copied.KEY_PAIR, {"name": typed["name"], **values})]
 
     def save(self, form: Form) -> HttpResponse:
         """Create or import the key pair; only this response contains a private key."""

@@ -30,7 +30,7 @@ def calls_of(context: RequestContext, plan: LaunchPlan) -> Sequence[Call]:
     request = plan.request(idempotency_key="", configs=texts_of(context, plan.snippets))
     opened, groups = _opening(context, plan)
     names = _names_of(context, groups)
-    found = [*opened]
+    calls = [*opened]
     values, notes = _values(request, groups), _notes(plan)
     for index in range(min(plan.count, MAX_COUNT)):
         name = numbered(plan.name, index, plan.count, placeholder=PLACEHOLDER)
@@ -42,7 +42,7 @@ def calls_of(context: RequestContext, plan: LaunchPlan) -> Sequence[Call]:
         ):
             port = Call(network.PORT, {"name": name, "network_id": plan.networks[0], "security_groups": groups})
             address = {"network_id": str(outside[0].id), "network_name": outside[0].name, "port_id": Result(port)}
-            found += [port, Call(network.FLOATING_IP, address)]
+            calls += [port, Call(network.FLOATING_IP, address)]
             networks[0] = {"port": Result(port)}
         password = Secret("password") if plan.needs_password else None
         # The groups of a server are those of its ports, which Terraform reads by name.
@@ -54,8 +54,8 @@ def calls_of(context: RequestContext, plan: LaunchPlan) -> Sequence[Call]:
             "no_network": not networks or None,
             "password": password,
         }
-        found.append(Call(compute.SERVER, {**values, **own}, notes))
-    return found
+        calls.append(Call(compute.SERVER, {**values, **own}, notes))
+    return calls
 
 
 def _opening(context: RequestContext, plan: LaunchPlan) -> tuple[list[Call], list[Any]]:
@@ -116,15 +116,15 @@ def _disks(request: LaunchRequest) -> dict[str, Any]:
     if root is None:
         local = {"source_type": "image", "destination_type": "local", "boot_index": 0, "uuid": request.image_id}
         devices = [{**local, "delete_on_termination": True}, *devices] if devices else []
-    found: dict[str, Any] = {"devices": devices, "more_disks": len(request.disks) - bool(root)}
+    result: dict[str, Any] = {"devices": devices, "more_disks": len(request.disks) - bool(root)}
     if root is not None:
-        found |= {f"boot_{root.source_type}": root.source_id, "terminate_volume": root.delete_on_termination}
-        found |= {"boot_from_volume": True, "volume_size": root.size} if root.source_type == "image" else {}
-    return found
+        result |= {f"boot_{root.source_type}": root.source_id, "terminate_volume": root.delete_on_termination}
+        result |= {"boot_from_volume": True, "volume_size": root.size} if root.source_type == "image" else {}
+    return result
 
 
 def _device(disk: DiskRequest) -> dict[str, Any]:
-    found = {
+    result = {
         "source_type": disk.source_type,
         "destination_type": disk.destination_type,
         "uuid": disk.source_id,
@@ -132,7 +132,7 @@ def _device(disk: DiskRequest) -> dict[str, Any]:
         "boot_index": disk.boot_index if disk.boot_index is not None else -1,
         "delete_on_termination": disk.delete_on_termination,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in result.items() if value is not None}
 
 
 def _notes(plan: LaunchPlan) -> list[str]:

@@ -81,7 +81,7 @@ class Launch(LaunchPage):
     def show_wizard(self, form: Form, *, status: int = 200) -> HttpResponse:
         """Show the wizard with this form."""
         wizard = open_wizard(self.context, cast("LaunchForm", form))
-        given = {
+        parts = {
             "new_key": NewKeyForm(),
             **new_forms(self.context),
             "edited": self.edited(),
@@ -89,7 +89,7 @@ class Launch(LaunchPage):
             "copies": True,
             "copied": self.copied,
         }
-        return self.page("dashboard/launch/page.html", {**wizard.shown(), **given}, status=status)
+        return self.page("dashboard/launch/page.html", {**wizard.shown(), **parts}, status=status)
 
     def edited(self) -> LaunchTemplate | None:
         """Return the launch template that gets a new version by this wizard."""

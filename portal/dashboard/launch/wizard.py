@@ -257,7 +257,7 @@ def _choose(context: RequestContext, wizard: Wizard) -> None:
     """
     initial = wizard.form.initial
     again = wizard.form.again
-    given = dict(initial) if wizard.form.copied else {}
+    values = dict(initial) if wizard.form.copied else {}
     last = again or next(iter(compute.instances_for(context, user_id=context.user_id, limit=1)), None)
     image_ids, key_names = [image.id for image in wizard.images], [key.name for key in wizard.keys]
     if image_ids and initial.get("image") not in {str(image_id) for image_id in image_ids}:
@@ -265,24 +265,24 @@ def _choose(context: RequestContext, wizard: Wizard) -> None:
     initial["key_name"] = ""
     if key_names:
         initial["key_name"] = last.key_name if last and last.key_name in key_names else key_names[0]
-    asked = [str(net.id) for net in wizard.networks if str(net.id) in initial.get("networks", ())]
-    initial["networks"] = asked or _usual_networks(context, wizard.networks, last)
+    network_ids = [str(net.id) for net in wizard.networks if str(net.id) in initial.get("networks", ())]
+    initial["networks"] = network_ids or _usual_networks(context, wizard.networks, last)
     initial["security_groups"] = [str(group.id) for group in wizard.groups if group.name == "default"]
-    initial.update(given | ({} if "networks" in wizard.form.locked else {"networks": initial["networks"]}))
+    initial.update(values | ({} if "networks" in wizard.form.locked else {"networks": initial["networks"]}))
     if again is not None:
         initial.update(_of(again, wizard))
 
 
 def _of(instance: Instance, wizard: Wizard) -> dict[str, Any]:
     """Return the form's values for a launch like this instance's, without its flavor and deleted resources."""
-    wanted = {str(each.get("network_id")) for each in instance.requested_networks}
+    network_ids = {str(each.get("network_id")) for each in instance.requested_networks}
     chosen = _choices_of(instance, wizard)
     chosen_groups = chosen.pop("security_groups")
     groups = [str(group.id) for group in wizard.groups if str(group.id) in chosen_groups]
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "name": instance.name,
         "key_name": instance.key_name if instance.key_name in {key.name for key in wizard.keys} else "",
-        "networks": [str(net.id) for net in wizard.networks if str(net.id) in wanted] or None,
+        "networks": [str(net.id) for net in wizard.networks if str(net.id) in network_ids] or None,
         "security_groups": groups or None,
         "availability_zone": instance.availability_zone if instance.availability_zone in wizard.zones else "",
         "server_group": str(instance.server_group_id or ""),
@@ -293,16 +293,16 @@ def _of(instance: Instance, wizard: Wizard) -> dict[str, Any]:
         "config_drive": instance.config_drive,
         **chosen,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in result.items() if value is not None}
 
 
 def _choices_of(instance: Instance, wizard: Wizard) -> dict[str, Any]:
     """Return the choices that an instance was launched with, besides those in its own columns."""
     lease = launches.lease_of(instance.id)
-    found = {**launches.choices_of(wizard.context, instance), "lease_days": str(lease.days) if lease else ""}
-    if found.get("image") not in {str(image.id) for image in wizard.images}:
-        found.pop("image", None)
-    return found
+    result = {**launches.choices_of(wizard.context, instance), "lease_days": str(lease.days) if lease else ""}
+    if result.get("image") not in {str(image.id) for image in wizard.images}:
+        result.pop("image", None)
+    return result
 
 
 def _user_data_of(instance: Instance, wizard: Wizard) -> str | None:

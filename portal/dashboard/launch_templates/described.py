@@ -40,12 +40,12 @@ def describe(
     """Return the fields of a plan that have a value or a mode, in the order of the wizard."""
     modes = dict.fromkeys(asked, "asked") | dict.fromkeys(locked, "locked")
     unused = set() if plan.on_volume else {"volume_size"}
-    wanted = {*values_of(plan), *ALWAYS} - unused | {*modes}
+    shown = {*values_of(plan), *ALWAYS} - unused | {*modes}
     titles, words = labels(), _words(context, plan)
     return [
         Described(name, titles[name], words.get(name, _plain)(getattr(plan, name)), modes.get(name, ""))
         for name in FIELDS
-        if name in wanted
+        if name in shown
     ]
 
 

@@ -47,7 +47,7 @@ class Asked:
     def of(cls, the_list: RecordList[Any], context: RequestContext, data: QueryDict, kept: str = "") -> Asked:
         """Read a query string; ``kept``, the value of the cookie, provides missing values."""
         columns, filters = the_list.parts_for(context)
-        asked = cls(
+        list_query = cls(
             text=clean(data.get("q", "")),
             values=_values(filters, context, data),
             sort=_sort(columns, data.get("sort", "")),
@@ -55,7 +55,7 @@ class Asked:
             seen=tuple(columns),
             filters=tuple(filters),
         )
-        return _with_view(asked, data, kept)
+        return _with_view(list_query, data, kept)
 
     @property
     def narrowed(self) -> bool:
@@ -68,9 +68,9 @@ class Asked:
 
     def query(self, **changes: Any) -> str:
         """Return the query of the list's address with these changes, and its first page unless a page is given."""
-        asked = replace(self, **{"page": 1, **changes})
-        page = [("page", str(asked.page))] if asked.page > 1 else []
-        return f"?{urlencode([*asked.pairs(), *page])}"
+        list_query = replace(self, **{"page": 1, **changes})
+        page = [("page", str(list_query.page))] if list_query.page > 1 else []
+        return f"?{urlencode([*list_query.pairs(), *page])}"
 
     def without(self, key: str) -> str:
         """Return the query without a filter; ``q`` is the search."""
@@ -97,8 +97,8 @@ class Asked:
         return [each for each in seen if not each.optional]
 
     def _rows(self) -> list[tuple[str, str]]:
-        found = [("q", self.text), *self.values.items(), ("sort", self.sort)]
-        return [(name, value) for name, value in found if value]
+        result = [("q", self.text), *self.values.items(), ("sort", self.sort)]
+        return [(name, value) for name, value in result if value]
 
 
 def clean(text: str) -> str:
@@ -111,9 +111,9 @@ def cookie_of(context: RequestContext) -> str:
     return f"list-{(context.user_id.hex if context.user_id else '')[:12]}"
 
 
-def keep(response: HttpResponse, request: HttpRequest, the_list: RecordList[Any], asked: Asked) -> None:
+def keep(response: HttpResponse, request: HttpRequest, the_list: RecordList[Any], list_query: Asked) -> None:
     """Store columns, page size and density in the browser."""
-    value = f"{'.'.join(asked.columns)}:{asked.size}:{'c' if asked.compact else ''}"
+    value = f"{'.'.join(list_query.columns)}:{list_query.size}:{'c' if list_query.compact else ''}"
     context: RequestContext = request.context  # type: ignore[attr-defined]  # set by the middleware
     response.set_cookie(
         cookie_of(context),
@@ -126,13 +126,13 @@ def keep(response: HttpResponse, request: HttpRequest, the_list: RecordList[Any]
     )
 
 
-def _with_view(asked: Asked, data: QueryDict, kept: str) -> Asked:
+def _with_view(list_query: Asked, data: QueryDict, kept: str) -> Asked:
     columns, size, compact = (*kept.split(":"), "", "", "")[:3]
     chosen = data.getlist("column") or columns.split(".")
-    known = tuple(each.key for each in asked.seen if each.key in chosen)
+    known = tuple(each.key for each in list_query.seen if each.key in chosen)
     number = _number(data.get("size", "") or size, max(SIZES))
     return replace(
-        asked,
+        list_query,
         columns=known,
         size=number if number in SIZES else SIZE,
         compact=(data["density"] == "compact") if "density" in data else compact == "c",
@@ -146,12 +146,12 @@ def _pinned(data: QueryDict) -> Iterator[tuple[str, str]]:
 
 
 def _values(filters: Sequence[Filter], context: RequestContext, data: QueryDict) -> dict[str, str]:
-    found = {}
+    result = {}
     for each in filters:
         value = clean(data.get(each.key, ""))
         if value and (not each.closed or value in dict(each.choices(context))):
-            found[each.key] = value
-    return found
+            result[each.key] = value
+    return result
 
 
 def _sort(columns: Sequence[Column], sort: str) -> str:

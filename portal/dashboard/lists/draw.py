@@ -26,7 +26,7 @@ class Foot:
     last: str = ""
 
 
-def foot(the_list: RecordList[Any], asked: Asked, found: IdPage) -> Foot:
+def foot(the_list: RecordList[Any], list_query: Asked, found: IdPage) -> Foot:
     """Return the line below a page of the list."""
     total = f"{found.total:,} {the_list.noun if found.total != 1 else the_list.one}"
     if found.pages == 1:
@@ -34,17 +34,17 @@ def foot(the_list: RecordList[Any], asked: Asked, found: IdPage) -> Foot:
     back, on = found.page > 1, found.page < found.pages
     return Foot(
         f"{found.first:,}\N{EN DASH}{found.last:,} of {total}",
-        first=asked.query() if back else "",
-        previous=asked.query(page=found.page - 1) if back else "",
-        next=asked.query(page=found.page + 1) if on else "",
-        last=asked.query(page=found.pages) if on else "",
+        first=list_query.query() if back else "",
+        previous=list_query.query(page=found.page - 1) if back else "",
+        next=list_query.query(page=found.page + 1) if on else "",
+        last=list_query.query(page=found.pages) if on else "",
     )
 
 
-def headings(the_list: RecordList[Any], asked: Asked, columns: Sequence[Column], *, ordered: bool) -> SafeString:
+def headings(the_list: RecordList[Any], list_query: Asked, columns: Sequence[Column], *, ordered: bool) -> SafeString:
     """Render the headings; those that sort are links. ``ordered``: whether the default order is that of a column."""
-    now = asked.sort or (the_list.default if ordered else "")
-    drawn = [_heading(column, asked, now) for column in columns]
+    now = list_query.sort or (the_list.default if ordered else "")
+    drawn = [_heading(column, list_query, now) for column in columns]
     if the_list.actions:
         drawn.append('<th scope="col" class="end"><span class="visually-hidden">Actions</span></th>')
     return mark_safe("".join(drawn))  # noqa: S308 - of escaped parts
@@ -84,7 +84,7 @@ def rows(
     return mark_safe("".join(drawn))  # noqa: S308 - of escaped parts
 
 
-def _heading(column: Column, asked: Asked, now: str) -> str:
+def _heading(column: Column, list_query: Asked, now: str) -> str:
     if column.sort is None:
         return format_html('<th scope="col">{}</th>', column.label)
     ascending, descending = now == column.key, now == f"-{column.key}"
@@ -95,7 +95,7 @@ def _heading(column: Column, asked: Asked, now: str) -> str:
         arrow = cells.icon("arrow-down" if descending else "arrow-up")
     return format_html(
         '<th scope="col"{}><a id="sort-{}" href="{}">{}{}</a></th>',
-        *(sort, column.key, asked.query(sort=f"-{column.key}" if falls else column.key), column.label, arrow),
+        *(sort, column.key, list_query.query(sort=f"-{column.key}" if falls else column.key), column.label, arrow),
     )
 
 

@@ -28,13 +28,13 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\N{FULLWIDTH EQUALS SIGN}", "\
 
 
 def response(
-    request: HttpRequest, context: RequestContext, the_list: RecordList[Any], asked: Asked
+    request: HttpRequest, context: RequestContext, the_list: RecordList[Any], list_query: Asked
 ) -> HttpResponseBase:
     """Return the matching rows with their ids and the shown columns, at most ``MOST``, as a download."""
     file = SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - the response closes it
     text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="", write_through=True)
     try:
-        csv.writer(text).writerows(lines(context, the_list, asked))
+        csv.writer(text).writerows(lines(context, the_list, list_query))
     except BaseException:
         file.close()
         raise
@@ -47,13 +47,13 @@ def response(
     return answer
 
 
-def lines(context: RequestContext, the_list: RecordList[Any], asked: Asked) -> Iterator[list[str]]:
+def lines(context: RequestContext, the_list: RecordList[Any], list_query: Asked) -> Iterator[list[str]]:
     """Yield the headings and the rows."""
-    columns = [each for each in asked.shown(the_list, context) if each.key != "id" and not each.picture]
+    columns = [each for each in list_query.shown(the_list, context) if each.key != "id" and not each.picture]
     yield ["ID", *(each.label for each in columns)]
-    ids = find.all_ids(context, the_list, asked, MOST)
+    ids = find.all_ids(context, the_list, list_query, MOST)
     for start in range(0, len(ids), PART):
-        records = find.records_of(context, the_list, asked, ids[start : start + PART])
+        records = find.records_of(context, the_list, list_query, ids[start : start + PART])
         for record, row in zip(records, the_list.rows(context, records), strict=True):
             yield [str(record.pk), *_values(columns, row)]
 

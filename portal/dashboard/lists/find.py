@@ -41,21 +41,21 @@ class IdPage:
         return self.first + len(self.ids) - 1
 
 
-def matching(context: RequestContext, the_list: RecordList[Record], asked: Asked) -> QuerySet[Record]:
+def matching(context: RequestContext, the_list: RecordList[Record], list_query: Asked) -> QuerySet[Record]:
     """Return the records that match search and filters."""
-    rows = the_list.records(context, asked.values)
+    rows = the_list.records(context, list_query.values)
     for each in the_list.filters:
-        if each.condition is not None and each.key in asked.values:
-            rows = rows.filter(each.condition(context, asked.values[each.key]))
-    return rows.filter(the_list.search(context, asked.text)) if asked.text else rows
+        if each.condition is not None and each.key in list_query.values:
+            rows = rows.filter(each.condition(context, list_query.values[each.key]))
+    return rows.filter(the_list.search(context, list_query.text)) if list_query.text else rows
 
 
 def ordered(
-    context: RequestContext, the_list: RecordList[Record], asked: Asked, rows: QuerySet[Record]
+    context: RequestContext, the_list: RecordList[Record], list_query: Asked, rows: QuerySet[Record]
 ) -> QuerySet[Record]:
     """Sort the records as requested, then by id, so that the order is total."""
-    sort = asked.sort or the_list.default
-    if not asked.sort and the_list.order is not None:
+    sort = list_query.sort or the_list.default
+    if not list_query.sort and the_list.order is not None:
         order = (_ordering(key, rows.model, descending=False) for key in the_list.order(context))
         return rows.order_by(*order, "pk")
     descending = sort.startswith("-")
@@ -65,43 +65,45 @@ def ordered(
     return rows.order_by(*(_ordering(key, rows.model, descending=descending) for key in keys), last)
 
 
-def find(context: RequestContext, the_list: RecordList[Any], asked: Asked) -> IdPage:
+def find(context: RequestContext, the_list: RecordList[Any], list_query: Asked) -> IdPage:
     """Return a page, the last one if its number is too high. Sends two queries."""
-    rows = matching(context, the_list, asked)
+    rows = matching(context, the_list, list_query)
     total = rows.count()
-    page = min(asked.page, max(-(-total // asked.size), 1))
-    first = (page - 1) * asked.size
-    ids = ordered(context, the_list, asked, rows).values_list("pk", flat=True)[first : first + asked.size]
-    return IdPage(list(ids), total, page, asked.size)
+    page = min(list_query.page, max(-(-total // list_query.size), 1))
+    first = (page - 1) * list_query.size
+    ids = ordered(context, the_list, list_query, rows).values_list("pk", flat=True)[first : first + list_query.size]
+    return IdPage(list(ids), total, page, list_query.size)
 
 
-def records_of(context: RequestContext, the_list: RecordList[Record], asked: Asked, ids: Sequence[Id]) -> list[Record]:
+def records_of(
+    context: RequestContext, the_list: RecordList[Record], list_query: Asked, ids: Sequence[Id]
+) -> list[Record]:
     """Return the records with these ids in this order, with the related data of their rows; deleted ones are
     missing.
     """
     if not ids:
         return []
-    rows = the_list.records(context, asked.values).filter(pk__in=ids)
+    rows = the_list.records(context, list_query.values).filter(pk__in=ids)
     found = {each.pk: each for each in (the_list.detail(context, rows) if the_list.detail else rows)}
     return [found[key] for key in ids if key in found]
 
 
-def check_rate(context: RequestContext, asked: Asked) -> None:
+def check_rate(context: RequestContext, list_query: Asked) -> None:
     """Count a search of the caller. Raises TooManyRequestsError."""
-    if asked.text:
+    if list_query.text:
         rate_limits.check(context, rate_limits.SEARCHES)
 
 
-def all_ids(context: RequestContext, the_list: RecordList[Any], asked: Asked, most: int) -> list[Any]:
+def all_ids(context: RequestContext, the_list: RecordList[Any], list_query: Asked, most: int) -> list[Any]:
     """Return the ids of all matching records in order, at most ``most``."""
-    rows = ordered(context, the_list, asked, matching(context, the_list, asked))
+    rows = ordered(context, the_list, list_query, matching(context, the_list, list_query))
     return list(rows.values_list("pk", flat=True)[:most])
 
 
-def present(context: RequestContext, the_list: RecordList[Any], asked: Asked, ids: Collection[Id]) -> list[Any]:
+def present(context: RequestContext, the_list: RecordList[Any], list_query: Asked, ids: Collection[Id]) -> list[Any]:
     """Return those of the ids whose records the caller sees, in the list's order."""
-    rows = the_list.records(context, asked.values).filter(pk__in=ids)
-    return list(ordered(context, the_list, asked, rows).values_list("pk", flat=True))
+    rows = the_list.records(context, list_query.values).filter(pk__in=ids)
+    return list(ordered(context, the_list, list_query, rows).values_list("pk", flat=True))
 
 
 def _ordering(key: SortKey, model: type[Model], *, descending: bool) -> OrderBy | str:

@@ -24,19 +24,19 @@ def render(the_list: RecordList[Any], query: str, events: Sequence[LoggedEvent],
     changed = None if the_list.changed is None else set(the_list.changed(events))
     if (changed is not None and not changed) or not policy.allows(context, the_list.rule):
         return ""
-    asked = Asked.of(the_list, context, QueryDict(query))
-    found = find.find(context, the_list, asked)
+    list_query = Asked.of(the_list, context, QueryDict(query))
+    found = find.find(context, the_list, list_query)
     drawn = found.ids if changed is None else [key for key in found.ids if key in changed]
-    records = find.records_of(context, the_list, asked, drawn)
+    records = find.records_of(context, the_list, list_query, drawn)
     pairs = zip(records, the_list.rows(context, records), strict=True)
     prefix = the_list.row_id or the_list.key
     rows = draw.rows(
         the_list,
-        asked.shown(the_list, context),
+        list_query.shown(the_list, context),
         pairs,
         selectable=bool(the_list.bulk(context)),
         announced=None if the_list.announced is None else set(the_list.announced(events)),
     )
     order = " ".join(f"{prefix}-{key}" for key in found.ids)
     body = format_html('<table><tbody id="list-rows" data-live-order="{}">{}</tbody></table>', order, rows)
-    return body + render_to_string("dashboard/lists/_foot.html", {"foot": draw.foot(the_list, asked, found)})
+    return body + render_to_string("dashboard/lists/_foot.html", {"foot": draw.foot(the_list, list_query, found)})

@@ -34,11 +34,11 @@ def resolve(request: HttpRequest, the_list: RecordList[Any], most: int = MOST) -
     """
     data = request.POST if request.method == "POST" else request.GET
     context = cast("RequestContext", cast("PageRequest", request).context)
-    asked = Asked.of(the_list, context, data)
+    list_query = Asked.of(the_list, context, data)
     if data.get("selection") == ALL:
-        return find.all_ids(context, the_list, asked, most)
+        return find.all_ids(context, the_list, list_query, most)
     known = [found for text in data.getlist(ID)[:most] if (found := _key(text, the_list)) is not None]
-    return find.present(context, the_list, asked, known) if known else []
+    return find.present(context, the_list, list_query, known) if known else []
 
 
 def fields(request: HttpRequest, the_list: RecordList[Any]) -> list[tuple[str, str]]:

@@ -26,44 +26,44 @@ class ListPage(Page):
     def get(self, request: HttpRequest) -> HttpResponseBase:
         """Show the list; with ``show`` the dialog of its filters or of its columns, with ``format=csv`` a file."""
         data = request.GET
-        asked = Asked.of(self.records, self.context, data, request.COOKIES.get(state.cookie_of(self.context), ""))
-        find.check_rate(self.context, asked)
+        list_query = Asked.of(self.records, self.context, data, request.COOKIES.get(state.cookie_of(self.context), ""))
+        find.check_rate(self.context, list_query)
         if data.get("format") == "csv":
-            return export.response(request, self.context, self.records, asked)
+            return export.response(request, self.context, self.records, list_query)
         if data.get("show") in {"filters", "columns"}:
-            return self._dialog(data["show"], asked)
-        answer = self.page(self.template, self.parts(asked))
+            return self._dialog(data["show"], list_query)
+        answer = self.page(self.template, self.parts(list_query))
         if "keep" in data:
-            state.keep(answer, request, self.records, asked)
+            state.keep(answer, request, self.records, list_query)
         return answer
 
-    def parts(self, asked: Asked) -> Mapping[str, Any]:
+    def parts(self, list_query: Asked) -> Mapping[str, Any]:
         """Return the context of the page."""
         the_list, context = self.records, self.context
         # before the rows are read, so that concurrent changes are sent again
         since = self.live_since() if the_list.kinds else 0
         self.prepare()
-        found = find.find(context, the_list, asked)
-        records = find.records_of(context, the_list, asked, found.ids)
+        found = find.find(context, the_list, list_query)
+        records = find.records_of(context, the_list, list_query, found.ids)
         pairs = list(zip(records, the_list.rows(context, records), strict=True))
-        self.live_page = asked.live_name(the_list.key) if the_list.kinds else ""
-        columns, bulk = asked.shown(the_list, context), the_list.bulk(context)
+        self.live_page = list_query.live_name(the_list.key) if the_list.kinds else ""
+        columns, bulk = list_query.shown(the_list, context), the_list.bulk(context)
         return {
             "list": the_list,
             "lead": self.lead,
-            "asked": asked,
+            "asked": list_query,
             "found": found,
             "records": [record for record, _ in pairs],
             "rows": [row for _, row in pairs],
             "live_since": since,
-            "headings": draw.headings(the_list, asked, columns, ordered=the_list.order is None),
+            "headings": draw.headings(the_list, list_query, columns, ordered=the_list.order is None),
             "drawn": draw.rows(the_list, columns, pairs, selectable=bool(bulk)),
-            "foot": draw.foot(the_list, asked, found),
+            "foot": draw.foot(the_list, list_query, found),
             "bulk": bulk,
             "most": selection.MOST,
-            "quick": [(each, self._choices(each, asked)) for each in asked.filters if each.quick],
-            "has_filters": any(not each.quick for each in asked.filters),
-            "chips": self._chips(asked),
+            "quick": [(each, self._choices(each, list_query)) for each in list_query.filters if each.quick],
+            "has_filters": any(not each.quick for each in list_query.filters),
+            "chips": self._chips(list_query),
             "can_create": self.can_create(),
             **self.extra_context(),
         }
@@ -83,33 +83,36 @@ class ListPage(Page):
         """Show the error in the terms of the pages."""
         return self.go(self.back(), message=refusals.message_of(error))
 
-    def _choices(self, one: Filter, asked: Asked) -> list[tuple[str, str, bool]]:
+    def _choices(self, one: Filter, list_query: Asked) -> list[tuple[str, str, bool]]:
         """Return address, label and whether it is chosen, for each choice of a filter and for none."""
-        now = asked.values.get(one.key, "")
+        now = list_query.values.get(one.key, "")
         choices = [("", "All"), *one.choices(self.context)]
-        return [(asked.with_value(one.key, value), label, value == now) for value, label in choices]
+        return [(list_query.with_value(one.key, value), label, value == now) for value, label in choices]
 
-    def _chips(self, asked: Asked) -> list[tuple[str, str, str]]:
+    def _chips(self, list_query: Asked) -> list[tuple[str, str, str]]:
         """Return label, value and the address without it for search and each filter."""
-        found = [("Search", asked.text, asked.without("q"))] if asked.text else []
-        for each in asked.filters:
-            if value := asked.values.get(each.key):
-                found.append((each.label, dict(each.choices(self.context)).get(value, value), asked.without(each.key)))
+        found = [("Search", list_query.text, list_query.without("q"))] if list_query.text else []
+        for each in list_query.filters:
+            if value := list_query.values.get(each.key):
+                found.append(
+                    (each.label, dict(each.choices(self.context)).get(value, value), list_query.without(each.key))
+                )
         return found
 
-    def _dialog(self, show: str, asked: Asked) -> HttpResponse:
+    def _dialog(self, show: str, list_query: Asked) -> HttpResponse:
         """Show the form of the filters, or of the columns."""
-        shown = asked.shown(self.records, self.context)
+        shown = list_query.shown(self.records, self.context)
         context: dict[str, Any] = {
             "list": self.records,
-            "asked": asked,
-            "back": self.records.address + asked.query(page=asked.page),
+            "asked": list_query,
+            "back": self.records.address + list_query.query(page=list_query.page),
             "sizes": state.SIZES,
-            "columns": [(each, each in shown) for each in asked.seen[1:]],
+            "columns": [(each, each in shown) for each in list_query.seen[1:]],
         }
         if show == "filters":
             context["filters"] = [
-                (each, list(each.choices(self.context)), asked.values.get(each.key, "")) for each in asked.filters
+                (each, list(each.choices(self.context)), list_query.values.get(each.key, ""))
+                for each in list_query.filters
             ]
         if cast("PageRequest", self.request).htmx:
             return self.part(f"dashboard/lists/_{show}.html", context)

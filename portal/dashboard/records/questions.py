@@ -43,14 +43,14 @@ class QuestionPage(Page):
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
         self.find()
-        asked, back = self.asked(), self.back()
+        question, back = self.asked(), self.back()
         return self.ask(
             {
-                "title": asked.question.format_map(self.words()),
+                "title": question.question.format_map(self.words()),
                 "text": self.text(),
                 "action": request.get_full_path(),
-                "label": asked.label,
-                "danger": asked.danger,
+                "label": question.label,
+                "danger": question.danger,
                 "back": reverse(back) if ":" in back else back,
             }
         )

@@ -99,8 +99,8 @@ class ServerAttach(SheetPage):
         typed = form.cleaned_data
         if typed["volume"] == NEW:
             return self._create(typed)
-        wanted = VolumeToAttach(typed["volume"], delete_on_termination=typed["delete_on_termination"])
-        attach_volume(self.context, self.instance.id, wanted)
+        request = VolumeToAttach(typed["volume"], delete_on_termination=typed["delete_on_termination"])
+        attach_volume(self.context, self.instance.id, request)
         return self.go(self.back(), message=f"The volume is being attached. {MOUNT}")
 
     def _create(self, typed: Mapping[str, Any]) -> HttpResponse:

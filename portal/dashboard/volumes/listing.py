@@ -235,8 +235,8 @@ def _volumes(context: RequestContext) -> list[tuple[str, str]]:
 
 
 def _backup_rows(context: RequestContext, found: Sequence[Backup]) -> list[Row]:
-    wanted = {backup.volume_id for backup in found}
-    known = selectors.visible_volumes(context).filter(id__in=wanted) if wanted else ()
+    volume_ids = {backup.volume_id for backup in found}
+    known = selectors.visible_volumes(context).filter(id__in=volume_ids) if volume_ids else ()
     names = {row.id: str(row) for row in known}
     return [{**rows.backup_row(context, each), "volume_name": names.get(each.volume_id, "")} for each in found]
 

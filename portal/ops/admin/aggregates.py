@@ -64,11 +64,11 @@ class AggregateAdmin(Written):
         """Write through the services: hosts are removed before the zone changes, and added after it."""
         context, data = context_of(request), form.cleaned_data
         zone = data["availability_zone"] or None
-        wanted = {host.name for host in data["members"]}
+        host_names = {host.name for host in data["members"]}
         there: set[str] = set()
         if change:
             there = set(Host.objects.filter(aggregates=obj).values_list("name", flat=True))
-            for name in sorted(there - wanted):
+            for name in sorted(there - host_names):
                 aggregates.remove_host(context, obj.pk, name)
             aggregates.update_aggregate(context, obj.pk, {"name": data["name"], "availability_zone": zone})
         else:
@@ -77,7 +77,7 @@ class AggregateAdmin(Written):
         if kept != data["metadata"]:
             gone = dict.fromkeys(kept.keys() - data["metadata"].keys())
             aggregates.set_aggregate_metadata(context, obj.pk, {**gone, **data["metadata"]})
-        for name in sorted(wanted - there):
+        for name in sorted(host_names - there):
             aggregates.add_host(context, obj.pk, name)
 
     def delete_model(self, request: HttpRequest, obj: Aggregate) -> None:

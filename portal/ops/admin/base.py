@@ -323,8 +323,8 @@ def row_action(
         def run(page: ModelAdmin, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
             rows = among(queryset)
             offered = choices() if choices else []
-            if question and (asked := confirmed(page, request, rows, do.__name__, question, offered)):
-                return asked
+            if question and (question_page := confirmed(page, request, rows, do.__name__, question, offered)):
+                return question_page
             chosen = [request.POST.get("choice", "")] if choices else []
             context, done = context_of(request), 0
             for row in rows:

@@ -67,9 +67,9 @@ def prefetched_by(queryset: Any) -> tuple[Any, ...]:
     return found
 
 
-def prefetch(records: list[Any], wanted: tuple[Any, ...]) -> None:
-    if wanted:
-        prefetch_related_objects(records, *wanted)
+def prefetch(records: list[Any], lookups: tuple[Any, ...]) -> None:
+    if lookups:
+        prefetch_related_objects(records, *lookups)
 
 
 def of(queryset: Any, compiler: Any) -> Shape:
@@ -146,13 +146,13 @@ class _Records:
 
     def read(self, rows: Iterable[Row]) -> list[Any]:
         shared: dict[tuple[_Record, Any], Any] = {}
-        found = []
+        result = []
         for row in rows:
             record = self._first.made(row, shared)
             for name, position in self._annotations:
                 setattr(record, name, row[position])
-            found.append(record)
-        return found
+            result.append(record)
+        return result
 
 
 class _Record:

@@ -38,7 +38,7 @@ def _order(value: Any) -> tuple[bool, Any]:
 
 
 def _fits(item: object, part: Part) -> bool:
-    return all(_value(item, lookup.removesuffix("__in")) in wanted for lookup, wanted in part.filters)
+    return all(_value(item, lookup.removesuffix("__in")) in requested for lookup, requested in part.filters)
 
 
 def _place(items: Sequence[object], marker: str, no_marker: str) -> int:

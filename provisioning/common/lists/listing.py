@@ -90,7 +90,7 @@ class Listing(Generic[Row]):
     def _keys(self, part: Part, model: type[Model]) -> list[Sort]:
         """Return the columns to sort by without duplicates, up to the first unique one."""
         keys: dict[str, Sort] = {}
-        for key in (*(replace(asked, key=self._column(asked.key)) for asked in part.sort), *self.order):
+        for key in (*(replace(requested, key=self._column(requested.key)) for requested in part.sort), *self.order):
             keys.setdefault(key.key, replace(key, descending=key.descending != part.backwards))
             if key.key == model._meta.pk.name:
                 break
@@ -149,12 +149,12 @@ def _behind(place: Mapping[str, Any], keys: Sequence[Sort], model: type[Model]) 
     for key in keys:
         value, empty = place[key.key], Q(**{f"{key.key}__isnull": True})
         if value is None:
-            further = ~empty if key.descending else NOTHING
+            additional = ~empty if key.descending else NOTHING
         else:
-            further = Q(**{f"{key.key}__{'lt' if key.descending else 'gt'}": value})
+            additional = Q(**{f"{key.key}__{'lt' if key.descending else 'gt'}": value})
             if not key.descending and _may_be_empty(key.key, model):
-                further |= empty
-        found |= equal & further
+                additional |= empty
+        found |= equal & additional
         equal &= empty if value is None else Q(**{key.key: value})
     first = keys[0]
     if len(keys) == 1 or _may_be_empty(first.key, model):

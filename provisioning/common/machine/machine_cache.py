@@ -107,8 +107,8 @@ class MachineCache(BaseCache):
     def get(self, key: str, default: Any = None, version: int | None = None) -> Any:
         made = self.make_and_validate_key(key, version=version)
         with self._file.lock:
-            asked = "SELECT value FROM entries WHERE key = ? AND ends_at > ?"
-            row = self._file.connection().execute(asked, (made, time.time())).fetchone()
+            statement = "SELECT value FROM entries WHERE key = ? AND ends_at > ?"
+            row = self._file.connection().execute(statement, (made, time.time())).fetchone()
         return default if row is None else json.loads(row[0])
 
     def set(

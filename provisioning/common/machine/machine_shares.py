@@ -27,7 +27,7 @@ class MachineShares:
         self._file: int | None = None  # a descriptor, open until the process ends
         self._path, self._pid = Path(), 0
 
-    def take(self, wanted: Mapping[str, int]) -> list[int] | None:
+    def take(self, shares: Mapping[str, int]) -> list[int] | None:
         """Acquire a share for each owner, up to the owner's maximum. Returns None, and acquires nothing, if an owner
         has no share left.
 
@@ -36,7 +36,7 @@ class MachineShares:
         with self._lock:
             descriptor = self._descriptor()
             taken: list[int] = []
-            for owner, most in wanted.items():
+            for owner, most in shares.items():
                 place = self._place(descriptor, owner, most)
                 if place is None:
                     self._free(taken)

@@ -146,8 +146,8 @@ class Delete(HostAction[bool, DestroyRequest]):
 
 def _times_asked(held: Allocation) -> int:
     """Return the number of destroy commands sent to the allocation's host for the current attempt."""
-    asked = host_commands.to_destroy().filter(host_id=held.host_id, subject_id=held.instance_id)
-    return asked.filter(generation=held.instance.attempt).count()
+    rows = host_commands.to_destroy().filter(host_id=held.host_id, subject_id=held.instance_id)
+    return rows.filter(generation=held.instance.attempt).count()
 
 
 def delete(context: RequestContext, instance_id: uuid.UUID | str, *, force: bool = False) -> Instance:

@@ -106,13 +106,13 @@ class Evacuate(ServerAction[Evacuation]):
         have open, and InvalidInputError when the host is up, when no other host is suitable, or when a volume or the
         image is not available.
         """
-        started, wanted = timezone.now(), request or Evacuation()
+        started, requested = timezone.now(), request or Evacuation()
         with transaction.atomic():
             instance = selectors.instance_for(context, instance_id)
-            source = _source(instance, wanted)
-            _check(instance, source, wanted)
+            source = _source(instance, requested)
+            _check(instance, source, requested)
             guest = instance.guest_attempt or instance.attempt
-            stops = not wanted.start or instance.vm_state == VmState.STOPPED
+            stops = not requested.start or instance.vm_state == VmState.STOPPED
             state.lock_volumes([instance.id])
             moved = state.advance(
                 instance,
@@ -122,9 +122,9 @@ class Evacuate(ServerAction[Evacuation]):
                     "attempt": instance.attempt + 1,
                     "host": None,
                     "excluded_hosts": [],
-                    "requested_host": wanted.host,
+                    "requested_host": requested.host,
                     "power_state": int(PowerState.NOSTATE),
-                    "admin_password": sealed(wanted.admin_password),
+                    "admin_password": sealed(requested.admin_password),
                     "rescue_image_id": None,
                     "old_flavor": None,
                     "resized_at": None,
@@ -151,12 +151,12 @@ class Evacuate(ServerAction[Evacuation]):
             return moved
 
 
-def _source(instance: Instance, wanted: Evacuation) -> Host:
+def _source(instance: Instance, requested: Evacuation) -> Host:
     """Return the host that the server leaves, after the checks of hosts and states."""
-    if wanted.host:
-        if not Host.objects.filter(name=wanted.host).exists():
-            raise NotFoundError(f"Compute host {wanted.host} not found.", field="host")
-        if instance.host is not None and instance.host.name == wanted.host:
+    if requested.host:
+        if not Host.objects.filter(name=requested.host).exists():
+            raise NotFoundError(f"Compute host {requested.host} not found.", field="host")
+        if instance.host is not None and instance.host.name == requested.host:
             raise InvalidInputError("The target host can't be the same one.", field="host")
     if instance.host is None or not may_be_evacuated(instance):
         raise InstanceBusyError("evacuate", instance.id, instance.vm_state, instance.task_state)
@@ -165,14 +165,14 @@ def _source(instance: Instance, wanted: Evacuation) -> Host:
     return instance.host
 
 
-def _check(instance: Instance, source: Host, wanted: Evacuation) -> None:
+def _check(instance: Instance, source: Host, requested: Evacuation) -> None:
     """Raise the errors of ``perform`` if the build would fail, before anything changes."""
     if not source.forced_down and (shared_pool(instance, source) or block_devices.volumes_of(instance.id)):
         raise ConflictError(FENCE_FIRST.format(id=instance.id, host=source.name))
     for error in missing_parts([instance]).values():
         raise error
     spec = with_root_pool(spec_of(instance, excluded=[source.id]), instance, source)
-    spec = replace(spec, requested_host=wanted.host)
+    spec = replace(spec, requested_host=requested.host)
     decision = rank_hosts(spec).decision
     if not decision.ranked:
         raise InvalidInputError(NO_VALID_HOST + explain(decision))

@@ -44,18 +44,18 @@ def missing_parts(servers: Sequence[Instance]) -> dict[uuid.UUID, NovellaError]:
     undecided = newer_guests.undecided_among(ids)
     kept_there = _volumes_on_host_only(servers)
     usable = usable_images({server.image_id for server in servers if server.image_id is not None})
-    found: dict[uuid.UUID, NovellaError] = {}
+    result: dict[uuid.UUID, NovellaError] = {}
     for server in servers:
         if server.id in undecided:
-            found[server.id] = ConflictError(
+            result[server.id] = ConflictError(
                 f"An operator has to decide about a newer guest of server {server.id} first."
             )
         elif server.id in kept_there:
             volume, host = kept_there[server.id]
-            found[server.id] = InvalidInputError(f"Volume {volume} is stored on host {host} only.")
+            result[server.id] = InvalidInputError(f"Volume {volume} is stored on host {host} only.")
         elif not (block_devices.boots_from_volume(server) or shared_pool(server)) and server.image_id not in usable:
-            found[server.id] = InvalidInputError(UNUSABLE_IMAGE, field="imageRef")
-    return found
+            result[server.id] = InvalidInputError(UNUSABLE_IMAGE, field="imageRef")
+    return result
 
 
 def _volumes_on_host_only(servers: Sequence[Instance]) -> dict[uuid.UUID, tuple[uuid.UUID, str]]:

@@ -140,9 +140,9 @@ class DetachInterface(InterfaceAction[str, DetachInterfaceRequest]):
 
     def start(self, context: RequestContext, instance: Instance, request: str, started: datetime) -> Instance:
         """Begin, unless the interface is already being detached; the server is then returned unchanged."""
-        wanted = str(read_id(request) or "")
+        requested = str(read_id(request) or "")
         if self.offered(instance) and any(
-            str(row.id) == wanted and row.leaving for row in network_selectors.interfaces_of(instance.id)
+            str(row.id) == requested and row.leaving for row in network_selectors.interfaces_of(instance.id)
         ):
             self.host_of(instance, started)
             return instance
@@ -198,10 +198,10 @@ class RefreshPorts(TasklessAction[None, RefreshPortsRequest]):
 
 
 @when_broken_off
-def attach_interface(context: RequestContext, instance_id: uuid.UUID | str, wanted: NetworkRequest) -> uuid.UUID:
+def attach_interface(context: RequestContext, instance_id: uuid.UUID | str, request: NetworkRequest) -> uuid.UUID:
     """Attach an interface to a server; returns the id of its port. Raises the errors of ``AttachInterface``."""
     with transaction.atomic():
-        instance = AttachInterface.begin(context, instance_id, wanted)
+        instance = AttachInterface.begin(context, instance_id, request)
         return network_selectors.interfaces_of(instance.id)[-1].id
 
 
@@ -321,8 +321,8 @@ def _send(instance: Instance, body: CommandBody, deadline: datetime | None) -> N
 
 
 def _interface_of(instance: Instance, port_id: str) -> PortRef:
-    wanted = str(read_id(port_id) or "")
+    requested = str(read_id(port_id) or "")
     for port in network_selectors.port_refs(instance.id, leaving=True):
-        if port.id == wanted:
+        if port.id == requested:
             return port
     raise NotFoundError(f"Port id {port_id[:64]} could not be found.")

@@ -322,12 +322,12 @@ def _check_host(instance: Instance, name: str, now: datetime) -> None:
     """Raise InvalidInputError for a requested host that is unknown, the server's own, or down."""
     if not name:
         return
-    wanted = Host.objects.filter(name=name).first()
-    if wanted is None:
+    target = Host.objects.filter(name=name).first()
+    if target is None:
         raise InvalidInputError(f"Compute host {name} could not be found.", field="host")
-    if wanted.id == instance.host_id:
+    if target.id == instance.host_id:
         raise InvalidInputError(f"Unable to migrate instance ({instance.id}) to current host ({name}).", field="host")
-    if not is_alive(wanted, now):
+    if not is_alive(target, now):
         raise InvalidInputError(f"Compute service of {name} is unavailable at this time.", field="host")
 
 

@@ -56,12 +56,12 @@ def attach_when_ready(volume_id: str) -> None:
     if volume is None or server is None:
         return
     context = RequestContext(user_id=volume.user_id, user_name="", project_id=volume.project_id, roles=OWNERS)
-    wanted = VolumeToAttach(
+    requested = VolumeToAttach(
         str(volume.id), delete_on_termination=volume.admin_metadata.get(DELETES) == "True", shared=volume.multiattach
     )
     left = {name: value for name, value in volume.admin_metadata.items() if name not in {ATTACH_TO, DELETES}}
     state.update(volume, {"admin_metadata": left})
     try:
-        attach_volume(context, server, wanted)
+        attach_volume(context, server, requested)
     except NovellaError as error:
         messages.of_volume(volume, messages.ATTACH, error.message)

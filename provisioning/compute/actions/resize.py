@@ -190,24 +190,24 @@ class Resize(SizeAction[ResizeTo, ResizeRequest]):
         if not self.offered(instance):
             raise InstanceBusyError(self.record, instance.id, instance.vm_state, instance.task_state)
         state.lock([instance.id])
-        wanted = wanted_size(context, instance, request.flavor_id)
+        flavor = wanted_size(context, instance, request.flavor_id)
         host = instance.host
         if host is None or not is_alive(host, started):
             raise UnavailableError(HOST_AWAY)
         discard_earlier(instance, host)
-        columns: dict[str, Any] = {"old_flavor": wanted, "previous_vm_state": instance.vm_state}
+        columns: dict[str, Any] = {"old_flavor": flavor, "previous_vm_state": instance.vm_state}
         if request.disk_config is not None:
             columns["disk_config"] = request.disk_config
         moved = self.enter(context, instance, Prepared(columns))
-        grow(moved.project_id, moved.id, quota_held(moved.flavor, wanted))
+        grow(moved.project_id, moved.id, quota_held(moved.flavor, flavor))
         self.write_begin(context, moved, started)
         refusal = claim_on_host(moved, host)
         if refusal and settings.RESIZE_ON_OTHER_HOSTS and cold.may_move(moved):
-            elsewhere = begin_move(context, moved, cold.move_request(moved, flavor=wanted), RESIZE)
+            elsewhere = begin_move(context, moved, cold.move_request(moved, flavor=flavor), RESIZE)
             if isinstance(elsewhere, Instance):
                 return elsewhere
             refusal = f"{refusal} {ELSEWHERE} {elsewhere}"
-        open_migration(context, moved, self.record, wanted)
+        open_migration(context, moved, self.record, flavor)
         if refusal:
             return refuse(moved, refusal)
         sent = state.advance(moved, "migrate_disk", attempt=moved.attempt)
@@ -304,7 +304,7 @@ def resize(
 
 def finish_change(instance: Instance) -> None:
     """Continue a ``change_type``: confirm the resize or, if requested, start the server after the confirmation."""
-    if instance.task_state is not None or (asked := given.value_of(instance.id, given.AFTER_RESIZE)) is None:
+    if instance.task_state is not None or (requested := given.value_of(instance.id, given.AFTER_RESIZE)) is None:
         return
     try:
         with transaction.atomic():
@@ -312,7 +312,7 @@ def finish_change(instance: Instance) -> None:
                 ConfirmResize.begin(system_context(), instance.id)
                 return
             given.forget(instance.id, given.AFTER_RESIZE)
-            if asked == START and instance.vm_state == VmState.STOPPED:
+            if requested == START and instance.vm_state == VmState.STOPPED:
                 Start.begin(system_context(), instance.id)
     except NovellaError:  # the host is down: a job confirms the resize later
         return

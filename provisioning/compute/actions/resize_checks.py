@@ -83,7 +83,7 @@ def asked_here(
     """
     room = larger_room(instance.flavor, flavor)
     grows = _growth(room, room_of(instance.flavor))
-    asked = replace(
+    specs = replace(
         spec,
         vcpus=grows.vcpus,
         memory_mb=grows.memory_mb,
@@ -108,7 +108,7 @@ def asked_here(
             instances=0,
         )
 
-    return asked, without
+    return specs, without
 
 
 def _growth(room: Room, before: Room) -> Room:

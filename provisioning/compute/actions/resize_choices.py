@@ -70,8 +70,8 @@ def _unfit_on_host(instance: Instance, copies: Mapping[str, dict[str, Any]]) -> 
     host = instance.host
     if host is None:
         return {}
-    asked = [asked_here(spec_of(instance, flavor=flavor), instance, host, flavor) for flavor in copies.values()]
-    decisions = zip(copies, rank_on_host(host.id, asked), strict=True)
+    specs = [asked_here(spec_of(instance, flavor=flavor), instance, host, flavor) for flavor in copies.values()]
+    decisions = zip(copies, rank_on_host(host.id, specs), strict=True)
     return {key: _lack(decision) for key, decision in decisions if not decision.ranked}
 
 

@@ -17,34 +17,34 @@ from provisioning.network.models import SecurityGroup
 
 
 @when_broken_off
-def add_security_group(context: RequestContext, instance_id: uuid.UUID | str, wanted: str) -> None:
+def add_security_group(context: RequestContext, instance_id: uuid.UUID | str, requested: str) -> None:
     """Add all interfaces of a server to a group of its project, by name or id, and notify its host.
 
     Raises NotFoundError, also for a server without an interface, and ConflictError for an ambiguous name.
     """
     with transaction.atomic():
         instance = locked_instance(context, instance_id)
-        group = _group(context, instance, wanted)
+        group = _group(context, instance, requested)
         if not network.add_group(instance.id, group):
             raise SecurityGroupNotFoundError(f"instance_id {instance.id} could not be found as device id on any ports")
         _changed(instance, [*(kept for kept in instance.security_groups if kept != str(group.id)), str(group.id)])
 
 
 @when_broken_off
-def remove_security_group(context: RequestContext, instance_id: uuid.UUID | str, wanted: str) -> None:
+def remove_security_group(context: RequestContext, instance_id: uuid.UUID | str, requested: str) -> None:
     """Remove all interfaces of a server from a group, and notify its host. Raises as ``add_security_group``."""
     with transaction.atomic():
         instance = locked_instance(context, instance_id)
-        group = _group(context, instance, wanted)
+        group = _group(context, instance, requested)
         if not network.remove_group(instance.id, group):
             raise SecurityGroupNotFoundError(
-                f"Security group {wanted} not associated with the instance {instance.id}", field="name"
+                f"Security group {requested} not associated with the instance {instance.id}", field="name"
             )
         _changed(instance, [kept for kept in instance.security_groups if kept != str(group.id)])
 
 
-def _group(context: RequestContext, instance: Instance, wanted: str) -> SecurityGroup:
-    return network_selectors.security_group_named(context.in_project(instance.project_id), wanted)
+def _group(context: RequestContext, instance: Instance, requested: str) -> SecurityGroup:
+    return network_selectors.security_group_named(context.in_project(instance.project_id), requested)
 
 
 def _changed(instance: Instance, groups: list[str]) -> None:

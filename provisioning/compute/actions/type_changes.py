@@ -35,10 +35,10 @@ def start_after_resize(instance: Instance) -> bool:
     progress.
     """
     state.lock([instance.id])
-    asked = given.value_of(instance.id, given.AFTER_RESIZE)
-    if asked == STOP:
+    requested = given.value_of(instance.id, given.AFTER_RESIZE)
+    if requested == STOP:
         given.keep(instance.project_id, instance.id, {given.AFTER_RESIZE: START})
-    return asked is not None
+    return requested is not None
 
 
 def confirm_changed_types() -> None:

@@ -122,11 +122,11 @@ class Unshelve(HostAction[Destination | None, PowerRequest]):
         return back
 
     def _schedule(
-        self, context: RequestContext, instance: Instance, wanted: dict[str, Any], started: datetime
+        self, context: RequestContext, instance: Instance, requested: dict[str, Any], started: datetime
     ) -> Instance:
         """Schedule the server in a new attempt; destroy commands of earlier attempts are not withdrawn."""
         moved = self.enter(
-            context, instance, Prepared({**wanted, "attempt": instance.attempt + 1, "excluded_hosts": []})
+            context, instance, Prepared({**requested, "attempt": instance.attempt + 1, "excluded_hosts": []})
         )
         self.write_begin(context, moved, started)
         cast_schedule(moved)

@@ -316,11 +316,11 @@ class RefreshVolume(TasklessAction[None, RefreshVolumeRequest]):
 
 
 @when_broken_off
-def attach_volume(context: RequestContext, instance_id: uuid.UUID | str, wanted: VolumeToAttach) -> BlockDevice:
+def attach_volume(context: RequestContext, instance_id: uuid.UUID | str, requested: VolumeToAttach) -> BlockDevice:
     """Attach a volume to a server; returns its disk. Raises the errors of ``AttachVolume``."""
     with transaction.atomic():
-        instance = AttachVolume.begin(context, instance_id, wanted)
-        return find_device(instance, wanted.volume_id)
+        instance = AttachVolume.begin(context, instance_id, requested)
+        return find_device(instance, requested.volume_id)
 
 
 def detach_volume(context: RequestContext, instance_id: uuid.UUID | str, volume_id: str) -> None:
@@ -351,9 +351,9 @@ def locked_instance(context: RequestContext, instance_id: uuid.UUID | str) -> In
 
 def find_device(instance: Instance, volume_id: str) -> BlockDevice:
     """Return the server's disk that is this volume. Raises NotFoundError."""
-    wanted = read_id(volume_id)
+    requested = read_id(volume_id)
     for device in block_devices.volumes_of(instance.id):
-        if wanted is not None and device.volume_id == wanted:
+        if requested is not None and device.volume_id == requested:
             return device
     raise NotFoundError(f"Instance {instance.id} is not attached to volume {volume_id[:64]}")
 

@@ -92,16 +92,16 @@ def guest_disks(instance: Instance, devices: Sequence[BlockDevice], *, second: b
 
     ``second``: with the connections of the host that the server is being migrated to.
     """
-    wanted = {device.attachment_id: device for device in devices if device.attachment_id and not device.leaving}
-    if not wanted:
+    needed = {device.attachment_id: device for device in devices if device.attachment_id and not device.leaving}
+    if not needed:
         return []
-    rows = Attachment.objects.select_related("volume").filter(id__in=wanted).in_bulk()
+    rows = Attachment.objects.select_related("volume").filter(id__in=needed).in_bulk()
     if second:
         for row in rows.values():
             row.connection = row.second_connection
     return [
         guest_disk(device, rows[key])
-        for key, device in wanted.items()
+        for key, device in needed.items()
         if key in rows and is_connected(rows[key], instance)
     ]
 

@@ -63,14 +63,16 @@ def choose(devices: Iterable[BlockDevice], taken: set[str], hardware: Hardware =
         if not device.disk_bus and device.device_type in {"", "disk"} and hardware.disk_bus != DEFAULT.disk_bus:
             device.disk_bus = hardware.disk_bus
         prefix = PREFIXES.get(device.disk_bus or "virtio", "vd")
-        wanted = device.device_name.removeprefix("/dev/")
+        requested = device.device_name.removeprefix("/dev/")
         free = [f"{prefix}{letter}" for letter in ascii_lowercase if f"{prefix}{letter}" not in taken]
         if not free or len(taken) > MOST_DISKS:
             raise TooManyDisksError(
                 f"The maximum allowed number of disk devices ({MOST_DISKS}) to attach to a single instance has been"
                 " exceeded."
             )
-        same = f"{prefix}{wanted.removeprefix('vd')}" if wanted.startswith("vd") else wanted  # on the device's bus
+        same = (
+            f"{prefix}{requested.removeprefix('vd')}" if requested.startswith("vd") else requested
+        )  # on the device's bus
         name = same if same in free else free[0]
         taken.add(name)
         device.device_name = f"/dev/{name}"

@@ -168,14 +168,14 @@ def capabilities(specs: Mapping[str, object]) -> dict[str, str]:
 
     Other keys without a scope are ignored.
     """
-    asked = {}
+    requested = {}
     for name, value in specs.items():
         scope, mark, rest = name.partition(":")
         if mark and scope == _HOSTS:
-            asked[rest] = str(value)
+            requested[rest] = str(value)
         elif not mark and name in _CAPABILITIES:
-            asked[name] = str(value)
-    return asked
+            requested[name] = str(value)
+    return requested
 
 
 _AGGREGATES = "aggregate_instance_extra_specs:"

@@ -45,10 +45,10 @@ def check_demands(properties: Texts, flavor: Flavor | Texts) -> None:
         for demand in guest_demands.unmet(source, texts):
             raise InvalidInputError(f"The {WORDS[source]} {demand}.", field=FIELDS[source])
     try:
-        asked = hardware.read(properties, specs, vcpus)
+        requested = hardware.read(properties, specs, vcpus)
     except HardwareError as error:
         raise InvalidInputError(f"The {WORDS[error.source]} {error}.", field=FIELDS[error.source]) from error
-    for name, reason in _contradictions(_Both(properties, specs), asked):
+    for name, reason in _contradictions(_Both(properties, specs), requested):
         source = IMAGE if name in properties else FLAVOR
         value = (properties if source == IMAGE else specs).get(name)
         raise InvalidInputError(f"The {WORDS[source]} {name}={str(value)[:80]}: {reason}.", field=FIELDS[source])
@@ -85,14 +85,14 @@ def _need(spec: Said, flavor: Texts) -> HostNeed | None:
     return HostNeed(spec.text, spec.demand.meaning)
 
 
-def _of_hardware(asked: hardware.Hardware, properties: Texts, specs: Texts) -> Iterator[HostNeed]:
+def _of_hardware(requested: hardware.Hardware, properties: Texts, specs: Texts) -> Iterator[HostNeed]:
     """Yield a requirement for each trait, named as in the image or flavor."""
-    for trait, text in asked.demands():
+    for trait, text in requested.demands():
         name, _, value = text.partition("=")
         known = property_of(IMAGE, name)
         if name not in properties and known is not None and known.flavor in specs:
             text = f"{known.flavor}={value}"
-        elif name == FIRMWARE.image and name not in properties and asked.secure_boot == "required":
+        elif name == FIRMWARE.image and name not in properties and requested.secure_boot == "required":
             text = "os_secure_boot=required" if "os_secure_boot" in properties else "os:secure_boot=required"
         meaning = known.meaning if known is not None else name
         yield HostNeed(text, _TRAITS.get(trait, f"{meaning} {value}"), trait)
@@ -129,12 +129,12 @@ _AGREE = ("mem_encryption_model", "ephemeral_encryption_format")
 _LOOSE = {"", "shared"}
 
 
-def _contradictions(both: _Both, asked: hardware.Hardware) -> Iterator[tuple[str, str]]:
+def _contradictions(both: _Both, requested: hardware.Hardware) -> Iterator[tuple[str, str]]:
     """Yield names of contradicting properties with the reasons, in Nova's order."""
     for name in (*_SWITCHES, *_AGREE):
         if both.image(name) and both.flavor(name) and not _same(name, both):
             yield f"hw_{name}", f"the flavor contradicts with hw:{name}={both.flavor(name)}"
-    if both.is_on("mem_encryption") and asked.firmware != "uefi":
+    if both.is_on("mem_encryption") and requested.firmware != "uefi":
         yield both.full("mem_encryption"), "needs hw_firmware_type=uefi"
     if both.is_on("locked_memory") and not both.either("mem_page_size"):
         yield both.full("locked_memory"), "needs a mem_page_size"
@@ -164,8 +164,8 @@ def _of_processors(both: _Both) -> Iterator[tuple[str, str]]:
     if policy and explicit:
         yield explicit[0], "cannot be combined with a cpu_policy"
     if policy in _LOOSE and not any(name.endswith(":PCPU") for name in explicit):
-        for name, wanted in (("cpu_thread_policy", bool(threads)), ("cpu_realtime", both.is_on("cpu_realtime"))):
-            if wanted:
+        for name, required in (("cpu_thread_policy", bool(threads)), ("cpu_realtime", both.is_on("cpu_realtime"))):
+            if required:
                 yield both.full(name), "needs cpu_policy=dedicated or mixed"
         if both.either("emulator_threads_policy") == "isolate":
             yield both.full("emulator_threads_policy"), "needs cpu_policy=dedicated or mixed"

@@ -29,9 +29,9 @@ def take_room(room: Room, host_id: uuid.UUID, zone: str = "") -> bool:
     Returns False when the host no longer has them free, has reached its limit of servers, or is not in ``zone`` (empty:
     any).
     """
-    asked = {"zone": zone} if zone else {}
+    filters = {"zone": zone} if zone else {}
     take = _take(_most_servers(), of_zone=bool(zone))
-    return bool(take(host_id=host_id, vcpus=room.vcpus, memory_mb=room.memory_mb, disk_gb=room.disk_gb, **asked))
+    return bool(take(host_id=host_id, vcpus=room.vcpus, memory_mb=room.memory_mb, disk_gb=room.disk_gb, **filters))
 
 
 @cache
@@ -226,7 +226,7 @@ def release_second(instance_id: uuid.UUID) -> bool:
 # ----- resize on the same host ---------------------------------------------------------------------------------------
 
 
-def raise_room(instance_id: uuid.UUID, wanted: Room) -> bool:
+def raise_room(instance_id: uuid.UUID, requested: Room) -> bool:
     """Raise the instance's allocation to at least ``wanted``, inside the caller's transaction; nothing is lowered.
 
     Returns False, with nothing written, when the host lacks the resources, is disabled, or has no allocation of the
@@ -235,7 +235,9 @@ def raise_room(instance_id: uuid.UUID, wanted: Room) -> bool:
     held = Allocation.objects.filter(instance_id=instance_id).first()
     if held is None:
         return False
-    both = Room(max(held.vcpus, wanted.vcpus), max(held.memory_mb, wanted.memory_mb), max(held.disk_gb, wanted.disk_gb))
+    both = Room(
+        max(held.vcpus, requested.vcpus), max(held.memory_mb, requested.memory_mb), max(held.disk_gb, requested.disk_gb)
+    )
     more = _difference(both, held)
     if more == Room(0, 0, 0):
         return True
@@ -246,23 +248,25 @@ def raise_room(instance_id: uuid.UUID, wanted: Room) -> bool:
     return True
 
 
-def lower_room(instance_id: uuid.UUID, wanted: Room) -> None:
+def lower_room(instance_id: uuid.UUID, requested: Room) -> None:
     """Lower the instance's allocation to at most ``wanted``, inside the caller's transaction. Idempotent."""
     held = Allocation.objects.filter(instance_id=instance_id).first()
     if held is None:
         return
-    less = Room(min(held.vcpus, wanted.vcpus), min(held.memory_mb, wanted.memory_mb), min(held.disk_gb, wanted.disk_gb))
+    less = Room(
+        min(held.vcpus, requested.vcpus), min(held.memory_mb, requested.memory_mb), min(held.disk_gb, requested.disk_gb)
+    )
     difference = _difference(less, held)
     if difference != Room(0, 0, 0):
         _move(Host.objects.filter(id=held.host_id), difference)
         _write(held, less)
 
 
-def _fits(more: Room, wanted: Room) -> Q:
+def _fits(more: Room, requested: Room) -> Q:
     """Return the condition that a host has the additional resources; resources that do not grow are ignored."""
     fits = Q()
     if more.vcpus:
-        fits &= Q(vcpus_total__gte=wanted.vcpus, vcpus_allocated__lte=vcpus_limit() - more.vcpus)
+        fits &= Q(vcpus_total__gte=requested.vcpus, vcpus_allocated__lte=vcpus_limit() - more.vcpus)
     if more.memory_mb:
         fits &= Q(memory_mb_allocated__lte=memory_limit() - more.memory_mb)
     if more.disk_gb:

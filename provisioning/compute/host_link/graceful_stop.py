@@ -14,5 +14,5 @@ LEFT_FOR_THE_REST = 30
 def seconds_of(instance: Instance) -> int:
     """Return the seconds for the graceful shutdown, limited by the deadline of the command."""
     text = str(instance.image_properties.get(PROPERTY) or "").strip()
-    wanted = int(text) if text.isascii() and text.isdigit() else USUAL
-    return min(wanted, max(settings.POWER_TIMEOUT - LEFT_FOR_THE_REST, USUAL))
+    seconds = int(text) if text.isascii() and text.isdigit() else USUAL
+    return min(seconds, max(settings.POWER_TIMEOUT - LEFT_FOR_THE_REST, USUAL))

@@ -116,8 +116,8 @@ def _images(instance: Instance) -> dict[str, Image | None]:
     if block_devices.boots_from_volume(instance):
         root = {}
     ids = root | {name: read_id(str(properties[name])) for name in (KERNEL, RAMDISK) if properties.get(name)}
-    wanted = {identity for identity in ids.values() if identity is not None}
-    rows = {row.id: row for row in _IMAGES(ids=wanted)} if wanted else {}
+    needed = {identity for identity in ids.values() if identity is not None}
+    rows = {row.id: row for row in _IMAGES(ids=needed)} if needed else {}
     return {name: rows.get(identity) if identity is not None else None for name, identity in ids.items()}
 
 

@@ -21,9 +21,9 @@ def unfinished(attachment: Attachment) -> list[HostCommand]:
     instance = Instance.objects.filter(id=attachment.instance_id or NOBODY).first()
     if instance is None:
         return []
-    given = host_commands.unfinished(instance.id).filter(kind__in=KINDS, generation=instance.attempt)
-    given = given.filter(host_id=instance.host_id or NOBODY)
-    return [command for command in given if _attachment_of(command) == str(attachment.id)]
+    rows = host_commands.unfinished(instance.id).filter(kind__in=KINDS, generation=instance.attempt)
+    rows = rows.filter(host_id=instance.host_id or NOBODY)
+    return [command for command in rows if _attachment_of(command) == str(attachment.id)]
 
 
 def goes_on(command: HostCommand, until: datetime) -> None:

@@ -31,8 +31,8 @@ def allocate(instance: Instance, host: HostState, action: InstanceAction) -> Ins
             host.availability_zone,
             dns_name=instance.hostname.lower(),
         )
-        given = {read_id(entry.get("port_id")) for entry in instance.requested_networks}
-        creation_tags.give(instance.id, "network-interface", [port.id for port in ports if port.id not in given])
+        port_ids = {read_id(entry.get("port_id")) for entry in instance.requested_networks}
+        creation_tags.give(instance.id, "network-interface", [port.id for port in ports if port.id not in port_ids])
     network.associate_automatic(instance.id, ports)
     detail = {"ports": str(len(ports))}
     return instance_actions.step(

@@ -63,7 +63,7 @@ def check_disks(context: RequestContext, request: LaunchRequest, flavor: Flavor)
         image = None if _boots(named) else image
     _check_sequence(disks, local_root=image is not None)
     _check_local(disks, flavor)
-    found = [_Disk(context, position, asked) for position, asked in enumerate(disks)]
+    found = [_Disk(context, position, requested) for position, requested in enumerate(disks)]
     if not request.shares_volumes and any(each.volume is not None and each.volume.multiattach for each in found):
         raise InvalidInputError(OLD_MULTIATTACH, field=FIELD)
     devices = tuple(each.device for each in found)
@@ -131,48 +131,48 @@ def _check_type(context: RequestContext, named: str) -> None:
 class _Disk:
     """A requested disk with its source."""
 
-    def __init__(self, context: RequestContext, position: int, asked: DiskRequest) -> None:
+    def __init__(self, context: RequestContext, position: int, request: DiskRequest) -> None:
         """Look up the source. Raises InvalidInputError."""
-        self.asked, self.image, self.volume, self.snapshot = asked, None, None, None
-        device_names.check_path(asked.device_name)
-        size = asked.size
-        if asked.source_type == "image":
-            self.image = _image(context, asked)
+        self.asked, self.image, self.volume, self.snapshot = request, None, None, None
+        device_names.check_path(request.device_name)
+        size = request.size
+        if request.source_type == "image":
+            self.image = _image(context, request)
             if not size:
                 raise invalid("Images with destination_type 'volume' need to have a non-zero size specified")
-        elif asked.source_type == "volume":
-            self.volume = _volume(context, asked)
+        elif request.source_type == "volume":
+            self.volume = _volume(context, request)
             size = self.volume.size_gb
-        elif asked.source_type == "snapshot":
-            self.snapshot = _snapshot(context, asked)
+        elif request.source_type == "snapshot":
+            self.snapshot = _snapshot(context, request)
             size = size or self.snapshot.size_gb
-        elif asked.destination_type == "volume" and not size:
+        elif request.destination_type == "volume" and not size:
             raise invalid("Blank volumes (source: 'blank', dest: 'volume') need to have non-zero size")
         if size is not None and size > MOST_GB:
             raise invalid(f"a size is at most {MOST_GB}.")
-        if asked.volume_type:
-            _check_type(context, asked.volume_type)
-        if asked.disk_bus and asked.disk_bus not in BUSES:
-            raise invalid(f"Provided disk bus {asked.disk_bus[:32]} is not valid.")
-        if asked.device_type and asked.device_type not in DEVICE_TYPES:
-            raise invalid(f"Provided device type {asked.device_type[:32]} is not valid.")
+        if request.volume_type:
+            _check_type(context, request.volume_type)
+        if request.disk_bus and request.disk_bus not in BUSES:
+            raise invalid(f"Provided disk bus {request.disk_bus[:32]} is not valid.")
+        if request.device_type and request.device_type not in DEVICE_TYPES:
+            raise invalid(f"Provided device type {request.device_type[:32]} is not valid.")
         source = self.image or self.snapshot
         self.device = BlockDevice(
             position=position,
-            source_type=asked.source_type,
-            destination_type=asked.destination_type,
+            source_type=request.source_type,
+            destination_type=request.destination_type,
             source_id=source.id if source else None,
             volume_id=self.volume.id if self.volume else None,
-            boot_index=asked.boot_index if asked.boot_index is not None and asked.boot_index >= 0 else None,
+            boot_index=request.boot_index if request.boot_index is not None and request.boot_index >= 0 else None,
             size=size,
-            volume_type=asked.volume_type,
-            delete_on_termination=asked.delete_on_termination,
-            device_name=asked.device_name,
-            disk_bus=asked.disk_bus,
-            device_type=asked.device_type,
-            guest_format=asked.guest_format,
-            tag=asked.tag,
-            made=asked.destination_type == "volume" and self.volume is None,
+            volume_type=request.volume_type,
+            delete_on_termination=request.delete_on_termination,
+            device_name=request.device_name,
+            disk_bus=request.disk_bus,
+            device_type=request.device_type,
+            guest_format=request.guest_format,
+            tag=request.tag,
+            made=request.destination_type == "volume" and self.volume is None,
         )
 
     @property
@@ -211,31 +211,31 @@ class _Disk:
         return properties if named is None else boot_properties(named)
 
 
-def _image(context: RequestContext, asked: DiskRequest) -> Image:
+def _image(context: RequestContext, request: DiskRequest) -> Image:
     try:
-        return images.usable_image_for(context, asked.source_id or "")
+        return images.usable_image_for(context, request.source_id or "")
     except (NotFoundError, InvalidInputError) as error:
-        raise invalid(f"failed to get image {(asked.source_id or '')[:64]}.") from error
+        raise invalid(f"failed to get image {(request.source_id or '')[:64]}.") from error
 
 
-def _volume(context: RequestContext, asked: DiskRequest) -> Volume:
+def _volume(context: RequestContext, request: DiskRequest) -> Volume:
     try:
-        return volumes.volume_for(context, _id(asked))
+        return volumes.volume_for(context, _id(request))
     except NotFoundError as error:
-        raise invalid(f"failed to get volume {(asked.source_id or '')[:64]}.") from error
+        raise invalid(f"failed to get volume {(request.source_id or '')[:64]}.") from error
 
 
-def _snapshot(context: RequestContext, asked: DiskRequest) -> Snapshot:
+def _snapshot(context: RequestContext, request: DiskRequest) -> Snapshot:
     try:
-        return volumes.snapshot_for(context, _id(asked))
+        return volumes.snapshot_for(context, _id(request))
     except NotFoundError as error:
-        raise invalid(f"failed to get snapshot {(asked.source_id or '')[:64]}.") from error
+        raise invalid(f"failed to get snapshot {(request.source_id or '')[:64]}.") from error
 
 
-def _id(asked: DiskRequest) -> str:
-    if read_id(asked.source_id or "") is None:
+def _id(request: DiskRequest) -> str:
+    if read_id(request.source_id or "") is None:
         raise NotFoundError("There is no such id.")
-    return asked.source_id or ""
+    return request.source_id or ""
 
 
 def _number(value: object) -> int:

@@ -91,9 +91,9 @@ NO_PASSWORD = {"password": "none"}
 """Detail of the first step of a launch with neither a key nor a password."""
 
 
-def _copies_of(instance: Instance, asked: Sequence[BlockDevice]) -> list[BlockDevice]:
+def _copies_of(instance: Instance, requested: Sequence[BlockDevice]) -> list[BlockDevice]:
     """Return unsaved copies of the request's disks for one server."""
-    devices = [copy(device) for device in asked]
+    devices = [copy(device) for device in requested]
     for device in devices:
         device.id, device.instance = uuid.uuid4(), instance
     return devices

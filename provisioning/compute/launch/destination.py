@@ -104,8 +104,8 @@ def _ignored(hint: object) -> list[str]:
 def _host(name: str, node: str) -> str:
     if not name and not node:
         return ""
-    wanted = {key: value for key, value in (("name", name), ("hypervisor_hostname", node)) if value}
-    found = Host.objects.filter(**wanted).order_by("name").values_list("name", flat=True).first()
+    filters = {key: value for key, value in (("name", name), ("hypervisor_hostname", node)) if value}
+    found = Host.objects.filter(**filters).order_by("name").values_list("name", flat=True).first()
     if found is None:
-        raise InvalidInputError(f"Compute host {':'.join(wanted.values())} could not be found.", field="host")
+        raise InvalidInputError(f"Compute host {':'.join(filters.values())} could not be found.", field="host")
     return found

@@ -90,8 +90,8 @@ def would_fit(context: RequestContext, request: WouldFit) -> Fit:
     instance = _imagined(context, request)
     seeing = policy.allows(context, SEEING_HOSTS)
     allowed = _allowed(limits_for(context), instance.flavor)
-    wanted = request.count if seeing or allowed is None else min(request.count, allowed)
-    most = max(wanted, MOST_COUNTED if seeing else MOST_SHOWN)
+    count = request.count if seeing or allowed is None else min(request.count, allowed)
+    most = max(count, MOST_COUNTED if seeing else MOST_SHOWN)
     spec, options = spec_of(instance), options_now()
     hosts = hosts_for(spec, options)
     found = how_many(hosts, spec, options, most)
@@ -139,7 +139,7 @@ def _imagined(context: RequestContext, request: WouldFit) -> Instance:
     image = check_image(context, request.image_id) if request.image_id else None
     flavor = _size(context, request, image)
     hints = dict(request.hints) | ({"group": request.group} if request.group else {})
-    asked = LaunchRequest(
+    requested = LaunchRequest(
         name="",
         image_id=request.image_id or "",
         flavor_ref=request.flavor_ref or "",
@@ -147,7 +147,7 @@ def _imagined(context: RequestContext, request: WouldFit) -> Instance:
         scheduler_hints=hints,
         host=request.requested_host or None,
     )
-    place = check_place(context, asked)
+    place = check_place(context, requested)
     instance = imagined(context.project_id or NOBODY, flavor, image, place.zone)
     instance.requested_host, instance.scheduler_hints = place.host, place.hints
     instance.server_group = group_of(context, place, request.count)
@@ -232,12 +232,12 @@ def _takes(flavor: Flavor, image: Image | None) -> bool:
 # ----- sentences -----------------------------------------------------------------------------------------------------
 
 
-def _sentence(found: Count, asked: int) -> str:
+def _sentence(found: Count, requested: int) -> str:
     if found.fits == found.most:
         return f"At least {found.most} of these would fit now."
-    if found.fits >= asked:
+    if found.fits >= requested:
         return f"{found.fits} of these would fit now."
-    begin = f"{found.fits} of {asked} would fit now." if found.fits else "None of these would fit now."
+    begin = f"{found.fits} of {requested} would fit now." if found.fits else "None of these would fit now."
     return f"{begin} {explain(found.decision)}"
 
 

@@ -58,27 +58,27 @@ ANY = FlavorRequest()
 
 
 def flavor_choices(
-    context: RequestContext, image: Image | None, limits: Limits, wanted: FlavorRequest = ANY
+    context: RequestContext, image: Image | None, limits: Limits, request: FlavorRequest = ANY
 ) -> list[FlavorChoice]:
     """Return all flavors that the caller may use, smallest first, with the checks of a launch; reads the hosts once."""
     flavors = selectors.flavors_for(context)
-    counts = _counts(context, flavors, image, wanted)
+    counts = _counts(context, flavors, image, request)
     choices = []
     for flavor, found in zip(flavors, counts, strict=True):
-        reason = _misfit(context, flavor, image) or _over_quota(flavor, limits, wanted.count)
-        room, full = (found.fits, _full(found, wanted.count)) if found else (None, "")
+        reason = _misfit(context, flavor, image) or _over_quota(flavor, limits, request.count)
+        room, full = (found.fits, _full(found, request.count)) if found else (None, "")
         choices.append(FlavorChoice(flavor, reason, room, full))
     return choices
 
 
 def _counts(
-    context: RequestContext, flavors: Sequence[Flavor], image: Image | None, wanted: FlavorRequest
+    context: RequestContext, flavors: Sequence[Flavor], image: Image | None, request: FlavorRequest
 ) -> Sequence[Count | None]:
     """Return how many servers of each flavor would fit. If a custom part of the scheduler fails, return None for each,
     because the launch form is usable without the numbers.
     """
     try:
-        options, specs = options_now(), _specs(context, flavors, image, wanted)
+        options, specs = options_now(), _specs(context, flavors, image, request)
         needed = frozenset().union(*(facts_needed(spec, options) for spec in specs))
         hosts = selectors.host_states(needed, image_id=image.id if image else None)
         return [how_many(hosts, spec, options, MOST_SHOWN) for spec in specs]
@@ -90,17 +90,17 @@ def _counts(
 
 
 def _specs(
-    context: RequestContext, flavors: Sequence[Flavor], image: Image | None, wanted: FlavorRequest
+    context: RequestContext, flavors: Sequence[Flavor], image: Image | None, request: FlavorRequest
 ) -> list[RequestSpec]:
     """Return the scheduler requests for all flavors; reads the members of the server group once."""
     project_id = context.project_id or NOBODY
     virtual_size = max(image.virtual_size or 0, image.size or 0) if image else 0
     servers = [
-        imagined(project_id, flavor_copy(flavor, virtual_size), image, wanted.availability_zone) for flavor in flavors
+        imagined(project_id, flavor_copy(flavor, virtual_size), image, request.availability_zone) for flavor in flavors
     ]
     group = None
-    if wanted.server_group and servers:
-        servers[0].server_group = wanted.server_group
+    if request.server_group and servers:
+        servers[0].server_group = request.server_group
         group = group_of(servers[0])
         servers[0].server_group = None
     return [replace(spec_of(server), group=group) for server in servers]

@@ -117,14 +117,14 @@ def _make(instance: Instance, device: BlockDevice, host: HostState) -> None:
     """
     if device.volume_id is not None:
         return
-    wanted = VolumeRequest(
+    request = VolumeRequest(
         size_gb=device.size or 1,
         volume_type=device.volume_type,
         availability_zone="" if settings.CROSS_AZ_ATTACH else host.availability_zone,
         image_id=str(device.source_id) if device.source_type == "image" else "",
         snapshot_id=str(device.source_id) if device.source_type == "snapshot" else "",
     )
-    volume = volumes.create_volume(_owner(instance), wanted, volume_id=device.id)
+    volume = volumes.create_volume(_owner(instance), request, volume_id=device.id)
     if volume.status == VolumeStatus.ERROR:
         failure = Message.objects.filter(resource_id=volume.id).order_by("-created_at").first()
         raise invalid(f"a volume could not be created. {failure.text if failure else ''}")

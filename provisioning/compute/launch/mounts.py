@@ -51,19 +51,19 @@ exit 0
 
 def check_mounts(disks: Sequence[DiskRequest]) -> dict[int, str]:
     """Return position → directory of the disks to mount. Raises InvalidInputError for ``mount``."""
-    found: dict[int, str] = {}
+    result: dict[int, str] = {}
     for position, disk in enumerate(disks):
         if not disk.mount:
             continue
         path = disk.mount.rstrip("/")
         if problem := directory_problem(path):
             raise _invalid(problem)
-        if path in found.values():
+        if path in result.values():
             raise _invalid(f"Two disks cannot both be mounted at {path}.")
         if disk.destination_type != "volume" or disk.boot_index == 0:
             raise _invalid("Only volumes other than the root disk can be mounted.")
-        found[position] = path
-    return found
+        result[position] = path
+    return result
 
 
 def directory_problem(path: str) -> str:
@@ -81,10 +81,10 @@ def mounting(user_data: str | None, devices: Sequence[BlockDevice], mounts: Mapp
     A disk is identified by its serial number: the id of its volume. Only a disk without any data is formatted.
     ``mounts`` is position → directory. Raises InvalidInputError if the result is too large.
     """
-    wanted = [(device, mounts[device.position]) for device in devices if device.position in mounts]
-    if not wanted:
+    mounted = [(device, mounts[device.position]) for device in devices if device.position in mounts]
+    if not mounted:
         return user_data
-    named = [text for device, path in wanted for text in (str(device.volume_id or device.id)[:SHOWN_SERIAL], path)]
+    named = [text for device, path in mounted for text in (str(device.volume_id or device.id)[:SHOWN_SERIAL], path)]
     merged = with_config(user_data, {"bootcmd": [["sh", "-c", _SCRIPT, "mount-disks", *named]]}, PART)
     check_user_data(merged)
     return merged

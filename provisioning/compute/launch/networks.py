@@ -13,7 +13,7 @@ def check_networks(context: RequestContext, request: LaunchRequest, count: int) 
     """
     if request.networks is None or isinstance(request.networks, str):
         return network.requested_networks_for(context, request.networks, count=count)
-    asked: network.Asked = [
+    requested: network.Asked = [
         {
             "network_id": interface.network_id,
             "port_id": interface.port_id,
@@ -22,7 +22,7 @@ def check_networks(context: RequestContext, request: LaunchRequest, count: int) 
         }
         for interface in request.networks
     ]
-    found = network.requested_networks_for(context, asked, count=count)
+    found = network.requested_networks_for(context, requested, count=count)
     return [
         entry | ({"tag": interface.tag} if interface.tag else {})
         for entry, interface in zip(found, request.networks, strict=True)

@@ -46,7 +46,7 @@ class NewImage:
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
-def register_image(context: RequestContext, wanted: NewImage) -> Image:
+def register_image(context: RequestContext, requested: NewImage) -> Image:
     """Create an image whose servers boot from a volume created from a snapshot. Do not call it in a transaction.
 
     The volume of the root disk's snapshot is marked as bootable. Raises InvalidInputError without a root disk or for a
@@ -54,7 +54,7 @@ def register_image(context: RequestContext, wanted: NewImage) -> Image:
     """
     if context.project_id is None:
         raise ForbiddenError("An image needs a project to belong to.")
-    image = _record(context, wanted)
+    image = _record(context, requested)
     try:
         return images.upload(context, image.id, [bytes(SECTOR)])  # an active image needs some data
     except BaseException:
@@ -64,19 +64,19 @@ def register_image(context: RequestContext, wanted: NewImage) -> Image:
 
 @when_broken_off
 @transaction.atomic
-def _record(context: RequestContext, wanted: NewImage) -> Image:
-    if sum(disk.is_root and disk.snapshot_id is not None for disk in wanted.disks) != 1:
+def _record(context: RequestContext, requested: NewImage) -> Image:
+    if sum(disk.is_root and disk.snapshot_id is not None for disk in requested.disks) != 1:
         raise InvalidInputError("An image needs exactly one root disk, created from a snapshot.", field=PROPERTY)
-    mapping = [_entry(context, disk) for disk in wanted.disks]
-    root = next(disk for disk in wanted.disks if disk.is_root)
+    mapping = [_entry(context, disk) for disk in requested.disks]
+    root = next(disk for disk in requested.disks if disk.is_root)
     own = {PROPERTY: json.dumps(mapping), "bdm_v2": "True", "root_device_name": root.device_name}
     return images.create(
         context,
-        name=wanted.name,
+        name=requested.name,
         visibility=Image.Visibility.PRIVATE.value,
         disk_format="raw",
         container_format="bare",
-        properties={**wanted.properties, **own},
+        properties={**requested.properties, **own},
     )
 
 

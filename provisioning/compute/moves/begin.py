@@ -12,7 +12,7 @@ from provisioning.compute.records.migration_records import set_migration
 from provisioning.compute.state_machine import state
 
 
-def begin_move(context: RequestContext, instance: Instance, wanted: MoveRequest, kind: str) -> Instance | str:
+def begin_move(context: RequestContext, instance: Instance, request: MoveRequest, kind: str) -> Instance | str:
     """Claim another host for a server with the task ``resize_prep``, and send its own host the command to transfer it
     there.
 
@@ -23,10 +23,10 @@ def begin_move(context: RequestContext, instance: Instance, wanted: MoveRequest,
     if source is None:
         raise InstanceBusyError(kind, instance.id, instance.vm_state, instance.task_state)
     cold.check_may_move(instance, source)
-    found = rank_targets(wanted)
-    migration = claim_target(context, wanted, found, kind)
+    found = rank_targets(request)
+    migration = claim_target(context, request, found, kind)
     if migration is None:
-        return why_none(found, wanted) or ALL_TAKEN
+        return why_none(found, request) or ALL_TAKEN
     sent = state.advance(instance, "migrate_disk", attempt=instance.attempt)
     second = second_of(instance.id)
     if sent is None or second is None:

@@ -138,8 +138,8 @@ def _spans(
     """Return server and action → begin and end of the successful ones."""
     rows = InstanceAction.objects.filter(instance__in=list(servers), action__in=list(actions))
     ended = rows.filter(finished_at__isnull=False, message=None).order_by()
-    found = defaultdict(list)
+    result = defaultdict(list)
     for server, action, since, to in ended.values_list("instance_id", "action", "started_at", "finished_at"):
         if to is not None:
-            found[server, action].append((since, to))
-    return found
+            result[server, action].append((since, to))
+    return result

@@ -19,7 +19,7 @@ __all__ = ["claim_target", "exchange", "leave_second", "release_second", "second
 
 def claim_target(
     context: RequestContext,
-    wanted: MoveRequest,
+    request: MoveRequest,
     found: SchedulingAttempt,
     kind: str,
     *,
@@ -34,9 +34,9 @@ def claim_target(
     ``action`` the name of the decision's action, by default the kind. The server then holds its allocation on its host
     and one for the new flavor on the target.
     """
-    instance, flavor = wanted.instance, dict(wanted.flavor or wanted.instance.flavor)
+    instance, flavor = request.instance, dict(request.flavor or request.instance.flavor)
     room, ranked = room_of(flavor), [one.host for one in found.decision.ranked]
-    taken, tried = take_first(room, [host.id for host in ranked if host.name not in wanted.without], instance)
+    taken, tried = take_first(room, [host.id for host in ranked if host.name not in request.without], instance)
     chosen = next((host for host in ranked if host.id == taken), None) if tried else None
     record_decision(instance, action or kind, found, chosen, flavor=flavor)
     if taken is None:

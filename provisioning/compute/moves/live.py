@@ -178,8 +178,8 @@ def live_migrations_for(context: RequestContext, instance_id: uuid.UUID | str) -
 def live_migration_for(context: RequestContext, instance_id: uuid.UUID | str, number: str) -> Migration:
     """Return a live migration of a server that has not ended. Raises NotFoundError."""
     instance = selectors.instance_for(context, instance_id)
-    wanted = int(number) if number.isascii() and number.isdigit() and len(number) < len(str(MAX_INTEGER)) else 0
-    found = Migration.objects.filter(instance=instance, id=wanted).first()
+    requested = int(number) if number.isascii() and number.isdigit() and len(number) < len(str(MAX_INTEGER)) else 0
+    found = Migration.objects.filter(instance=instance, id=requested).first()
     if found is None:
         raise NotFoundError(f"Migration {number[:64]} not found for instance {instance.id}")
     if found.migration_type != LIVE_MIGRATION:

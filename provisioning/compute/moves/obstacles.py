@@ -30,21 +30,21 @@ def cold_obstacles(servers: Sequence[Instance]) -> dict[uuid.UUID, str]:
     ids = [server.id for server in servers]
     undecided = newer_guests.undecided_among(ids)
     held = set(MoveAllocation.objects.filter(instance__in=ids).values_list("instance_id", flat=True))
-    found = {}
+    result = {}
     for server in servers:
         if server.task_state is not None:
-            found[server.id] = BUSY.format(task=server.task_state)
+            result[server.id] = BUSY.format(task=server.task_state)
         elif server.vm_state not in _FROM:
-            found[server.id] = _in_state(server, NOT_IN_STATE)
+            result[server.id] = _in_state(server, NOT_IN_STATE)
         elif server.host is None or server.host.contract_version < MOVES:
-            found[server.id] = OLD_AGENT
+            result[server.id] = OLD_AGENT
         elif is_held_in_pool(server):
-            found[server.id] = OLD_IN_POOL
+            result[server.id] = OLD_IN_POOL
         elif server.id in undecided:
-            found[server.id] = UNDECIDED
+            result[server.id] = UNDECIDED
         elif server.id in held:
-            found[server.id] = LEFTOVERS
-    return found
+            result[server.id] = LEFTOVERS
+    return result
 
 
 def live_obstacles(servers: Sequence[Instance]) -> dict[uuid.UUID, str]:
@@ -54,23 +54,23 @@ def live_obstacles(servers: Sequence[Instance]) -> dict[uuid.UUID, str]:
     of_volumes = volumes.obstacles(ids)
     images = {server.image_id for server in servers if server.image_id is not None}
     usable = set(Image.objects.filter(id__in=images, status=Image.Status.ACTIVE).values_list("id", flat=True))
-    found = {}
+    result = {}
     for server in servers:
         if server.task_state is not None:
-            found[server.id] = BUSY.format(task=server.task_state)
+            result[server.id] = BUSY.format(task=server.task_state)
         elif server.vm_state not in _LIVE_FROM:
-            found[server.id] = (
+            result[server.id] = (
                 NOT_RUNNING if server.vm_state == VmState.STOPPED else _in_state(server, NOT_LIVE_IN_STATE)
             )
         elif is_in_pool(server):
-            found[server.id] = NOT_LIVE_IN_POOL
+            result[server.id] = NOT_LIVE_IN_POOL
         elif server.id in of_volumes:
-            found[server.id] = of_volumes[server.id]
+            result[server.id] = of_volumes[server.id]
         elif server.image_id is not None and server.image_id not in usable:
-            found[server.id] = NO_IMAGE
+            result[server.id] = NO_IMAGE
         elif server.id in held:
-            found[server.id] = LEFTOVERS
-    return found
+            result[server.id] = LEFTOVERS
+    return result
 
 
 def _in_state(server: Instance, text: str) -> str:

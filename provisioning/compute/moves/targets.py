@@ -51,28 +51,28 @@ class TargetChoice:
     """Place of a possible host in the scheduler's order, from 1; otherwise 0."""
 
 
-def rank_targets(wanted: MoveRequest) -> SchedulingAttempt:
+def rank_targets(request: MoveRequest) -> SchedulingAttempt:
     """Rank the hosts except the server's own and the unfit ones, by the scheduler's filters and weighers; writes
     nothing.
 
     Zone, hints, server group, image and flavor are requested as for a launch. A host that was requested at the launch,
     and hosts on which the launch failed, are ignored.
     """
-    return rank_hosts(_spec(wanted), wanted.without)
+    return rank_hosts(_spec(request), request.without)
 
 
-def target_choices(wanted: MoveRequest) -> list[TargetChoice]:
+def target_choices(request: MoveRequest) -> list[TargetChoice]:
     """Return all hosts: the possible ones in the scheduler's order, then the others with their reasons, by name. Reads
     the hosts once.
     """
-    spec, now = replace(_spec(wanted), requested_host=""), options_now()
+    spec, now = replace(_spec(request), requested_host=""), options_now()
     hosts = hosts_for(spec, now)
     options = replace(now, best=max(len(hosts), 1), subset_size=1)
-    ranked = [one.host for one in decide([h for h in hosts if h.name not in wanted.without], spec, options).ranked]
+    ranked = [one.host for one in decide([h for h in hosts if h.name not in request.without], spec, options).ranked]
     known = {host.name for host in ranked}
     choices = [TargetChoice(host.id, host.name, rank=place) for place, host in enumerate(ranked, 1)]
     for host in sorted((host for host in hosts if host.name not in known), key=lambda host: host.name):
-        own = CURRENT if host.name == wanted.instance.host_name else wanted.unfit.get(host.name, "")
+        own = CURRENT if host.name == request.instance.host_name else request.unfit.get(host.name, "")
         choices.append(TargetChoice(host.id, host.name, own or _reason(decide([host], spec, options))))
     return choices
 
@@ -87,13 +87,13 @@ def have_targets(requests: Sequence[MoveRequest]) -> list[bool]:
     return [bool(decide(hosts, spec, options).ranked) for spec in specs]
 
 
-def why_none(found: SchedulingAttempt, wanted: MoveRequest) -> str:
+def why_none(found: SchedulingAttempt, request: MoveRequest) -> str:
     """Return why no host can take the server, in sentences without host names; empty if one can."""
     if found.decision.ranked:
         return ""
-    unfit = wanted.unfit
-    if wanted.host:
-        [reason] = [unfit[wanted.host]] if wanted.host in unfit else [explain(found.decision)]
+    unfit = request.unfit
+    if request.host:
+        [reason] = [unfit[request.host]] if request.host in unfit else [explain(found.decision)]
         return f"{REQUESTED}. {reason}"
     text = explain(found.decision) if found.decision.hosts else "" if unfit else NO_OTHER
     reasons = [f"{_times(list(unfit.values()).count(each))}: {each}" for each in dict.fromkeys(unfit.values())]

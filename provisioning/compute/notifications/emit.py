@@ -82,25 +82,25 @@ def usage(instances: Iterable[Instance], beginning: datetime, ending: datetime) 
         return
     addresses = network.addresses_of([row.id for row in rows])
     period = payloads.audit_period(beginning, ending)
-    found = []
+    collected = []
     devices = volumes_shown([row.id for row in rows])
     for row in rows:
         volumes = payloads.block_devices(devices.get(row.id, []))
         data = _data(row, NOTHING, payloads.addresses(addresses.get(row.id, [])), volumes)
         data |= {"request_id": None, "action_initiator_user": None, "action_initiator_project": None}
         data["audit_period"] = period
-        found.append(_of(row, event, data, NOTHING))
-    services.notify(found)
+        collected.append(_of(row, event, data, NOTHING))
+    services.notify(collected)
 
 
 def of_aggregate(row: Aggregate, verb: str) -> None:
     """Send the start and end notifications of a change of an aggregate."""
-    wanted = [event for phase in ("start", "end") if is_wanted(event := f"aggregate.{verb}.{phase}")]
-    if wanted:
+    events = [event for phase in ("start", "end") if is_wanted(event := f"aggregate.{verb}.{phase}")]
+    if events:
         hosts = list(row.hosts.order_by("name").values_list("name", flat=True)) if row.pk else []
         payload = payloads.aggregate(row, hosts)
         subject = f"aggregate:{row.uuid}"
-        services.notify([Notification(event, publisher("nova-api"), payload, subject) for event in wanted])
+        services.notify([Notification(event, publisher("nova-api"), payload, subject) for event in events])
 
 
 # ----- internal ------------------------------------------------------------------------------------------------------
@@ -117,17 +117,17 @@ def _names(instance: Instance, was: State, move: str) -> tuple[str, ...]:
 
 
 def _entries(instance: Instance, names: Sequence[str], note: Note, was: State) -> list[Entry]:
-    wanted = [name for name in names if is_wanted(f"instance.{name}")]
-    if not wanted:
+    requested = [name for name in names if is_wanted(f"instance.{name}")]
+    if not requested:
         return []
-    addresses = _addresses(instance, wanted, note)
+    addresses = _addresses(instance, requested, note)
     volumes = payloads.block_devices(_devices(instance, note))
-    common = {**_data(instance, note, addresses, volumes), **_initiator(instance, wanted[-1], note)}
-    found = []
-    for name in wanted:
+    common = {**_data(instance, note, addresses, volumes), **_initiator(instance, requested[-1], note)}
+    result = []
+    for name in requested:
         data = {**common, **_more(instance, name, note, was)}
-        found.append(_of(instance, f"instance.{name}", data, note))
-    return services.entries(found)
+        result.append(_of(instance, f"instance.{name}", data, note))
+    return services.entries(result)
 
 
 def _of(instance: Instance, event: str, data: dict[str, Any], note: Note) -> Notification:

@@ -15,10 +15,10 @@ _SHOWN = Prepared(
 
 def volumes_shown(ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, list[BlockDevice]]:
     """Return server → its disks that are volumes, in order of position, with one query."""
-    found: dict[uuid.UUID, list[BlockDevice]] = {}
+    result: dict[uuid.UUID, list[BlockDevice]] = {}
     for device in _SHOWN(ids=ids):
-        found.setdefault(device.instance_id, []).append(device)
-    return found
+        result.setdefault(device.instance_id, []).append(device)
+    return result
 
 
 def have_volumes(ids: Collection[uuid.UUID]) -> set[uuid.UUID]:

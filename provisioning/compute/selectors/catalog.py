@@ -67,8 +67,8 @@ def flavors_for(
 
 def flavors_of_project(project_id: uuid.UUID) -> list[Flavor]:
     """Return the flavors that all users of a project may launch, for code without a caller."""
-    given = FlavorAccess.objects.filter(project_id=project_id).values("flavor_id")
-    return list(Flavor.objects.filter(Q(is_public=True) | Q(pk__in=given), disabled=False).order_by("id"))
+    rows = FlavorAccess.objects.filter(project_id=project_id).values("flavor_id")
+    return list(Flavor.objects.filter(Q(is_public=True) | Q(pk__in=rows), disabled=False).order_by("id"))
 
 
 def flavor_for(context: RequestContext, ref: str, *, disabled: bool = False) -> Flavor:

@@ -62,8 +62,8 @@ def compute_services_for(
 ) -> list[ComputeService]:
     """Return the services sorted by binary and host, workers first. Raises ForbiddenError."""
     now = timezone.now()
-    found = [*sorted(_workers(), key=_order), *(service_of(each, now) for each in hosts_for(context))]
-    return [service for service in found if host in {None, service.host} and binary in {None, service.binary}]
+    result = [*sorted(_workers(), key=_order), *(service_of(each, now) for each in hosts_for(context))]
+    return [service for service in result if host in {None, service.host} and binary in {None, service.binary}]
 
 
 def compute_service_for(context: RequestContext, ident: uuid.UUID | int) -> ComputeService:

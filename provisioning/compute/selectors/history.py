@@ -97,10 +97,10 @@ def steps_of(context: RequestContext, actions: Iterable[InstanceAction]) -> dict
     """Return action id → its steps in order, with hosts only for operators; one query."""
     with_host = policy.allows(context, "os_compute_api:os-instance-actions:events:details")
     rows = InstanceActionEvent.objects.filter(action__in=[action.pk for action in actions])
-    found: dict[int, list[Step]] = {}
+    result: dict[int, list[Step]] = {}
     for row in rows.order_by("attempt", "started_at", "id"):
-        found.setdefault(row.action_id, []).append(_step(row, with_host=with_host))
-    return found
+        result.setdefault(row.action_id, []).append(_step(row, with_host=with_host))
+    return result
 
 
 def actions_for(

@@ -109,13 +109,13 @@ def _raw(query: QuerySet[Any, Any]) -> list[tuple[Any, ...]]:
 # ----- facts ----------------------------------------------------------------------------------------------------------
 
 
-def _facts(wanted: Collection[str], image_id: uuid.UUID | None) -> Facts:
+def _facts(requested: Collection[str], image_id: uuid.UUID | None) -> Facts:
     return Facts(
-        io_ops=_io_ops() if "io_ops" in wanted else {},
-        with_image=_with_image(image_id) if "with_image" in wanted and image_id else frozenset(),
-        aggregate_metadata=_aggregate_metadata() if "aggregate_metadata" in wanted else {},
-        cpu_info=_cpu_info() if "cpu_info" in wanted else {},
-        traits=_traits() if "traits" in wanted else {},
+        io_ops=_io_ops() if "io_ops" in requested else {},
+        with_image=_with_image(image_id) if "with_image" in requested and image_id else frozenset(),
+        aggregate_metadata=_aggregate_metadata() if "aggregate_metadata" in requested else {},
+        cpu_info=_cpu_info() if "cpu_info" in requested else {},
+        traits=_traits() if "traits" in requested else {},
     )
 
 

@@ -16,12 +16,12 @@ from provisioning.scheduler import HostState
 
 def servers_on(host_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, list[tuple[str, uuid.UUID]]]:
     """Return host → names and ids of its servers that are not deleted, with one query; for operators."""
-    found: dict[uuid.UUID, list[tuple[str, uuid.UUID]]] = {}
+    result: dict[uuid.UUID, list[tuple[str, uuid.UUID]]] = {}
     rows = Instance.objects.filter(host__in=list(host_ids), deleted_at=None).order_by("created_at", "id")
     for host_id, name, server in rows.values_list("host_id", "name", "id"):
         if host_id is not None:
-            found.setdefault(host_id, []).append((name, server))
-    return found
+            result.setdefault(host_id, []).append((name, server))
+    return result
 
 
 def workloads() -> dict[uuid.UUID, int]:

@@ -116,10 +116,12 @@ SORT_KEYS: dict[str, str] = {
 OPERATORS_ONLY = frozenset({"host", "node", "project_id", "deleted", "soft_deleted"})
 
 
-def narrowed(rows: QuerySet[Instance], given: Filters, *, operator: bool) -> QuerySet[Instance]:
+def narrowed(rows: QuerySet[Instance], specified: Filters, *, operator: bool) -> QuerySet[Instance]:
     """Apply the filters. Raises InvalidInputError for a pattern outside the limits."""
     filters: dict[str, Any] = {
-        name: value for name, value in given.items() if value is not None and (operator or name not in OPERATORS_ONLY)
+        name: value
+        for name, value in specified.items()
+        if value is not None and (operator or name not in OPERATORS_ONLY)
     }
     not_columns = {"deleted", "soft_deleted"}
     return INSTANCES.narrowed(
@@ -168,8 +170,8 @@ def _image(value: str) -> Q:
 
 
 def _zone(value: str) -> Q:
-    asked = matching("availability_zone", value, "availability_zone")
-    return matching("host__availability_zone", value, "availability_zone") | (Q(host=None) & asked)
+    requested = matching("availability_zone", value, "availability_zone")
+    return matching("host__availability_zone", value, "availability_zone") | (Q(host=None) & requested)
 
 
 def _address(value: str, version: int, field: str) -> Q:

@@ -30,8 +30,8 @@ def spec_of(
     ``flavor`` replaces the server's own; ``excluded`` are hosts to exclude in addition to those on which a build of the
     server has failed. ``group`` is the server's group if the caller has read it.
     """
-    wanted = instance.flavor if flavor is None else flavor
-    room, hints, specs = room_of(wanted), instance.scheduler_hints, wanted.get("extra_specs", {})
+    chosen = instance.flavor if flavor is None else flavor
+    room, hints, specs = room_of(chosen), instance.scheduler_hints, chosen.get("extra_specs", {})
     properties = instance.image_properties
     return RequestSpec(
         vcpus=room.vcpus,
@@ -50,7 +50,7 @@ def spec_of(
         hypervisor_versions=_property(properties, "img_hv_requested_version", "hypervisor_version_requires"),
         capabilities=capabilities(specs),
         query=_query(hints.get("query")),
-        host_needs=host_needs(properties, wanted),
+        host_needs=host_needs(properties, chosen),
         image_id=instance.snapshot_image_id or instance.image_id,
     )
 

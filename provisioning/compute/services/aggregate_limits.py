@@ -32,12 +32,12 @@ def check_limits(metadata: Mapping[str, str | None]) -> None:
     """Raise InvalidInputError for an invalid value of a key in ``COLUMNS``."""
     for key, value in metadata.items():
         if key in COLUMNS and value is not None and number(key, value) is None:
-            wanted = (
+            expected = (
                 f"a number above 0, at most {MOST_RATIO}"
                 if key in RATIOS
                 else f"a whole number from 0 to {MAX_INTEGER}"
             )
-            raise InvalidInputError(f"Invalid input for {key}: {str(value)[:64]!r} is not {wanted}.", field=key)
+            raise InvalidInputError(f"Invalid input for {key}: {str(value)[:64]!r} is not {expected}.", field=key)
 
 
 def number(key: str, value: object) -> float | None:
@@ -76,8 +76,8 @@ def _write(host_ids: list[uuid.UUID]) -> None:
                 limits[host_id][column] = min(value, limits[host_id].get(column, value))
     changed: dict[tuple[float | None, ...], list[uuid.UUID]] = {}
     for host_id, values in limits.items():
-        wanted = tuple(values.get(column) for column in columns)
-        if wanted != found[host_id]:
-            changed.setdefault(wanted, []).append(host_id)
-    for wanted, ids in changed.items():
-        Host.objects.filter(id__in=ids).update(**dict(zip(columns, wanted, strict=True)))
+        requested = tuple(values.get(column) for column in columns)
+        if requested != found[host_id]:
+            changed.setdefault(requested, []).append(host_id)
+    for requested, ids in changed.items():
+        Host.objects.filter(id__in=ids).update(**dict(zip(columns, requested, strict=True)))

@@ -94,8 +94,8 @@ def write(
             changed = columns(instance) if callable(columns) else columns
             if not changed:
                 return instance
-            asked = Note(context, service="nova-api")
-            if state.update(instance, changed, asked):  # locks the row until the end of the transaction
+            note = Note(context, service="nova-api")
+            if state.update(instance, changed, note):  # locks the row until the end of the transaction
                 if "hostname" in changed:
                     network.set_dns_name(instance.id, instance.hostname.lower())
                 guest_changes.changed(instance, changed)

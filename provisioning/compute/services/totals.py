@@ -33,15 +33,15 @@ def fold() -> int:
 def _fold_some() -> int:
     """Count and mark a batch of rows in one transaction; rows locked by another transaction are skipped."""
     with transaction.atomic():
-        found: dict[Key, Tally] = {}
+        collected: dict[Key, Tally] = {}
         steps = list(_held(totals.steps_to_count()).values_list(*totals.STEP_COLUMNS)[:BATCH])
         actions = list(_held(totals.actions_to_count()).values_list(*totals.ACTION_COLUMNS)[:BATCH])
-        totals.tally_steps(steps, found)
-        totals.tally_actions(actions, found)
+        totals.tally_steps(steps, collected)
+        totals.tally_actions(actions, collected)
         totals.steps_to_count().filter(id__in=[row[0] for row in steps]).update(counted=True)
         totals.actions_to_count().filter(id__in=[row[0] for row in actions]).update(counted=True)
-        for key in sorted(found):
-            _add(key, found[key])
+        for key in sorted(collected):
+            _add(key, collected[key])
     return len(steps) + len(actions)
 
 

@@ -133,16 +133,16 @@ def _addresses(instance: Instance) -> list[PortAddress]:
     return network.addresses_of([instance.id]).get(instance.id, [])
 
 
-def _address(instance: Instance, wanted: str) -> PortAddress:
+def _address(instance: Instance, requested: str) -> PortAddress:
     found = _addresses(instance)
-    if wanted:
+    if requested:
         try:
-            wanted = str(ipaddress.ip_address(wanted))
+            requested = str(ipaddress.ip_address(requested))
         except ValueError:
             raise InvalidInputError("The address must be an IP address.", field="address") from None
-        found = [row for row in found if row.address == wanted]
+        found = [row for row in found if row.address == requested]
         if not found:
-            raise NotFoundError(f"Instance {instance.id} has no address {wanted}.")
+            raise NotFoundError(f"Instance {instance.id} has no address {requested}.")
     if not found:
         raise ConflictError(f"Instance {instance.id} has no address.")
     return min(found, key=lambda row: row.version)

@@ -203,9 +203,9 @@ def _statement(columns: tuple[str, ...], condition: tuple[str, ...]) -> Prepared
     """Return the prepared update of these columns; transitions use a few dozen combinations."""
     field = Instance._meta.get_field
 
-    def make(**given: Any) -> tuple[QuerySet[Instance], dict[str, Any]]:
-        rows = _unchanged({name: given[f"known_{name}"] for name in condition})
-        return rows, {name: given[name] for name in columns}
+    def make(**kwargs: Any) -> tuple[QuerySet[Instance], dict[str, Any]]:
+        rows = _unchanged({name: kwargs[f"known_{name}"] for name in condition})
+        return rows, {name: kwargs[name] for name in columns}
 
     parameters: dict[str, Any] = {name: field(name) for name in columns}
     parameters |= {f"known_{name}": field(name) for name in condition}

@@ -107,11 +107,11 @@ def _known(host_id: uuid.UUID, there: Collection[uuid.UUID | None] | None) -> se
 
 def _recorded(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, dict[str, set[str]]]:
     """Return server → MAC address → addresses, without interfaces that are being detached."""
-    found: dict[uuid.UUID, dict[str, set[str]]] = {}
+    result: dict[uuid.UUID, dict[str, set[str]]] = {}
     for key, mac, leaving, address in _RECORDED(ids=sorted(ids)):
         if not leaving and key is not None:
-            found.setdefault(key, {}).setdefault(mac.lower(), set()).update({address} if address else ())
-    return found
+            result.setdefault(key, {}).setdefault(mac.lower(), set()).update({address} if address else ())
+    return result
 
 
 def _of(guest: GuestState) -> dict[str, set[str]]:
@@ -200,8 +200,8 @@ def _restore_addresses(port: Port, addresses: Sequence[str]) -> str:
     """Add those of the guest's addresses to the port that are available. Returns a sentence about the added and
     rejected addresses.
     """
-    given, refused = network.restore_addresses(port, addresses)
-    sentences = [f"Restored addresses: {', '.join(given)}."] if given else []
+    restored, refused = network.restore_addresses(port, addresses)
+    sentences = [f"Restored addresses: {', '.join(restored)}."] if restored else []
     if refused:
         sentences.append(f"Removed addresses, which are in use elsewhere or not available: {', '.join(refused)}.")
     return " ".join(sentences)[:255]

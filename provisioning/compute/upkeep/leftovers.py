@@ -45,9 +45,9 @@ def clear(host_id: uuid.UUID, rows: Sequence[Leftover]) -> None:
     """
     known = Instance.objects.in_bulk({row.subject_id for row in rows if row.subject_id is not None})
     over = {row.subject_id: known[row.subject_id] for row in rows if _is_over(row, known)}
-    asked = set(_asked(host_id, over)) if over else set()
-    wanted = [instance for instance in over.values() if instance.id not in asked][:ORDERS_AT_ONCE]
-    for instance in wanted:
+    already_asked = set(_asked(host_id, over)) if over else set()
+    remaining = [instance for instance in over.values() if instance.id not in already_asked][:ORDERS_AT_ONCE]
+    for instance in remaining:
         ask_to_remove(host_id, instance)
 
 
@@ -58,14 +58,14 @@ def _is_over(row: Leftover, known: Mapping[uuid.UUID, Instance]) -> bool:
 
 def _asked(host_id: uuid.UUID, ids: Iterable[uuid.UUID | None]) -> Iterable[uuid.UUID]:
     """Yield the servers for which the host has a recent or unfinished destroy command."""
-    wanted = [each for each in ids if each is not None]
+    needed = [each for each in ids if each is not None]
     yield from (
         host_commands.destroys_awaited()
-        .filter(host_id=host_id, subject_id__in=wanted)
+        .filter(host_id=host_id, subject_id__in=needed)
         .values_list("subject_id", flat=True)
     )
     since = timezone.now() - max(ASK_AGAIN, timedelta(seconds=2 * settings.AUDIT_INTERVAL))
-    commands = host_commands.to_destroy().filter(host_id=host_id, subject_id__in=wanted)
+    commands = host_commands.to_destroy().filter(host_id=host_id, subject_id__in=needed)
     yield from commands.filter(created_at__gte=since).values_list("subject_id", flat=True)
 
 

@@ -237,10 +237,10 @@ def _leftovers() -> list[Instance]:
 def _left_seconds() -> list[MoveAllocation]:
     """Return second allocations of moves that have ended, on hosts that are up and have no recent destroy command."""
     now = timezone.now()
-    asked = host_commands.to_destroy().filter(subject_id=OuterRef("instance_id"), host_id=OuterRef("host_id"))
+    records = host_commands.to_destroy().filter(subject_id=OuterRef("instance_id"), host_id=OuterRef("host_id"))
     awaited = host_commands.destroys_awaited().filter(subject_id=OuterRef("instance_id"), host_id=OuterRef("host_id"))
     rows = MoveAllocation.objects.select_related("instance").filter(
-        ~Exists(awaited), ~Exists(asked.filter(created_at__gte=now - ASK_AGAIN)), alive(now, "host__")
+        ~Exists(awaited), ~Exists(records.filter(created_at__gte=now - ASK_AGAIN)), alive(now, "host__")
     )
     return list(rows.exclude(migration__status__in=OPEN)[:BATCH])
 

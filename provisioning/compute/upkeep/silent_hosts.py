@@ -38,12 +38,12 @@ def _announce(host_id: uuid.UUID, *, is_alive: bool) -> int:
         if not Host.objects.filter(id=host_id, announced_alive=not is_alive).update(announced_alive=is_alive):
             return 0
         servers = Instance.objects.filter(host_id=host_id).exclude(vm_state=VmState.DELETED)
-        found: dict[uuid.UUID, list[str]] = {}
+        collected: dict[uuid.UUID, list[str]] = {}
         for key, project_id in servers.values_list("id", "project_id"):
-            found.setdefault(project_id, []).append(str(key))
+            collected.setdefault(project_id, []).append(str(key))
         entries: list[Entry] = [
             (f"project:{project_id}", KIND, {"instances": keys[begin : begin + IN_ONE_EVENT]})
-            for project_id, keys in found.items()
+            for project_id, keys in collected.items()
             for begin in range(0, len(keys), IN_ONE_EVENT)
         ]
         record_all([*entries, (OPERATORS, KIND, {"id": str(host_id)})])

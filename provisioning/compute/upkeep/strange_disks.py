@@ -49,12 +49,12 @@ def send_detachments(host_id: uuid.UUID, guests: Sequence[GuestState], *, comple
 
 def _attached(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, set[uuid.UUID]]:
     """Return server → its volumes; during a migration both the volume and its copy."""
-    found: dict[uuid.UUID, set[uuid.UUID]] = {}
+    result: dict[uuid.UUID, set[uuid.UUID]] = {}
     rows = Attachment.objects.filter(instance_id__in=ids)
     for key, volume_id, other in rows.values_list("instance_id", "volume_id", "volume__migration_of"):
         if key is not None:
-            found.setdefault(key, set()).update({volume_id} | ({other} if other else set()))
-    return found
+            result.setdefault(key, set()).update({volume_id} | ({other} if other else set()))
+    return result
 
 
 @when_broken_off

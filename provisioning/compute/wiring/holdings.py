@@ -32,9 +32,9 @@ def holdings(scope_id: uuid.UUID | None) -> Iterator[Holding]:
         amounts = quota_held(flavor, other)
         built = vm_state != VmState.BUILDING
         if not built:
-            asked = network.quota_of(interfaces)
-            amounts["ports"] = asked["ports"]
-            being_built[server] = Holding(project, server, "fixed_ips", asked["fixed_ips"], committed=False)
+            requested = network.quota_of(interfaces)
+            amounts["ports"] = requested["ports"]
+            being_built[server] = Holding(project, server, "fixed_ips", requested["fixed_ips"], committed=False)
         for resource, amount in amounts.items():
             if amount:
                 yield Holding(project, server, resource, amount, committed=built, user_id=user)

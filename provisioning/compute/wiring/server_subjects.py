@@ -66,8 +66,8 @@ class ServerHandler(SubjectHandler[Instance]):
         """
         rows = Instance.objects.filter(host_id=host_id).exclude(vm_state=VmState.DELETED).order_by("id")
         seconds = MoveAllocation.objects.filter(host_id=host_id, migration__status__in=OPEN).order_by("instance_id")
-        found = [*rows.values_list("id", "attempt"), *seconds.values_list("instance_id", "attempt")]
-        return [Subject(SERVER, key, attempt) for key, attempt in found]
+        result = [*rows.values_list("id", "attempt"), *seconds.values_list("instance_id", "attempt")]
+        return [Subject(SERVER, key, attempt) for key, attempt in result]
 
     def compare(self, host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool) -> None:
         reconcile.compare(host_id, guests, complete=complete)

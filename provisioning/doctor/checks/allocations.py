@@ -188,11 +188,11 @@ def _forgotten() -> QuerySet[Allocation]:
     recently although they are up.
     """
     now = timezone.now()
-    asked = to_destroy().filter(subject_id=OuterRef("instance_id"), host_id=OuterRef("host_id"))
+    records = to_destroy().filter(subject_id=OuterRef("instance_id"), host_id=OuterRef("host_id"))
     awaited = destroys_awaited().filter(subject_id=OuterRef("instance_id"), host_id=OuterRef("host_id"))
-    neglected = alive(now, "host__") & ~Exists(asked.filter(created_at__gte=now - PATIENCE)) & ~Exists(awaited)
+    neglected = alive(now, "host__") & ~Exists(records.filter(created_at__gte=now - PATIENCE)) & ~Exists(awaited)
     neglected &= Q(instance__task_state=None, instance__updated_at__lt=now - PATIENCE)
-    rows = Allocation.objects.select_related("instance", "host").filter(_OVER, ~Exists(asked) | neglected)
+    rows = Allocation.objects.select_related("instance", "host").filter(_OVER, ~Exists(records) | neglected)
     return rows.order_by("id")
 
 

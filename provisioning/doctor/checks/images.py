@@ -24,9 +24,9 @@ def images() -> Iterator[Finding]:
     """
     rows = Image.objects.filter(status__in=HALVES, property_rows__name="instance_uuid").order_by("created_at")
     halves = list(rows)  # read before the commands: an image created later has its command
-    wanted = _wanted() if halves else set()
+    expected = _wanted() if halves else set()
     for image in halves:
-        if image.id not in wanted and _made_here(image.id):
+        if image.id not in expected and _made_here(image.id):
             sentence = f"It is {image.status}, but no host has a command for its data: it will never be complete."
             yield Finding("warning", f"image {image.id}", sentence, "Delete it.", _remove(image.id), image.status)
 

@@ -20,10 +20,10 @@ def launches() -> Iterator[Finding]:
 
     Servers that still have an allocation of an earlier attempt wait for that host, not for the queue.
     """
-    wanted = Q()
+    conditions = Q()
     for kind in BUILD_KINDS:
-        wanted |= Q(vm_state__in=kind.vm_states, task_state__in=kind.waiting)
-    rows = list(Instance.objects.filter(wanted).order_by("id"))
+        conditions |= Q(vm_state__in=kind.vm_states, task_state__in=kind.waiting)
+    rows = list(Instance.objects.filter(conditions).order_by("id"))
     if not rows:
         return
     queued, held = _queued(), set(_of_earlier_attempts())

@@ -402,12 +402,12 @@ def _daemons(host: Host, known: _Known, stored: dict[str, StoredVolume]) -> Iter
         here = stored.get(key)
         if here is None:
             continue
-        wanted = known.clients.get(volume.id, set()) if volume.daemon_host_id == host.id else set()
-        if set(here.attachments) != wanted and (here.daemon or wanted):
+        expected = known.clients.get(volume.id, set()) if volume.daemon_host_id == host.id else set()
+        if set(here.attachments) != expected and (here.daemon or expected):
             has = f"a storage daemon with {number(len(here.attachments), 'client')}" if here.daemon else "none"
-            should = f"one with {number(len(wanted), 'client')}" if wanted else "none"
+            should = f"one with {number(len(expected), 'client')}" if expected else "none"
             sentence = f"Storage daemons for it on host {host.name}: {has}; there should be {should}."
-            evidence = (host.id, sorted(here.attachments), sorted(wanted), volume.version)
+            evidence = (host.id, sorted(here.attachments), sorted(expected), volume.version)
             yield Finding(
                 "warning",
                 _named(volume),

@@ -182,15 +182,15 @@ def _person(
 
     Raises NotAuthenticatedError for proofs of several users, and if the password was changed between two proofs.
     """
-    found: list[User] = []
+    result: list[User] = []
     step: int | None = None
     if parent is not None:
-        found.append(existing(User, parent.user_id.hex))
+        result.append(existing(User, parent.user_id.hex))
     if credential is not None:
-        found.append(credential.user)
+        result.append(credential.user)
     if request.password is not None:
         proof = request.password
-        found.append(
+        result.append(
             authenticate_password(
                 user_id=proof.user_id,
                 user_name=proof.user_name,
@@ -202,10 +202,10 @@ def _person(
         )
     if request.passcode is not None:
         user, step = authenticate_passcode(request.passcode, request.client.address)
-        found.append(user)
-    if len({(user.id, user.tokens_valid_after) for user in found}) != 1:
+        result.append(user)
+    if len({(user.id, user.tokens_valid_after) for user in result}) != 1:
         raise NotAuthenticatedError(REFUSED)
-    return found[-1], step
+    return result[-1], step
 
 
 def _credential(request: AuthRequest) -> ApplicationCredential | None:
@@ -231,42 +231,42 @@ def _credential(request: AuthRequest) -> ApplicationCredential | None:
 
 
 def _scope(
-    user: User, asked: Scope, parent: TokenData | None, credential: ApplicationCredential | None
+    user: User, requested: Scope, parent: TokenData | None, credential: ApplicationCredential | None
 ) -> tokens.Scope:
     if parent is not None and (parent.application_credential is not None or EC2_METHOD in parent.methods):
-        return _scope_of_credential(asked, parent, credential)
+        return _scope_of_credential(requested, parent, credential)
     if credential is not None:
         return credential.project
-    if parent is not None and parent.system and isinstance(asked, ProjectScope | DomainScope):
+    if parent is not None and parent.system and isinstance(requested, ProjectScope | DomainScope):
         raise ForbiddenError("A system token cannot be exchanged for a project or domain token.")
-    if asked in {"unscoped", "system"}:
-        return None if asked == "unscoped" else "system"
-    if asked == "default":
+    if requested in {"unscoped", "system"}:
+        return None if requested == "unscoped" else "system"
+    if requested == "default":
         project = by_id(Project, user.default_project_id)
         return project if project is not None and may_enter(user, project) else None
     found: tokens.Scope = None
-    if isinstance(asked, ProjectScope):
+    if isinstance(requested, ProjectScope):
         found = record_by(
             Project,
-            record_id=asked.project_id,
-            name=asked.name,
-            domain_id=asked.domain_id,
-            domain_name=asked.domain_name,
+            record_id=requested.project_id,
+            name=requested.name,
+            domain_id=requested.domain_id,
+            domain_name=requested.domain_name,
         )
-    elif isinstance(asked, DomainScope):
-        found = record_by(Domain, record_id=asked.domain_id, name=asked.name)
-    elif isinstance(asked, TrustScope):
-        found = _trust(user, asked)
+    elif isinstance(requested, DomainScope):
+        found = record_by(Domain, record_id=requested.domain_id, name=requested.name)
+    elif isinstance(requested, TrustScope):
+        found = _trust(user, requested)
     if found is None:
         raise NotAuthenticatedError(REFUSED)
     return found
 
 
-def _trust(user: User, asked: TrustScope) -> Trust | None:
+def _trust(user: User, requested: TrustScope) -> Trust | None:
     """Return the trust; None if it cannot be used or its project is disabled. Raises ForbiddenError unless the user is
     its trustee.
     """
-    found = trust_by(asked.trust_id)
+    found = trust_by(requested.trust_id)
     if found is None or (found.project is not None and not (found.project.enabled and found.project.domain.enabled)):
         return None
     if found.trustee_id != user.id:
@@ -274,25 +274,25 @@ def _trust(user: User, asked: TrustScope) -> Trust | None:
     return found
 
 
-def _scope_of_credential(asked: Scope, parent: TokenData, credential: ApplicationCredential | None) -> tokens.Scope:
+def _scope_of_credential(requested: Scope, parent: TokenData, credential: ApplicationCredential | None) -> tokens.Scope:
     """Return the project of the credential for which ``parent`` was issued. Raises ForbiddenError for another requested
     scope.
     """
     project = by_id(Project, parent.project_id)
     same = (
-        isinstance(asked, ProjectScope)
+        isinstance(requested, ProjectScope)
         and project is not None
         and project
         == record_by(
             Project,
-            record_id=asked.project_id,
-            name=asked.name,
-            domain_id=asked.domain_id,
-            domain_name=asked.domain_name,
+            record_id=requested.project_id,
+            name=requested.name,
+            domain_id=requested.domain_id,
+            domain_name=requested.domain_name,
         )
     )
     if credential is not None and credential.id != parent.application_credential:
         raise NotAuthenticatedError(REFUSED)
-    if asked != "default" and not same:
+    if requested != "default" and not same:
         raise ForbiddenError("The token of a credential is for its project and cannot be rescoped.")
     return project

@@ -19,7 +19,10 @@ def allows(rules: Iterable[tuple[str, str, str]], service: str, method: str, pat
 
     In a pattern ``*`` and ``{name}`` match one or more characters without a slash, and ``**`` matches any text.
     """
-    return any(wanted == service and verb == method and matches(pattern, path) for wanted, verb, pattern in rules)
+    return any(
+        pattern_service == service and verb == method and matches(pattern, path)
+        for pattern_service, verb, pattern in rules
+    )
 
 
 def matches(pattern: str, path: str) -> bool:

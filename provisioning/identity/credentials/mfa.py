@@ -19,8 +19,8 @@ def is_enough(user: User, methods: Iterable[str]) -> bool:
     """
     if user.options.get("multi_factor_auth_enabled") is False:
         return True
-    used, wanted = set(methods), _rules(user)
-    return not wanted or any(used.issuperset(rule) for rule in wanted)
+    used, rules = set(methods), _rules(user)
+    return not rules or any(used.issuperset(rule) for rule in rules)
 
 
 def required(user: User, methods: Iterable[str]) -> list[list[str]]:

@@ -52,11 +52,11 @@ def _part(name: str, how: str, *, fold: bool) -> Callable[[str], Q]:
 
     def condition(text: str) -> Q:
         column: Any = Lower(name) if fold else F(name)
-        wanted: Any = Value(text, output_field=TextField())
-        wanted = Lower(wanted) if fold else wanted
+        requested: Any = Value(text, output_field=TextField())
+        requested = Lower(requested) if fold else requested
         if how == "endswith":
-            return Q(Exact(Right(column, Length(wanted)), wanted)) if text else Q()
-        place = StrIndex(column, wanted)
+            return Q(Exact(Right(column, Length(requested)), requested)) if text else Q()
+        place = StrIndex(column, requested)
         return Q(GreaterThan(place, 0)) if how == "contains" else Q(Exact(place, 1))
 
     return condition

@@ -41,14 +41,14 @@ def has_administrator() -> bool:
     assignments = RoleAssignment.objects.filter(role__in=roles_bringing(ADMIN))
     users = User.objects.filter(enabled=True, domain__enabled=True)
     members = GroupMembership.objects.filter(user__in=users).values("group")
-    given = assignments.filter(Q(user__in=users) | Q(group__in=members))
+    granted = assignments.filter(Q(user__in=users) | Q(group__in=members))
     projects = Project.objects.filter(enabled=True, domain__enabled=True)
-    if given.filter(Q(system=True) | Q(project__in=projects, inherited=False)).exists():
+    if granted.filter(Q(system=True) | Q(project__in=projects, inherited=False)).exists():
         return True
-    domains = given.filter(domain__isnull=False, inherited=True).values("domain")
+    domains = granted.filter(domain__isnull=False, inherited=True).values("domain")
     if projects.filter(domain__in=domains).exists():
         return True
-    above = set(given.filter(project__isnull=False, inherited=True).values_list("project", flat=True))
+    above = set(granted.filter(project__isnull=False, inherited=True).values_list("project", flat=True))
     while above:  # the trees have few levels
         below = projects.filter(parent__in=above)
         if below.exists():

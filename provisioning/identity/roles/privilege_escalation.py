@@ -38,15 +38,15 @@ def _has_power(record: User | Group, *, but_on: str | None = None) -> bool:
     """Return whether the user or group has rights as in ``is_superior``; roles on the domain ``but_on`` are ignored."""
     if isinstance(record, User):
         groups = GroupMembership.objects.filter(user=record).values("group")
-        given = RoleAssignment.objects.filter(Q(user=record) | Q(group__in=groups))
+        assignments = RoleAssignment.objects.filter(Q(user=record) | Q(group__in=groups))
     else:
-        given = RoleAssignment.objects.filter(group=record)
+        assignments = RoleAssignment.objects.filter(group=record)
     beyond = roles_beyond_domains()
     elsewhere = Q(domain__isnull=False, inherited=False) & ~Q(domain=record.domain_id)
-    given = given.filter(Q(role__in=beyond) | Q(system=True) | elsewhere)
+    assignments = assignments.filter(Q(role__in=beyond) | Q(system=True) | elsewhere)
     if but_on is not None:
-        given = given.exclude(domain=but_on, inherited=False)
-    return given.exists() or (isinstance(record, User) and _is_trusted_with(record, beyond))
+        assignments = assignments.exclude(domain=but_on, inherited=False)
+    return assignments.exists() or (isinstance(record, User) and _is_trusted_with(record, beyond))
 
 
 def _is_trusted_with(user: User, roles: Collection[uuid.UUID]) -> bool:

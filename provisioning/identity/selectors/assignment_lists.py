@@ -144,13 +144,13 @@ def _effective(filters: AssignmentFilters, projects: set[uuid.UUID], tree: Proje
         found = found.filter(domain=filters.domain_id, inherited=False)
     members = _members(filters)
     closure = _closure()
-    wanted = _wanted(filters, projects)
+    requested = _wanted(filters, projects)
     seen: set[Assignment] = set()
     for row in found.iterator(chunk_size=1000):
         for person in _persons(_as_given(row), members):
             for place in _places(person, tree):
                 for each in closure(place):
-                    if wanted(each) and each not in seen:
+                    if requested(each) and each not in seen:
                         seen.add(each)
                         yield each
 
@@ -166,29 +166,29 @@ def _wanted(filters: AssignmentFilters, projects: set[uuid.UUID]) -> Callable[[A
     return holds
 
 
-def _persons(given: Assignment, members: dict[uuid.UUID, list[uuid.UUID]]) -> Iterator[Assignment]:
-    if given.group_id is None:
-        yield given
+def _persons(assignment: Assignment, members: dict[uuid.UUID, list[uuid.UUID]]) -> Iterator[Assignment]:
+    if assignment.group_id is None:
+        yield assignment
         return
-    for user_id in members.get(given.group_id, ()):
-        yield replace(given, user_id=user_id, group_id=None, given_group_id=given.group_id)
+    for user_id in members.get(assignment.group_id, ()):
+        yield replace(assignment, user_id=user_id, group_id=None, given_group_id=assignment.group_id)
 
 
-def _places(given: Assignment, tree: ProjectTree) -> Iterator[Assignment]:
-    if not given.inherited:
-        yield given
+def _places(assignment: Assignment, tree: ProjectTree) -> Iterator[Assignment]:
+    if not assignment.inherited:
+        yield assignment
         return
-    if given.domain_id is not None:
-        reached = tree.in_domain.get(given.domain_id, [])
+    if assignment.domain_id is not None:
+        reached = tree.in_domain.get(assignment.domain_id, [])
     else:
-        reached = sorted(tree.below(given.project_id) - {given.project_id}) if given.project_id else []
+        reached = sorted(tree.below(assignment.project_id) - {assignment.project_id}) if assignment.project_id else []
     for project_id in reached:
         yield replace(
-            given,
+            assignment,
             project_id=project_id,
             domain_id=None,
-            given_project_id=given.project_id,
-            given_domain_id=given.domain_id,
+            given_project_id=assignment.project_id,
+            given_domain_id=assignment.domain_id,
         )
 
 
@@ -201,8 +201,8 @@ def _closure() -> Callable[[Assignment], Iterator[Assignment]]:
         implied.setdefault(prior, []).append(role)
     of_cloud = set(Role.objects.filter(domain=None).values_list("id", flat=True))
 
-    def expand(given: Assignment) -> Iterator[Assignment]:
-        waiting, seen = [given], {given.role_id}
+    def expand(assignment: Assignment) -> Iterator[Assignment]:
+        waiting, seen = [assignment], {assignment.role_id}
         while waiting:
             each = waiting.pop(0)
             if each.role_id in of_cloud:

@@ -53,16 +53,16 @@ def catalog_for(project_id: uuid.UUID | None, *, public_url: str | None = None) 
     """
     address = settings.PUBLIC_URL if public_url is None else public_url
     rows, filtered = _rows(project_id)
-    found: dict[uuid.UUID, dict[str, Any]] = {}
+    result: dict[uuid.UUID, dict[str, Any]] = {}
     for row in sorted(rows, key=_place):
         if not row.service_enabled:
             continue
         entry = {"id": row.service_id.hex, "type": row.type, "name": row.name, "endpoints": []}
-        endpoints: list[dict[str, Any]] = found.setdefault(row.service_id, entry)["endpoints"]
+        endpoints: list[dict[str, Any]] = result.setdefault(row.service_id, entry)["endpoints"]
         url = filled(row.url, address, project_id) if row.enabled and row.url is not None else None
         if url is not None:
             endpoints.append(_endpoint(row, url))
-    return [entry for entry in found.values() if entry["endpoints"] or not filtered]
+    return [entry for entry in result.values() if entry["endpoints"] or not filtered]
 
 
 def _rows(project_id: uuid.UUID | None) -> tuple[list[_Row], bool]:

@@ -98,8 +98,10 @@ def projects_of_user(within: str = "") -> Coalesce:
     domain.
     """
     mine = Q(user=OuterRef("id")) | Q(group__groupmembership__user=OuterRef("id"))
-    given = _assignments(RoleAssignment.objects.filter(mine, project__isnull=False), within).annotate(one=Value(1))
-    return _count(given, "one", "project")
+    assignments = _assignments(RoleAssignment.objects.filter(mine, project__isnull=False), within).annotate(
+        one=Value(1)
+    )
+    return _count(assignments, "one", "project")
 
 
 def users_of_group() -> Coalesce:
@@ -109,8 +111,8 @@ def users_of_group() -> Coalesce:
 
 def projects_of_group(within: str = "") -> Coalesce:
     """Return the expression for the number of projects on which a group has a role; ``within``: of this domain."""
-    given = RoleAssignment.objects.filter(group=OuterRef("id"), project__isnull=False)
-    return _count(_assignments(given, within), "group", "project")
+    assignments = RoleAssignment.objects.filter(group=OuterRef("id"), project__isnull=False)
+    return _count(_assignments(assignments, within), "group", "project")
 
 
 def assignments_of_role(within: str = "") -> Coalesce:
@@ -127,9 +129,9 @@ def _inside(rows: QuerySet[Record], within: str) -> QuerySet[Record]:
     return rows.filter(domain=within) if within else rows
 
 
-def _assignments(given: QuerySet[RoleAssignment], within: str) -> QuerySet[RoleAssignment]:
+def _assignments(assignments: QuerySet[RoleAssignment], within: str) -> QuerySet[RoleAssignment]:
     """Return the assignments on a domain and its projects, or all of them."""
-    return given.filter(Q(domain=within) | Q(project__domain=within)) if within else given
+    return assignments.filter(Q(domain=within) | Q(project__domain=within)) if within else assignments
 
 
 def inside(domain: Domain) -> dict[str, int]:
@@ -186,10 +188,10 @@ def groups_of(user: User, *, within: str = "") -> list[Group]:
     return list(found.filter(domain=within) if within else found)
 
 
-def users_in(group: Group, wanted: ListRequest) -> RowPage[User]:
+def users_in(group: Group, request: ListRequest) -> RowPage[User]:
     """Return the users of a group, by name."""
-    found = _narrow(User.objects.order_by("name", "id"), wanted, "email").select_related("domain")
-    return _page(found.filter(id__in=GroupMembership.objects.filter(group=group).values("user")), wanted)
+    found = _narrow(User.objects.order_by("name", "id"), request, "email").select_related("domain")
+    return _page(found.filter(id__in=GroupMembership.objects.filter(group=group).values("user")), request)
 
 
 def tags_of(project: Project) -> list[str]:
@@ -202,20 +204,20 @@ def _of_cloud_or(domain_id: str | None) -> Q:
     return Q(domain=None) | Q(domain=domain_id.replace("\0", "")) if domain_id else Q(domain=None)
 
 
-def _narrow(found: QuerySet[Record], wanted: ListRequest, *also: str) -> QuerySet[Record]:
-    text = wanted.text.replace("\0", "")
+def _narrow(found: QuerySet[Record], request: ListRequest, *also: str) -> QuerySet[Record]:
+    text = request.text.replace("\0", "")
     if text:
         matches = Q(name__icontains=text) | Q(id=text if found.model is Domain else read_id(text))
         for column in also:
             matches |= Q(**{f"{column}__icontains": text})
         found = found.filter(matches)
-    if wanted.domain_id:
-        found = found.filter(domain=wanted.domain_id.replace("\0", ""))
+    if request.domain_id:
+        found = found.filter(domain=request.domain_id.replace("\0", ""))
     return found
 
 
-def _page(found: QuerySet[Record], wanted: ListRequest) -> RowPage[Record]:
-    page = min(max(wanted.page, 1), LAST_PAGE)
+def _page(found: QuerySet[Record], request: ListRequest) -> RowPage[Record]:
+    page = min(max(request.page, 1), LAST_PAGE)
     total = found.count()
     first = (page - 1) * PAGE_SIZE
     return RowPage(list(found[first : first + PAGE_SIZE]), total, page)
@@ -231,5 +233,5 @@ def _count(rows: QuerySet[Any], by: str, what: str) -> Coalesce:
 
 
 def _members_of(target: str, key: str) -> Any:
-    given = RoleAssignment.objects.filter(**{target: OuterRef(key)}, inherited=False)
-    return _count(given, target, "user") + _count(given, target, "group")
+    assignments = RoleAssignment.objects.filter(**{target: OuterRef(key)}, inherited=False)
+    return _count(assignments, target, "user") + _count(assignments, target, "group")

@@ -70,8 +70,8 @@ def _enabled(projects: Q) -> QuerySet[Project]:
 
 def domains_of(user_id: uuid.UUID) -> list[Domain]:
     """Return the enabled domains on which the user has a role that applies to the domain itself, by name."""
-    given = _assignments_of(user_id).filter(domain__isnull=False, inherited=False)
-    return list(Domain.objects.filter(id__in=given.values("domain_id"), enabled=True).order_by("name"))
+    assignments = _assignments_of(user_id).filter(domain__isnull=False, inherited=False)
+    return list(Domain.objects.filter(id__in=assignments.values("domain_id"), enabled=True).order_by("name"))
 
 
 def _assignments_of(user_id: Any) -> QuerySet[RoleAssignment]:
@@ -81,9 +81,9 @@ def _assignments_of(user_id: Any) -> QuerySet[RoleAssignment]:
 
 def _projects_of(user_id: Any) -> Q:
     """Match the projects on which the user was assigned roles, directly or for all projects of their domain."""
-    given = _assignments_of(user_id)
-    here = given.filter(project__isnull=False, inherited=False).values("project_id")
-    in_domain = given.filter(domain__isnull=False, inherited=True).values("domain_id")
+    assignments = _assignments_of(user_id)
+    here = assignments.filter(project__isnull=False, inherited=False).values("project_id")
+    in_domain = assignments.filter(domain__isnull=False, inherited=True).values("domain_id")
     return Q(id__in=here) | Q(domain__in=in_domain)
 
 

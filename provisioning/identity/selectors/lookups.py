@@ -31,8 +31,12 @@ def names_of_projects(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, str]:
 
 def role_records(names: Iterable[str]) -> list[Role]:
     """Return the roles with these names, by name."""
-    wanted = sorted(names)
-    return _roles(len(wanted))(**{f"name{at}": name for at, name in enumerate(wanted)}) if wanted else []
+    ordered_names = sorted(names)
+    return (
+        _roles(len(ordered_names))(**{f"name{at}": name for at, name in enumerate(ordered_names)})
+        if ordered_names
+        else []
+    )
 
 
 @cache

@@ -14,13 +14,13 @@ Named = TypeVar("Named", User, Project, Group)
 
 def find_by_name(model: type[Named], names: Mapping[str, Collection[str]]) -> dict[tuple[str, str], Named]:
     """Return (domain id, name) → record. ``names``: domain id → names."""
-    found: dict[tuple[str, str], Named] = {}
+    result: dict[tuple[str, str], Named] = {}
     for domain_id, those in names.items():
         ordered = sorted(name for name in those if "\0" not in name)
         for begin in range(0, len(ordered), AT_ONCE):
             part = model._default_manager.filter(domain=domain_id, name__in=ordered[begin : begin + AT_ONCE])
-            found |= {(domain_id, record.name): record for record in part}
-    return found
+            result |= {(domain_id, record.name): record for record in part}
+    return result
 
 
 def memberships_in(groups: Collection[uuid.UUID]) -> set[tuple[uuid.UUID, uuid.UUID]]:
@@ -30,5 +30,5 @@ def memberships_in(groups: Collection[uuid.UUID]) -> set[tuple[uuid.UUID, uuid.U
 
 def roles_given_on(projects: Collection[uuid.UUID]) -> set[tuple[uuid.UUID, uuid.UUID | None, uuid.UUID]]:
     """Return the direct roles of users on these projects, as (project, user, role) ids."""
-    given = RoleAssignment.objects.filter(project__in=projects, user__isnull=False, inherited=False)
-    return set(given.values_list("project_id", "user_id", "role_id"))
+    assignments = RoleAssignment.objects.filter(project__in=projects, user__isnull=False, inherited=False)
+    return set(assignments.values_list("project_id", "user_id", "role_id"))

@@ -59,14 +59,14 @@ def members_of(place: Place) -> list[Member]:
 
 
 def _add_users_of_groups(members: dict[object, Member], rows: Iterable[RoleAssignment], place: Place) -> None:
-    given: dict[object, list[RoleAssignment]] = {}
+    assignments: dict[object, list[RoleAssignment]] = {}
     for row in rows:
         if row.group_id is not None:
-            given.setdefault(row.group_id, []).append(row)
-    inside = GroupMembership.objects.filter(group__in=list(given)).select_related("user__domain")
+            assignments.setdefault(row.group_id, []).append(row)
+    inside = GroupMembership.objects.filter(group__in=list(assignments)).select_related("user__domain")
     for membership in inside.order_by("user__name")[:MOST_MEMBERS]:
         member = members.setdefault((User, membership.user_id), Member(membership.user))
-        for row in given[membership.group_id]:
+        for row in assignments[membership.group_id]:
             _note(member, row, place, row.group)
 
 
@@ -95,8 +95,8 @@ def own_roles(place: Place, actor: User | Group, *, inherited: bool = False) -> 
     assigned on the target for the projects below it.
     """
     mine = {"group" if isinstance(actor, Group) else "user": actor}
-    given = RoleAssignment.objects.filter(**columns_of_place(place), inherited=inherited, **mine)
-    return list(Role.objects.filter(id__in=given.values("role")).order_by("name"))
+    assignments = RoleAssignment.objects.filter(**columns_of_place(place), inherited=inherited, **mine)
+    return list(Role.objects.filter(id__in=assignments.values("role")).order_by("name"))
 
 
 def is_in(group: Group, user: User) -> bool:

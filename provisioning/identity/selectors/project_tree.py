@@ -61,13 +61,13 @@ class ProjectTree:
         return found
 
     def above(self, projects: set[uuid.UUID]) -> set[uuid.UUID]:
-        found: set[uuid.UUID] = set()
+        result: set[uuid.UUID] = set()
         for each in projects:
             parent = self.parents.get(each, (None, ""))[0]
-            while parent is not None and parent not in found:
-                found.add(parent)
+            while parent is not None and parent not in result:
+                result.add(parent)
                 parent = self.parents.get(parent, (None, ""))[0]
-        return found
+        return result
 
     def domains(self, projects: set[uuid.UUID]) -> set[str]:
         return {self.parents[each][1] for each in projects if each in self.parents}

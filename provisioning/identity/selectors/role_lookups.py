@@ -16,11 +16,11 @@ def roles(*, domain_id: str | None = None) -> list[Role]:
 
 def inferences() -> list[tuple[Role, list[Role]]]:
     """Return each role that implies others, by name, with its directly implied roles, by name."""
-    found: dict[Role, list[Role]] = {}
+    result: dict[Role, list[Role]] = {}
     rows = ImpliedRole.objects.select_related("prior", "implied").order_by("prior__name", "prior_id", "implied__name")
     for row in rows:
-        found.setdefault(row.prior, []).append(row.implied)
-    return list(found.items())
+        result.setdefault(row.prior, []).append(row.implied)
+    return list(result.items())
 
 
 def implied_roles(prior: Role) -> list[Role]:

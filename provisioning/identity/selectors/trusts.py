@@ -55,13 +55,13 @@ def roles_of_trust(trust: Trust) -> list[Role]:
     return list(Role.objects.filter(trustrole__trust=trust).order_by("name", "id"))
 
 
-def roles_named(asked: Iterable[dict[str, str]]) -> list[Role]:
+def roles_named(requested: Iterable[dict[str, str]]) -> list[Role]:
     """Return roles of any domain, each specified by ``id`` or ``name``, without duplicates.
 
     Raises NotFoundError, and InvalidInputError for an ambiguous name.
     """
-    found: dict[object, Role] = {}
-    for reference in asked:
+    result: dict[object, Role] = {}
+    for reference in requested:
         text = reference.get("id", reference.get("name", ""))
         column, value = ("id", read_id(text)) if "id" in reference else ("name", text if "\0" not in text else None)
         roles = list(Role.objects.filter(**{column: value})[:2]) if value is not None else []
@@ -69,5 +69,5 @@ def roles_named(asked: Iterable[dict[str, str]]) -> list[Role]:
             raise NotFoundError(f"Could not find role: {text[:64]}.")
         if len(roles) > 1:
             raise InvalidInputError(f"There are multiple roles named {text[:64]!r}. Specify the id.", field="roles")
-        found[roles[0].id] = roles[0]
-    return list(found.values())
+        result[roles[0].id] = roles[0]
+    return list(result.values())

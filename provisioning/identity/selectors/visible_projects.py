@@ -9,13 +9,13 @@ from provisioning.identity.selectors.entries import domains_of, projects_of, rol
 
 def projects_open_to(context: RequestContext) -> list[Project]:
     """Return the projects with their tags, by name; for an application credential or trust, only its own project."""
-    found: list[Project] = []
+    result: list[Project] = []
     if context.is_delegated and context.project_id is not None:
-        found = list(Project.objects.filter(id=context.project_id).select_related("domain"))
+        result = list(Project.objects.filter(id=context.project_id).select_related("domain"))
     elif context.user_id is not None and not context.is_delegated:
-        found = projects_of(context.user_id)
-    prefetch_related_objects(found, "tags")
-    return found
+        result = projects_of(context.user_id)
+    prefetch_related_objects(result, "tags")
+    return result
 
 
 def domains_open_to(context: RequestContext) -> list[Domain]:

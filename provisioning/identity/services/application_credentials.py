@@ -156,12 +156,12 @@ def _check_texts(name: str, options: Options) -> None:
         raise InvalidInputError("The time of expiry must be in the future.", field="expires_at")
 
 
-def _roles(user: User, project: Project, asked: Iterable[Role] | None, caller: RequestContext | None) -> list[Role]:
+def _roles(user: User, project: Project, requested: Iterable[Role] | None, caller: RequestContext | None) -> list[Role]:
     """Return the roles of the new credential; both user and caller must have them on the project."""
     held = effective.role_names(user.id, project_id=project.id)
     if caller is not None:
         held &= caller.roles if caller.project_id == project.id else frozenset()
-    roles = role_records(held) if asked is None else list({role.id: role for role in asked}.values())
+    roles = role_records(held) if requested is None else list({role.id: role for role in requested}.values())
     if not roles:
         raise InvalidInputError("An application credential needs a role that you have on the project.", field="roles")
     for role in roles:
@@ -170,23 +170,23 @@ def _roles(user: User, project: Project, asked: Iterable[Role] | None, caller: R
     return roles
 
 
-def _access_rules(user: User, asked: Iterable[AccessRule | RequestPattern]) -> list[AccessRule]:
+def _access_rules(user: User, requested: Iterable[AccessRule | RequestPattern]) -> list[AccessRule]:
     """Return the user's access rules for these patterns; rules that do not exist are created."""
-    found: dict[object, AccessRule] = {}
-    for each in asked:
+    result: dict[object, AccessRule] = {}
+    for each in requested:
         if isinstance(each, AccessRule):
             if each.user_id != user.id:
                 raise NotFoundError(f"Could not find access rule: {each.id.hex}.")
             rule = each
         else:
-            rule = _rule_of(user, each, [rule.pk for rule in found.values()])
-        found[rule.id] = rule
-        if len(found) > MOST_RULES:
+            rule = _rule_of(user, each, [rule.pk for rule in result.values()])
+        result[rule.id] = rule
+        if len(result) > MOST_RULES:
             raise InvalidInputError(f"There may be at most {MOST_RULES} access rules.", field="access_rules")
-    return list(found.values())
+    return list(result.values())
 
 
-def _rule_of(user: User, pattern: RequestPattern, wanted: Sequence[uuid.UUID]) -> AccessRule:
+def _rule_of(user: User, pattern: RequestPattern, rule_ids: Sequence[uuid.UUID]) -> AccessRule:
     """Return the user's rule for this pattern; it is created if it does not exist.
 
     If the user has too many rules, unused rules are deleted first, except the ``wanted`` ones.
@@ -197,7 +197,7 @@ def _rule_of(user: User, pattern: RequestPattern, wanted: Sequence[uuid.UUID]) -
     if known is not None:
         return known
     if mine.count() >= MOST_RULES_OF_USER:
-        _remove_unused(user, wanted)
+        _remove_unused(user, rule_ids)
         if mine.count() >= MOST_RULES_OF_USER:
             raise ForbiddenError(
                 f"You have {MOST_RULES_OF_USER} access rules in use, which is the maximum. Delete application"
@@ -209,9 +209,9 @@ def _rule_of(user: User, pattern: RequestPattern, wanted: Sequence[uuid.UUID]) -
 
 
 @transaction.atomic
-def _remove_unused(user: User, wanted: Sequence[uuid.UUID]) -> None:
+def _remove_unused(user: User, rule_ids: Sequence[uuid.UUID]) -> None:
     """Delete the user's rules that no application credential uses, except the ``wanted`` ones."""
-    mine = AccessRule.objects.filter(user=user).exclude(pk__in=wanted)
+    mine = AccessRule.objects.filter(user=user).exclude(pk__in=rule_ids)
     lock_rows(AccessRule, list(mine.filter(applicationcredential=None).values_list("pk", flat=True)), no_key=False)
     unused = list(mine.filter(applicationcredential=None).values_list("pk", flat=True))
     AccessRule.objects.filter(pk__in=unused).delete()

@@ -31,13 +31,13 @@ def ensure_catalog() -> None:
             if own.id not in known
         ]
         Service.objects.bulk_create(missing, ignore_conflicts=True)
-    wanted = {own.endpoint_id(interface): (own, interface) for own in OWN for interface in INTERFACES}
-    present = dict(Endpoint.objects.filter(id__in=wanted).values_list("id", "region_id"))
-    if len(present) < len(wanted):
+    expected = {own.endpoint_id(interface): (own, interface) for own in OWN for interface in INTERFACES}
+    present = dict(Endpoint.objects.filter(id__in=expected).values_list("id", "region_id"))
+    if len(present) < len(expected):
         Endpoint.objects.bulk_create(
             [
                 Endpoint(id=key, service_id=own.id, region=region, interface=interface, url=own.url)
-                for key, (own, interface) in wanted.items()
+                for key, (own, interface) in expected.items()
                 if key not in present
             ],
             ignore_conflicts=True,

@@ -116,12 +116,12 @@ def one_of_its_name(model: type[Model], **key: Any) -> Iterator[None]:
 
 def checked(changes: Mapping[str, Any], longest_name: int = SHORT) -> dict[str, Any]:
     """Return the validated name and description of the changes.  Raises InvalidInputError."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     if "name" in changes:
-        found["name"] = check_name(changes["name"], longest_name)
+        result["name"] = check_name(changes["name"], longest_name)
     if "description" in changes:
-        found["description"] = check_text(changes["description"])
-    return found
+        result["description"] = check_text(changes["description"])
+    return result
 
 
 @contextmanager

@@ -59,8 +59,8 @@ def add_roles(
     addition to existing ones.
     """
     user, group = _either(actor)
-    for inherited, wanted in ((False, roles), (True, handed_down)):
-        for role in wanted:
+    for inherited, requested in ((False, roles), (True, handed_down)):
+        for role in requested:
             grant(role, user=user, group=group, inherited=inherited, **columns_of_place(place))
 
 
@@ -76,15 +76,15 @@ def set_roles(
     user, group = _either(actor)
     where = columns_of_place(place)
     with keeping_an_administrator():
-        for inherited, wanted in ((False, roles), (True, handed_down)):
-            if wanted is None:
+        for inherited, requested in ((False, roles), (True, handed_down)):
+            if requested is None:
                 continue
-            given = RoleAssignment.objects.filter(user=user, group=group, inherited=inherited, **where)
-            present = {row.role_id: row.role for row in given.select_related("role")}
-            for role in wanted:
+            assignments = RoleAssignment.objects.filter(user=user, group=group, inherited=inherited, **where)
+            present = {row.role_id: row.role for row in assignments.select_related("role")}
+            for role in requested:
                 if role.id not in present:
                     grant(role, user=user, group=group, inherited=inherited, **where)
-            for role in set(present.values()) - set(wanted):
+            for role in set(present.values()) - set(requested):
                 revoke_grant(role, user=user, group=group, inherited=inherited, **where)
 
 

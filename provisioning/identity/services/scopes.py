@@ -26,8 +26,8 @@ def scope_for_sign_in(user: User, project_id: str | None = None) -> Scope:
 
 def project_to_enter(user: User, project_id: str) -> Project:
     """Return the project.  Raises ForbiddenError if the user has no role there or it is disabled."""
-    wanted = read_id(project_id)
-    found = next((project for project in projects_of(user.id) if project.id == wanted), None)
+    requested = read_id(project_id)
+    found = next((project for project in projects_of(user.id) if project.id == requested), None)
     if found is None:
         raise ForbiddenError("You have no role on that project.")
     return found

@@ -49,7 +49,7 @@ class TrustRequest:
 
 @when_broken_off
 @conflict_as("A user, the project, a role or the trust before it was deleted in the meantime.", NotFoundError)
-def create_trust(caller: RequestContext, asked: TrustRequest) -> Trust:
+def create_trust(caller: RequestContext, request: TrustRequest) -> Trust:
     """Create a trust with the caller as trustor; with the token of a trust, redelegate that trust.
 
     Raises InvalidInputError naming the field, ForbiddenError for rights that cannot be delegated, NotFoundError for a
@@ -57,31 +57,31 @@ def create_trust(caller: RequestContext, asked: TrustRequest) -> Trust:
     exists.
     """
     refuse_application_credentials(caller)
-    if asked.project is not None and not asked.roles:
+    if request.project is not None and not request.roles:
         raise ForbiddenError("At least one role should be specified.")
-    _check_limits(asked)
-    parent = _parent(caller, asked)
+    _check_limits(request)
+    parent = _parent(caller, request)
     trustor = existing(User, caller.user_id.hex if caller.user_id else "")
-    _check_held(_origin(parent) or trustor, asked)
+    _check_held(_origin(parent) or trustor, request)
     if Trust.objects.filter(trustor=trustor).count() >= MOST_OF_USER:
         raise ForbiddenError(f"You have created {MOST_OF_USER} trusts, which is the maximum. Delete some first.")
     trust = Trust(
         trustor=trustor,
-        trustee=asked.trustee,
-        project=asked.project,
-        impersonation=asked.impersonation,
-        expires_at=asked.expires_at or (parent.expires_at if parent else None),
-        remaining_uses=asked.remaining_uses,
+        trustee=request.trustee,
+        project=request.project,
+        impersonation=request.impersonation,
+        expires_at=request.expires_at or (parent.expires_at if parent else None),
+        remaining_uses=request.remaining_uses,
         redelegated_from=parent,
-        redelegation_count=_depth(asked, parent),
-        extra=merged({}, asked.extra),
+        redelegation_count=_depth(request, parent),
+        extra=merged({}, request.extra),
     )
     try:
         with transaction.atomic():
             trust.save(force_insert=True)
     except IntegrityError as error:
         raise ConflictError("Conflict occurred attempting to store trust: the same trust already exists.") from error
-    TrustRole.objects.bulk_create(TrustRole(trust=trust, role=role) for role in asked.roles)
+    TrustRole.objects.bulk_create(TrustRole(trust=trust, role=role) for role in request.roles)
     return trust
 
 
@@ -130,52 +130,52 @@ def _check_own(caller: RequestContext, trust: Trust) -> None:
         raise ForbiddenError("The token of a trust can only delete that trust and its redelegations.")
 
 
-def _check_limits(asked: TrustRequest) -> None:
-    if asked.expires_at is not None and asked.expires_at <= timezone.now():
+def _check_limits(request: TrustRequest) -> None:
+    if request.expires_at is not None and request.expires_at <= timezone.now():
         raise InvalidInputError("The 'expires_at' must not be before now.", field="expires_at")
-    if not asked.is_redelegable:
+    if not request.is_redelegable:
         return
     longest = settings.TRUST_REDELEGATIONS
-    if (asked.redelegation_count or 0) > longest:
+    if (request.redelegation_count or 0) > longest:
         raise ForbiddenError(
-            f"Requested redelegation depth of {asked.redelegation_count} is greater than allowed {longest}."
+            f"Requested redelegation depth of {request.redelegation_count} is greater than allowed {longest}."
         )
-    if asked.remaining_uses is not None:
+    if request.remaining_uses is not None:
         raise InvalidInputError("remaining_uses must not be set if redelegation is allowed.", field="remaining_uses")
 
 
-def _parent(caller: RequestContext, asked: TrustRequest) -> Trust | None:
+def _parent(caller: RequestContext, request: TrustRequest) -> Trust | None:
     """Return the trust to redelegate, if any.  Raises ForbiddenError if it cannot be redelegated."""
-    given = asked.redelegated_trust_id
+    parent_id = request.redelegated_trust_id
     if caller.trust_id is None:
-        if given is not None:
+        if parent_id is not None:
             raise ForbiddenError("A trust can only be redelegated with its own token.")
         return None
     parent = existing_trust(caller.trust_id.hex)
-    if given is not None and given.replace("-", "").lower() != parent.id.hex:
+    if parent_id is not None and parent_id.replace("-", "").lower() != parent.id.hex:
         raise ForbiddenError("Only the trust of the token can be redelegated.")
     if not 0 < parent.redelegation_count <= settings.TRUST_REDELEGATIONS:
         raise ForbiddenError(
             f"Remaining redelegation depth of {parent.redelegation_count} out of allowed range of "
             f"[0..{settings.TRUST_REDELEGATIONS}]."
         )
-    _check_within(parent, asked)
+    _check_within(parent, request)
     return parent
 
 
-def _check_within(parent: Trust, asked: TrustRequest) -> None:
+def _check_within(parent: Trust, request: TrustRequest) -> None:
     """Raise ForbiddenError for rights that the parent trust does not have."""
-    if asked.remaining_uses is not None:
+    if request.remaining_uses is not None:
         raise ForbiddenError("remaining_uses must not be set in order to redelegate a trust.")
-    if asked.is_redelegable and asked.redelegation_count not in {None, parent.redelegation_count - 1}:
+    if request.is_redelegable and request.redelegation_count not in {None, parent.redelegation_count - 1}:
         raise ForbiddenError('Modifying "redelegation_count" upon redelegation is forbidden. Leave it out.')
-    if asked.expires_at is not None and parent.expires_at is not None and asked.expires_at > parent.expires_at:
+    if request.expires_at is not None and parent.expires_at is not None and request.expires_at > parent.expires_at:
         raise ForbiddenError("Requested expiration time is more than redelegated trust can provide.")
-    if asked.impersonation and not parent.impersonation:
+    if request.impersonation and not parent.impersonation:
         raise ForbiddenError("Impersonation is not allowed because the redelegated trust does not specify it.")
-    if asked.project != parent.project:
+    if request.project != parent.project:
         raise ForbiddenError("A trust can only be redelegated for its project.")
-    if not set(asked.roles) <= set(roles_of_trust(parent)):
+    if not set(request.roles) <= set(roles_of_trust(parent)):
         raise ForbiddenError("Some of requested roles are not in redelegated trust.")
 
 
@@ -186,20 +186,20 @@ def _origin(trust: Trust | None) -> User | None:
     return trust.trustor if trust is not None else None
 
 
-def _check_held(trustor: User, asked: TrustRequest) -> None:
+def _check_held(trustor: User, request: TrustRequest) -> None:
     """Raise NotFoundError for a role that the trustor does not have on the project, as for a role that does not
     exist.
     """
-    held = effective.role_ids(trustor.id, asked.project.id) if asked.project is not None else frozenset()
-    for role in asked.roles:
+    held = effective.role_ids(trustor.id, request.project.id) if request.project is not None else frozenset()
+    for role in request.roles:
         if role.id not in held:
             raise NotFoundError(f"Could not find role: {role.id.hex}.")
 
 
-def _depth(asked: TrustRequest, parent: Trust | None) -> int:
-    if not asked.is_redelegable:
+def _depth(request: TrustRequest, parent: Trust | None) -> int:
+    if not request.is_redelegable:
         return 0
     if parent is not None:
         return parent.redelegation_count - 1
     longest: int = settings.TRUST_REDELEGATIONS
-    return longest if asked.redelegation_count is None else asked.redelegation_count
+    return longest if request.redelegation_count is None else request.redelegation_count

@@ -22,14 +22,14 @@ _Resource = tuple[Any, str | None, str]
 
 
 @when_broken_off
-def create_registered_limits(wanted: Sequence[Mapping[str, Any]]) -> list[RegisteredLimit]:
+def create_registered_limits(requested: Sequence[Mapping[str, Any]]) -> list[RegisteredLimit]:
     """Create registered limits: ``service_id``, ``resource_name``, ``default_limit``, optionally ``region_id``,
     ``description``.
 
     Raises InvalidInputError for an unknown service or region.  Raises ConflictError if the resource already has one.
     """
-    services, regions = _services(wanted), _regions(wanted)
-    made = [RegisteredLimit(**_columns(one, services, regions)) for one in wanted]
+    services, regions = _services(requested), _regions(requested)
+    made = [RegisteredLimit(**_columns(one, services, regions)) for one in requested]
     with conflict_as(_TAKEN.format(what="registered limit")):
         RegisteredLimit.objects.bulk_create(made)
     return made
@@ -59,7 +59,7 @@ def delete_registered_limit(record: RegisteredLimit) -> None:
 
 
 @when_broken_off
-def create_limits(wanted: Sequence[Mapping[str, Any]]) -> list[Limit]:
+def create_limits(requested: Sequence[Mapping[str, Any]]) -> list[Limit]:
     """Create limits: as ``create_registered_limits``, with ``resource_limit`` and either ``project_id`` or
     ``domain_id``.
 
@@ -67,9 +67,9 @@ def create_limits(wanted: Sequence[Mapping[str, Any]]) -> list[Limit]:
     ForbiddenError for a resource without a registered limit.  Raises ConflictError if the project or domain already has
     a limit.
     """
-    services, regions = _services(wanted), _regions(wanted)
-    owners = _owners(wanted)
-    resources = [_resource(one, services, regions) for one in wanted]
+    services, regions = _services(requested), _regions(requested)
+    owners = _owners(requested)
+    resources = [_resource(one, services, regions) for one in requested]
     with conflict_as(_TAKEN.format(what="limit")):
         registered = _locked(resources)
         missing = [name for service, region, name in resources if (service, region, name) not in registered]
@@ -77,7 +77,7 @@ def create_limits(wanted: Sequence[Mapping[str, Any]]) -> list[Limit]:
             raise ForbiddenError(f"Unable to create a limit of {missing[0][:64]}: it has no registered limit.")
         made = [
             Limit(registered_limit=registered[resource], **owner, **_limit_columns(one))
-            for one, resource, owner in zip(wanted, resources, owners, strict=True)
+            for one, resource, owner in zip(requested, resources, owners, strict=True)
         ]
         Limit.objects.bulk_create(made)
     return made
@@ -121,51 +121,51 @@ def _locked(resources: Collection[_Resource]) -> dict[_Resource, RegisteredLimit
     return {(row.service_id, row.region_id, row.resource_name): row for row in rows.order_by("id")}
 
 
-def _services(wanted: Collection[Mapping[str, Any]]) -> dict[str, Any]:
+def _services(requested: Collection[Mapping[str, Any]]) -> dict[str, Any]:
     """Return given id → service id.  Raises InvalidInputError for an unknown service."""
-    given = {one["service_id"]: read_id(one["service_id"]) for one in wanted if "service_id" in one}
-    there = set(Service.objects.filter(id__in=[key for key in given.values() if key]).values_list("id", flat=True))
-    return _existing("service_id", given, there)
+    specified = {one["service_id"]: read_id(one["service_id"]) for one in requested if "service_id" in one}
+    there = set(Service.objects.filter(id__in=[key for key in specified.values() if key]).values_list("id", flat=True))
+    return _existing("service_id", specified, there)
 
 
-def _regions(wanted: Collection[Mapping[str, Any]]) -> dict[str, Any]:
-    given = {text: text for one in wanted if (text := one.get("region_id")) is not None}
-    plain = [text for text in given if "\0" not in text]
-    return _existing("region_id", given, set(Region.objects.filter(id__in=plain).values_list("id", flat=True)))
+def _regions(requested: Collection[Mapping[str, Any]]) -> dict[str, Any]:
+    specified = {text: text for one in requested if (text := one.get("region_id")) is not None}
+    plain = [text for text in specified if "\0" not in text]
+    return _existing("region_id", specified, set(Region.objects.filter(id__in=plain).values_list("id", flat=True)))
 
 
-def _existing(field: str, given: Mapping[str, Any], there: Collection[Any]) -> dict[str, Any]:
-    for text, key in given.items():
+def _existing(field: str, identities: Mapping[str, Any], there: Collection[Any]) -> dict[str, Any]:
+    for text, key in identities.items():
         if key not in there:
             shown = text[:64].replace("\0", "")
             raise InvalidInputError(f"Could not find {field.removesuffix('_id')}: {shown}.", field=field)
-    return dict(given)
+    return dict(identities)
 
 
-def _owners(wanted: Collection[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _owners(requested: Collection[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return ``project_id`` or ``domain_id`` for each limit.  Raises InvalidInputError unless it has exactly one of
     them.
     """
-    texts = {text for one in wanted for name in ("project_id", "domain_id") if (text := one.get(name)) is not None}
+    texts = {text for one in requested for name in ("project_id", "domain_id") if (text := one.get(name)) is not None}
     keys = {text: read_id(text) for text in texts}
     projects = set(Project.objects.filter(id__in={key for key in keys.values() if key}).values_list("id", flat=True))
     plain = [text for text in texts if "\0" not in text]
     domains = set(Domain.objects.filter(id__in=plain).values_list("id", flat=True))
-    found: list[dict[str, Any]] = []
-    for one in wanted:
+    result: list[dict[str, Any]] = []
+    for one in requested:
         project, domain = one.get("project_id"), one.get("domain_id")
         text = project if domain is None else domain
         if text is None or (project is None) == (domain is None):
             raise InvalidInputError("A limit must have either a project or a domain.", field="project_id")
         if domain is None and keys[text] in projects:
-            found.append({"project_id": keys[text]})
+            result.append({"project_id": keys[text]})
         elif text in domains:
-            found.append({"domain_id": text})
+            result.append({"domain_id": text})
         else:
             what = "project" if domain is None else "domain"
             shown = text[:64].replace("\0", "")
             raise InvalidInputError(f"Could not find {what}: {shown}.", field=f"{what}_id")
-    return found
+    return result
 
 
 def _resource(one: Mapping[str, Any], services: Mapping[str, Any], regions: Mapping[str, Any]) -> _Resource:
@@ -175,16 +175,16 @@ def _resource(one: Mapping[str, Any], services: Mapping[str, Any], regions: Mapp
 
 def _columns(one: Mapping[str, Any], services: Mapping[str, Any], regions: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns of a registered limit."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     if "service_id" in one:
-        found["service_id"] = services[one["service_id"]]
+        result["service_id"] = services[one["service_id"]]
     if "region_id" in one:
-        found["region_id"] = regions[one["region_id"]] if one["region_id"] is not None else None
+        result["region_id"] = regions[one["region_id"]] if one["region_id"] is not None else None
     if "resource_name" in one:
-        found["resource_name"] = check_name(one["resource_name"], LONG, "resource_name")
+        result["resource_name"] = check_name(one["resource_name"], LONG, "resource_name")
     if "default_limit" in one:
-        found["default_limit"] = one["default_limit"]
-    return found | _description(one)
+        result["default_limit"] = one["default_limit"]
+    return result | _description(one)
 
 
 def _limit_columns(one: Mapping[str, Any]) -> dict[str, Any]:

@@ -186,9 +186,9 @@ def discard(image_id: uuid.UUID) -> None:
 
 def unfinished() -> list[tuple[uuid.UUID, Path]]:
     """Return the files without a final name, with their images' ids."""
-    found = []
+    result = []
     for path in Path(settings.IMAGE_DIR).glob("*.*"):
         if path.suffix in {".part", ".staged", ".arriving"}:
             with suppress(ValueError):
-                found.append((uuid.UUID(path.stem), path))
-    return found
+                result.append((uuid.UUID(path.stem), path))
+    return result

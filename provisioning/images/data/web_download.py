@@ -103,8 +103,8 @@ class WebFile:
     def _request_rest(self, size: int) -> None:
         """Request the rest of the file. Raises DownloadError if the server sends the whole file or another version."""
         self.connection.close()
-        asked = {"Range": f"bytes={size}-", "If-Range": self._version}
-        _, self.response = _open(self.uri, self.watch, self.connection, asked)
+        headers = {"Range": f"bytes={size}-", "If-Range": self._version}
+        _, self.response = _open(self.uri, self.watch, self.connection, headers)
         status, place = self.response.status, self.response.headers.get("Content-Range", "")
         if status != http.HTTPStatus.PARTIAL_CONTENT or place != f"bytes {size}-{(self.total or 0) - 1}/{self.total}":
             unable = status in PASSING

@@ -47,8 +47,8 @@ class Rule:
 
     def allows(self, operation: str, roles: frozenset[str]) -> bool:
         """Return whether a user with these roles may carry out the operation."""
-        wanted = self.roles[operation]
-        return NOBODY not in wanted and (EVERYBODY in wanted or not wanted.isdisjoint(roles))
+        requested = self.roles[operation]
+        return NOBODY not in requested and (EVERYBODY in requested or not requested.isdisjoint(roles))
 
 
 @dataclass(frozen=True, slots=True)

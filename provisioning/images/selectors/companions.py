@@ -29,15 +29,15 @@ def companions(image: Image, project_id: uuid.UUID) -> dict[str, Image]:
             pk__in=ImageMember.objects.filter(project_id=project_id).values("image_id"),
         )
     )
-    wanted = [each for each in named.values() if each is not None]
-    rows = {row.id: row for row in Image.objects.filter(usable, pk__in=wanted, status=Image.Status.ACTIVE)}
-    found: dict[str, Image] = {}
+    needed = [each for each in named.values() if each is not None]
+    rows = {row.id: row for row in Image.objects.filter(usable, pk__in=needed, status=Image.Status.ACTIVE)}
+    result: dict[str, Image] = {}
     for name, identity in named.items():
         row = rows.get(identity) if identity is not None else None
         if row is None or row.disk_format != KINDS[name]:
             what = name.removesuffix("_id")
-            given = str(image.properties[name])[:64]
-            msg = f"Image {image.id} names a {what} {given}, which does not exist or is not a {what}."
+            text = str(image.properties[name])[:64]
+            msg = f"Image {image.id} names a {what} {text}, which does not exist or is not a {what}."
             raise InvalidInputError(msg, field="imageRef")
-        found[name] = row
-    return found
+        result[name] = row
+    return result

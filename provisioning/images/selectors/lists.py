@@ -46,12 +46,14 @@ def images_for(
 
     Raises InvalidInputError for an unknown ``marker``.
     """
-    given: dict[str, Any] = {"hidden": False, **(filters or {})}
-    rows = _listed(context, given.pop("visibility", None), given.pop("member_status", ImageMember.Status.ACCEPTED))
-    wanted = given.get("properties", {})
-    if len(protections.readable(context, wanted)) < len(wanted):
+    conditions: dict[str, Any] = {"hidden": False, **(filters or {})}
+    rows = _listed(
+        context, conditions.pop("visibility", None), conditions.pop("member_status", ImageMember.Status.ACCEPTED)
+    )
+    requested = conditions.get("properties", {})
+    if len(protections.readable(context, requested)) < len(requested):
         rows = rows.none()  # a filter would reveal values that the caller may not read
-    part = Part([*given.items()], sort, limit, marker)
+    part = Part([*conditions.items()], sort, limit, marker)
     return IMAGES.page(rows, part, among=visible_images(context))
 
 
@@ -97,8 +99,8 @@ def _tagged(tags: Iterable[str]) -> Q:
     return Q(*(Q(pk__in=ImageTag.objects.filter(tag=tag).values("image_id")) for tag in tags))
 
 
-def _with_properties(wanted: Mapping[str, str]) -> Q:
-    found = (ImageProperty.objects.filter(name=name, digest=digest(value)) for name, value in wanted.items())
+def _with_properties(requested: Mapping[str, str]) -> Q:
+    found = (ImageProperty.objects.filter(name=name, digest=digest(value)) for name, value in requested.items())
     return Q(*(Q(pk__in=rows.values("image_id")) for rows in found))
 
 

@@ -8,21 +8,21 @@ from provisioning.images.records.properties import text_of
 def write_tags(image: Image) -> None:
     """Write the ``ImageTag`` rows for ``image.tags``, in the transaction that writes the image."""
     there = set(ImageTag.objects.filter(image=image).values_list("tag", flat=True))
-    wanted = set(image.tags)
-    if there - wanted:
-        ImageTag.objects.filter(image=image, tag__in=there - wanted).delete()
-    ImageTag.objects.bulk_create([ImageTag(image=image, tag=tag) for tag in sorted(wanted - there)])
+    expected = set(image.tags)
+    if there - expected:
+        ImageTag.objects.filter(image=image, tag__in=there - expected).delete()
+    ImageTag.objects.bulk_create([ImageTag(image=image, tag=tag) for tag in sorted(expected - there)])
 
 
 def write_properties(image: Image) -> None:
     """Write the ``ImageProperty`` rows for ``image.properties``, in the transaction that writes the image."""
     there = dict(ImageProperty.objects.filter(image=image).values_list("name", "digest"))
-    wanted = {name: digest(value) for name, value in text_of(image.properties).items()}
-    stale = {name for name, mark in there.items() if wanted.get(name) != mark}
+    expected = {name: digest(value) for name, value in text_of(image.properties).items()}
+    stale = {name for name, mark in there.items() if expected.get(name) != mark}
     if stale:
         ImageProperty.objects.filter(image=image, name__in=stale).delete()
-    new = sorted(name for name, mark in wanted.items() if there.get(name) != mark)
-    ImageProperty.objects.bulk_create([ImageProperty(image=image, name=name, digest=wanted[name]) for name in new])
+    new = sorted(name for name, mark in expected.items() if there.get(name) != mark)
+    ImageProperty.objects.bulk_create([ImageProperty(image=image, name=name, digest=expected[name]) for name in new])
 
 
 def remove(image: Image) -> None:

@@ -112,23 +112,23 @@ def _begin(context: RequestContext, image_id: str | uuid.UUID, request: ImportRe
     return task
 
 
-def import_new(context: RequestContext, given: dict[str, Any]) -> ImageTask:
+def import_new(context: RequestContext, specified: dict[str, Any]) -> ImageTask:
     """Create an image from the file at a URL, for Glance's older Tasks API.
 
     ``given``: ``import_from`` (the URL), ``import_from_format`` and ``image_properties``, all text. Raises the errors
     of ``create`` and ``import_image``, and InvalidInputError if the image is to have another format than the file.
     """
-    properties = dict(given["image_properties"])
+    properties = dict(specified["image_properties"])
     values = {name: properties.pop(name) for name in ("name", "visibility", "container_format") if name in properties}
-    disk_format = properties.pop("disk_format", given["import_from_format"])
-    if disk_format != given["import_from_format"]:
+    disk_format = properties.pop("disk_format", specified["import_from_format"])
+    if disk_format != specified["import_from_format"]:
         msg = "An image keeps the format of its file: disk_format must be import_from_format."
         raise InvalidInputError(msg, field="disk_format")
     with transaction.atomic():
         image = create(
             context, **{"container_format": "bare", **values}, disk_format=disk_format, properties=properties
         )
-        request = ImportRequest(WEB_DOWNLOAD, uri=given["import_from"], old=given)
+        request = ImportRequest(WEB_DOWNLOAD, uri=specified["import_from"], old=specified)
         return import_image(context, image.id, request)
 
 
@@ -209,18 +209,18 @@ def _transfer(task: ImageTask, image: Image) -> None:
     limit = intake.largest(image.project_id) + (image.size or 0)  # staged data is already counted
     if method["name"] != GLANCE_DIRECT:
         with _claimed(store.new_file(image.id), image) as file, opened(method) as source:
-            wanted = intake.Expected(str(image.disk_format), limit=limit, size=source.size)
+            expected = intake.Expected(str(image.disk_format), limit=limit, size=source.size)
             report = _reporter(task, image, source.total)
             facts = intake.receive(
-                file, wanted, source, progress=lambda done: report(source.came if source.compression else done)
+                file, expected, source, progress=lambda done: report(source.came if source.compression else done)
             )
             _publish(task, image, file, facts)
         return
     with _claimed(store.staged_file(image.id), image) as file:
         size = store.staged_of(image.id).stat().st_size
-        wanted = intake.Expected(str(image.disk_format), limit=limit, size=size)
+        expected = intake.Expected(str(image.disk_format), limit=limit, size=size)
         progress = _reporter(task, image, size)
-        facts = intake.receive(file, wanted, intake.pieces(file), progress=progress, keep=False)
+        facts = intake.receive(file, expected, intake.pieces(file), progress=progress, keep=False)
         _publish(task, image, file, facts, staged=True)
 
 

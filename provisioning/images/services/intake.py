@@ -53,7 +53,7 @@ def largest(project_id: uuid.UUID) -> int:
 
 def receive(
     file: IO[bytes],
-    wanted: Expected,
+    expected: Expected,
     chunks: Iterable[bytes],
     *,
     progress: Progress | None = None,
@@ -66,7 +66,7 @@ def receive(
     """
     md5, sha512 = hashlib.md5(usedforsecurity=False), hashlib.new(HASH_ALGORITHM)
     size = 0
-    inspector = inspection.Inspector(_bounded(chunks, wanted, keep=keep))
+    inspector = inspection.Inspector(_bounded(chunks, expected, keep=keep))
     for piece in inspector:
         size += len(piece)
         if keep:
@@ -75,12 +75,12 @@ def receive(
         sha512.update(piece)
         if progress is not None:
             progress(size)
-    if not size and not (wanted.may_be_empty and wanted.disk_format == RAW):
+    if not size and not (expected.may_be_empty and expected.disk_format == RAW):
         raise ImageContentError("Image content is empty.")
-    check_announced(size, wanted.size)
+    check_announced(size, expected.size)
     file.flush()
     try:
-        virtual_size = inspector.check(wanted.disk_format, file, size) if size else 0
+        virtual_size = inspector.check(expected.disk_format, file, size) if size else 0
     except DiskFormatError as error:
         raise ImageContentError(f"Image content {error}.", field="disk_format") from None
     if size and not 0 < virtual_size <= settings.MAX_IMAGE_SIZE:
@@ -92,7 +92,7 @@ def receive(
         "checksum": md5.hexdigest(),
         "os_hash_algo": HASH_ALGORITHM,
         "os_hash_value": sha512.hexdigest(),
-        "found_firmware": firmware_of(wanted.disk_format, file, virtual_size),
+        "found_firmware": firmware_of(expected.disk_format, file, virtual_size),
     }
 
 
@@ -156,17 +156,17 @@ def _gone(image_id: uuid.UUID) -> GoneError:
     return GoneError(msg)
 
 
-def _bounded(chunks: Iterable[bytes], wanted: Expected, *, keep: bool) -> Iterator[bytes]:
+def _bounded(chunks: Iterable[bytes], expected: Expected, *, keep: bool) -> Iterator[bytes]:
     """Yield the data. Raises TooLargeError beyond ``wanted.limit``, UnavailableError if the store has no space."""
     size = 0
     if keep:
-        check_room(wanted.size or 0)
-    if wanted.size is not None and wanted.size > wanted.limit:
-        raise too_large(wanted.limit)
+        check_room(expected.size or 0)
+    if expected.size is not None and expected.size > expected.limit:
+        raise too_large(expected.limit)
     for chunk in chunks:
         size += len(chunk)
-        if size > wanted.limit:
-            raise too_large(wanted.limit)
+        if size > expected.limit:
+            raise too_large(expected.limit)
         if keep:
             check_room(len(chunk))
         yield chunk

@@ -33,15 +33,15 @@ def change_permissions(
     """
     image = owned(context, image_id, lock=True)
     if for_all is not None:
-        image = _for_all(context, image, wanted=for_all)
-    wanted = set(add) - {image.project_id}
-    if wanted and image.visibility in FOR_ALL:
+        image = _for_all(context, image, requested=for_all)
+    added = set(add) - {image.project_id}
+    if added and image.visibility in FOR_ALL:
         msg = f"All projects may use image {image.id}: it can only be shared with single projects if it is not public."
         raise InvalidInputError(msg, field="visibility")
-    if wanted and image.visibility == PRIVATE:
+    if added and image.visibility == PRIVATE:
         image = records.update(context, image.id, {"visibility": SHARED.value})
         _remove(context, image, _members(image))  # members from an earlier time when it was shared
-    for project in sorted(wanted - _members(image)):
+    for project in sorted(added - _members(image)):
         add_member(context, image.id, str(project))
     if image.visibility == SHARED:
         _remove(context, image, _members(image) & set(remove))
@@ -58,10 +58,10 @@ def reset_permissions(context: RequestContext, image_id: uuid.UUID) -> Image:
     return records.update(context, image.id, {"visibility": PRIVATE.value})
 
 
-def _for_all(context: RequestContext, image: Image, *, wanted: bool) -> Image:
-    if wanted and image.visibility != PUBLIC:
+def _for_all(context: RequestContext, image: Image, *, requested: bool) -> Image:
+    if requested and image.visibility != PUBLIC:
         return records.update(context, image.id, {"visibility": PUBLIC.value})
-    if not wanted and image.visibility in FOR_ALL:
+    if not requested and image.visibility in FOR_ALL:
         return records.update(context, image.id, {"visibility": SHARED.value})
     return image
 

@@ -101,8 +101,8 @@ def _note(image: Image, arrived: int) -> None:
 def _finish(image: Image, file: IO[bytes]) -> None:
     file.flush()
     file.seek(0)
-    wanted = intake.Expected(str(image.disk_format), limit=image.size or 0, size=image.size)
-    facts = intake.receive(file, wanted, intake.pieces(file), keep=False)
+    expected = intake.Expected(str(image.disk_format), limit=image.size or 0, size=image.size)
+    facts = intake.receive(file, expected, intake.pieces(file), keep=False)
     intake.publish(
         image.id,
         file,

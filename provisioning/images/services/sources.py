@@ -123,7 +123,7 @@ def opened(method: Mapping[str, Any]) -> Iterator[Source]:
 
 def published_digest(uri: str, algorithm: str, name: str) -> str:
     """Return the checksum of a file from the file of checksums at an https address. Raises DownloadError."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     with web_file(uri, seconds=LIST_TIMEOUT, secure=True) as remote:
         content = b""
         for piece in remote:
@@ -133,10 +133,10 @@ def published_digest(uri: str, algorithm: str, name: str) -> str:
     for line in content.decode("utf-8", "replace").splitlines():
         match = _LINE.fullmatch(line.strip())
         if match is not None and len(match["digest"]) == CHECKSUMS[algorithm]:
-            found[(match["bsd"] or match["gnu"] or "").removeprefix("./")] = match["digest"]
-    if name not in found and len(found) != 1:  # a list for one file can have the name that a link refers to
+            result[(match["bsd"] or match["gnu"] or "").removeprefix("./")] = match["digest"]
+    if name not in result and len(result) != 1:  # a list for one file can have the name that a link refers to
         raise DownloadError(f"The list of checksums {remote.shown} has no {algorithm} of {name}.")
-    return found.get(name) or next(iter(found.values()))
+    return result.get(name) or next(iter(result.values()))
 
 
 def name_of(uri: str) -> str:
@@ -187,10 +187,10 @@ def _decompressed(pieces: Iterable[bytes], compression: str, name: str) -> Itera
 def _from_xz(pieces: Iterable[bytes]) -> Iterator[bytes]:
     decompressor = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MOST_MEMORY)
     for piece in pieces:
-        given = piece
+        specified = piece
         while not decompressor.eof:
-            data = decompressor.decompress(given, PIECE)
-            given = b""
+            data = decompressor.decompress(specified, PIECE)
+            specified = b""
             if data:
                 yield data
             elif decompressor.needs_input:
@@ -202,10 +202,10 @@ def _from_xz(pieces: Iterable[bytes]) -> Iterator[bytes]:
 def _from_gz(pieces: Iterable[bytes]) -> Iterator[bytes]:
     decompressor = zlib.decompressobj(wbits=31)
     for piece in pieces:
-        given = piece
-        while given and not decompressor.eof:
-            data = decompressor.decompress(given, PIECE)
-            given = decompressor.unconsumed_tail
+        specified = piece
+        while specified and not decompressor.eof:
+            data = decompressor.decompress(specified, PIECE)
+            specified = decompressor.unconsumed_tail
             if data:
                 yield data
     if not decompressor.eof:

@@ -15,7 +15,7 @@ OPEN = (ImageTask.Status.PENDING, ImageTask.Status.PROCESSING)
 LONGEST_MESSAGE = 1000
 
 
-def add(context: RequestContext, image: Image, kind: str, given: dict[str, Any]) -> ImageTask:
+def add(context: RequestContext, image: Image, kind: str, values: dict[str, Any]) -> ImageTask:
     """Create the record of a task of the image's project."""
     return ImageTask.objects.create(
         project_id=image.project_id,
@@ -23,7 +23,7 @@ def add(context: RequestContext, image: Image, kind: str, given: dict[str, Any])
         request_id=context.request_id[:255],
         image_id=image.id,
         type=kind,
-        input=given,
+        input=values,
     )
 
 

@@ -45,9 +45,9 @@ def upload(
     try:
         image.refresh_from_db()  # the formats cannot change from here on
         # As in Glance: the standard command line uploads nothing where it has no terminal.
-        wanted = intake.Expected(_formats(image), intake.largest(image.project_id), expected_size, may_be_empty=True)
+        expected = intake.Expected(_formats(image), intake.largest(image.project_id), expected_size, may_be_empty=True)
         with store.new_file(image.id) as file:
-            facts = intake.receive(file, wanted, chunks)
+            facts = intake.receive(file, expected, chunks)
             intake.publish(
                 image.id,
                 file,
@@ -95,8 +95,8 @@ def complete(image: Image) -> bool:
     """
     try:
         with store.path_of(image.id).open("rb") as file:
-            wanted = intake.Expected(image.disk_format or "", settings.MAX_IMAGE_SIZE, may_be_empty=True)
-            facts = intake.receive(file, wanted, intake.pieces(file), keep=False)
+            expected = intake.Expected(image.disk_format or "", settings.MAX_IMAGE_SIZE, may_be_empty=True)
+            facts = intake.receive(file, expected, intake.pieces(file), keep=False)
         with transaction.atomic():
             hold_storage(image.id, int(facts["size"]))
             if move(image.id, Image.Status.SAVING, Image.Status.ACTIVE, **facts):

@@ -54,14 +54,14 @@ def launch_plan(
     _check_volumes(context, plan)
     configs = snippets.texts_of(context, plan.snippets)
     password = generate_password() if plan.needs_password else None
-    wanted = plan.request(idempotency_key=idempotency_key, configs=configs, password=password)
+    request = plan.request(idempotency_key=idempotency_key, configs=configs, password=password)
     with transaction.atomic():
-        made = identity_of(context, wanted).launched_before()
+        made = identity_of(context, request).launched_before()
         if made:
             return Launched(made)
         groups = _groups(context, plan)
-        wanted = plan.request(idempotency_key=idempotency_key, configs=configs, extra_groups=groups, password=password)
-        instances = launch(context, wanted)
+        request = plan.request(idempotency_key=idempotency_key, configs=configs, extra_groups=groups, password=password)
+        instances = launch(context, request)
         if instances[0].request_id != context.request_id:  # a concurrent repetition was faster
             transaction.set_rollback(True)
             return Launched(instances)
@@ -77,9 +77,9 @@ def _check_volumes(context: RequestContext, plan: LaunchPlan) -> None:
         return
     limits, usage = quotas.limits_of(context.project_id), quotas.usage_of(context.project_id)
     for resource, amount in (("volumes", len(sizes)), ("gigabytes", sum(sizes))):
-        limit, used, asked = limits.get(resource, UNLIMITED), usage.get(resource, 0), amount * plan.count
-        if limit != UNLIMITED and used + asked > limit:
-            raise OverQuotaError(resource, limit=limit, used=used, asked=asked)
+        limit, used, requested = limits.get(resource, UNLIMITED), usage.get(resource, 0), amount * plan.count
+        if limit != UNLIMITED and used + requested > limit:
+            raise OverQuotaError(resource, limit=limit, used=used, asked=requested)
 
 
 def _groups(context: RequestContext, plan: LaunchPlan) -> list[str]:

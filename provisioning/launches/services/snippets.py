@@ -23,17 +23,17 @@ TAKEN = "The project has a snippet with this name already."
 
 def texts_of(context: RequestContext, chosen: Sequence[str]) -> list[tuple[str, str]]:
     """Return name and text of snippets: built-in names, and ids of the project's. Raises InvalidInputError."""
-    found = []
+    result = []
     for key in dict.fromkeys(chosen):
         if key in BUILT_IN:
-            found.append((key, BUILT_IN[key].text))
+            result.append((key, BUILT_IN[key].text))
             continue
         try:
             snippet = selectors.snippet_for(context, key)
         except NotFoundError as error:
             raise InvalidInputError("A chosen snippet no longer exists.", field="snippets") from error
-        found.append((str(snippet.id), snippet.text))
-    return found
+        result.append((str(snippet.id), snippet.text))
+    return result
 
 
 @when_broken_off

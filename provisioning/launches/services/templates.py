@@ -183,9 +183,9 @@ def _locked(context: RequestContext, template_id: uuid.UUID | str) -> LaunchTemp
 def _write(
     context: RequestContext, template: LaunchTemplate, number: int, plan: LaunchPlan, modes: Modes
 ) -> LaunchTemplateVersion:
-    wanted = {*modes.locked, *([_SOURCE] if "image" in modes.locked else [])} - NEVER_LOCKED
-    locked = [name for name in FIELDS if name in wanted]
-    asked = [name for name in FIELDS if name in modes.asked and name not in locked]
+    needed = {*modes.locked, *([_SOURCE] if "image" in modes.locked else [])} - NEVER_LOCKED
+    locked = [name for name in FIELDS if name in needed]
+    requested = [name for name in FIELDS if name in modes.asked and name not in locked]
     if unknown := {*modes.locked, *modes.asked} - set(FIELDS):
         raise InvalidInputError(f"A launch has no field {min(unknown)!r}.")
     return LaunchTemplateVersion.objects.create(
@@ -193,7 +193,7 @@ def _write(
         number=number,
         values=values_of(plan),
         locked=locked,
-        asked=asked,
+        asked=requested,
         description=check_text(modes.description, "description"),
         user_id=context.user_id,
     )

@@ -88,8 +88,8 @@ def delete(context: RequestContext, name: str) -> None:
 
 
 def _columns(context: RequestContext, values: Values, owner: str) -> dict[str, Any]:
-    given = values.get("owner") or owner
-    if given != owner and not sees_all(context):
+    specified_owner = values.get("owner") or owner
+    if specified_owner != owner and not sees_all(context):
         raise ForbiddenError("You are not permitted to name another project as the owner.", field="owner")
     return {
         "namespace": _check_name(values["namespace"]),
@@ -97,7 +97,7 @@ def _columns(context: RequestContext, values: Values, owner: str) -> dict[str, A
         "description": values.get("description"),
         "visibility": values.get("visibility") or MetadefNamespace.Visibility.PRIVATE,
         "protected": bool(values.get("protected")),
-        "owner": given,
+        "owner": specified_owner,
     }
 
 

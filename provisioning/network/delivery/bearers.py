@@ -20,9 +20,9 @@ def bearer(router: Router, hosts: Sequence[Host]) -> str:
     now = timezone.now()
     alive = [host.name for host in hosts if is_alive(host, now)]
     names = alive or [host.name for host in hosts]
-    wanted = router.host if router.host in names else min(names, default="")
-    if wanted != router.host:
-        Router.objects.filter(id=router.id).update(host=wanted)
-        router.host = wanted
+    chosen = router.host if router.host in names else min(names, default="")
+    if chosen != router.host:
+        Router.objects.filter(id=router.id).update(host=chosen)
+        router.host = chosen
         mark(FLOATING_IP, router.floating_ips.values_list("id", flat=True))
-    return wanted
+    return chosen

@@ -123,10 +123,10 @@ def _networks(key: uuid.UUID, needs: Needs) -> Documents:
 
 
 def _addresses(network: Network) -> defaultdict[uuid.UUID, list[FixedIP]]:
-    found: defaultdict[uuid.UUID, list[FixedIP]] = defaultdict(list)
+    result: defaultdict[uuid.UUID, list[FixedIP]] = defaultdict(list)
     for row in _ADDRESSES(network=network.id):
-        found[row.port_id or network.id].append(row)
-    return found
+        result[row.port_id or network.id].append(row)
+    return result
 
 
 def _bearers(ports: Sequence[Port]) -> dict[uuid.UUID | None, str]:

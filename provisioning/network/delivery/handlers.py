@@ -28,10 +28,10 @@ class DocumentHandler(SubjectHandler[Told]):
     model: ClassVar[type[Any]]
 
     def load(self, ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, Told]:
-        found: defaultdict[uuid.UUID, Told] = defaultdict(list)
+        result: defaultdict[uuid.UUID, Told] = defaultdict(list)
         for row in sending.lock(self.kind, ids):
-            found[row.subject_id].append(row)
-        return found
+            result[row.subject_id].append(row)
+        return result
 
     def take_steps(self, subject: Told, steps: Sequence[Reported]) -> None:
         """Steps of these commands are not recorded."""

@@ -34,14 +34,14 @@ def deliver(subjects: Sequence[tuple[str, str]]) -> None:
     If this fails for several marks together, each of them gets its own job, so that one of them cannot block the
     others.
     """
-    wanted = [(kind, uuid.UUID(key)) for kind, key in subjects]
+    keys = [(kind, uuid.UUID(key)) for kind, key in subjects]
     try:
-        sending.take(wanted)
+        sending.take(keys)
     except Exception:
-        if len(wanted) == 1:
+        if len(keys) == 1:
             raise
-        log.exception("Documents of %s cannot be sent together; each is retried alone.", wanted)
-        for each in wanted:
+        log.exception("Documents of %s cannot be sent together; each is retried alone.", keys)
+        for each in keys:
             marks.deliver([each])
 
 

@@ -55,14 +55,14 @@ def take(subjects: Iterable[Marked]) -> None:
     networks are also sent, and its guests' hosts get the networks that they need now. Marked hosts come last, when they
     already have most documents.
     """
-    wanted = list(subjects)
-    _unmark(wanted)
-    hosts = {key for kind, key in wanted if kind == HOST}
-    changed = {(NETWORK if kind == PORTS else kind, key) for kind, key in wanted if kind != HOST}
-    routers = [key for kind, key in wanted if kind == ROUTER]
+    keys = list(subjects)
+    _unmark(keys)
+    hosts = {key for kind, key in keys if kind == HOST}
+    changed = {(NETWORK if kind == PORTS else kind, key) for kind, key in keys if kind != HOST}
+    routers = [key for kind, key in keys if kind == ROUTER]
     for kind, key in sorted({*changed, *((NETWORK, each) for each in networks_of_routers(routers))}, key=_order):
         bring(kind, key)
-    for kind, key in wanted:
+    for kind, key in keys:
         if kind in {ROUTER, NETWORK}:
             hosts.update(_RECEIVERS(kind=kind, key=key))
     for host in sorted(hosts):
@@ -118,13 +118,13 @@ def bring(kind: str, subject_id: uuid.UUID) -> None:
     A host with a pending command gets only the newest document, after that command has ended.
     """
     with transaction.atomic():
-        rows, wanted = lock(kind, [subject_id]), documents.of(kind, subject_id)
-        while missing := wanted.keys() - {row.host_id for row in rows}:
+        rows, document = lock(kind, [subject_id]), documents.of(kind, subject_id)
+        while missing := document.keys() - {row.host_id for row in rows}:
             # Another worker may insert the same rows: wait until it has committed, then read them again.
             new = (Delivery(host_id=host_id, kind=kind, subject_id=subject_id) for host_id in sorted(missing))
             _ADD(new)
-            rows, wanted = lock(kind, [subject_id]), documents.of(kind, subject_id)
-        sent = [command for row in rows if (command := _tell(row, wanted.get(row.host_id))) is not None]
+            rows, document = lock(kind, [subject_id]), documents.of(kind, subject_id)
+        sent = [command for row in rows if (command := _tell(row, document.get(row.host_id))) is not None]
         if sent:
             commands.send_all(sent)
         if any(row.error for row in rows):
@@ -133,8 +133,8 @@ def bring(kind: str, subject_id: uuid.UUID) -> None:
 
 def lock(kind: str, ids: Iterable[uuid.UUID]) -> list[Delivery]:
     """Lock the deliveries of these subjects until the transaction ends, always in the same order."""
-    wanted = list(ids)
-    return _LOCKED(kind=kind, ids=wanted) if wanted else []
+    keys = list(ids)
+    return _LOCKED(kind=kind, ids=keys) if keys else []
 
 
 def _locked(kind: Value, ids: Value) -> QuerySet[Delivery]:

@@ -41,9 +41,9 @@ def mark(kind: str, ids: Iterable[uuid.UUID]) -> None:
 
 def mark_all(subjects: Iterable[Marked]) -> None:
     """As ``mark``; subjects of several kinds share a job, which visits each host once."""
-    wanted = sorted(set(subjects))
-    if wanted and _HOSTS():
-        deliver(_insert(wanted))
+    ordered = sorted(set(subjects))
+    if ordered and _HOSTS():
+        deliver(_insert(ordered))
 
 
 def deliver(marked: Sequence[Marked]) -> None:

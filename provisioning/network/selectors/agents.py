@@ -93,9 +93,9 @@ def agents(context: RequestContext, *, all_projects: bool = False) -> list[Agent
 
 def agent(context: RequestContext, identity: str, *, all_projects: bool = False) -> Agent:
     """Return one agent. Raises AgentNotFoundError."""
-    wanted = read_id(identity)
+    requested = read_id(identity)
     for each in agents(context):
-        if each.id == wanted:
+        if each.id == requested:
             return each
     raise AgentNotFoundError(f"Agent {identity} could not be found.")
 

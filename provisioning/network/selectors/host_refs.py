@@ -40,11 +40,11 @@ def dns_assignment(port: Port) -> list[dict[str, str]]:
     ``port`` comes from ``ports_for``, which sets ``on_shared_network``.
     """
     domain = project_domain(port, port.network, shared=port.on_shared_network) or port.network.domain
-    found = []
+    result = []
     for each in port.fixed_ips.all():
         name = port.dns_name or "host-" + each.address.replace(".", "-").replace(":", "-")
-        found.append({"ip_address": each.address, "hostname": name, "fqdn": f"{name}.{domain}."})
-    return found
+        result.append({"ip_address": each.address, "hostname": name, "fqdn": f"{name}.{domain}."})
+    return result
 
 
 def project_domain(port: Port, network: Network, *, shared: bool) -> str:

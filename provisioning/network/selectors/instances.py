@@ -51,15 +51,15 @@ def addresses_of(instance_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, list[Port
     """Return the addresses of many instances, each in the order of its interfaces, with their floating IPs; one query.
     Instances without addresses are omitted.
     """
-    found: dict[uuid.UUID, dict[int, PortAddress]] = {}
+    result: dict[uuid.UUID, dict[int, PortAddress]] = {}
     rows = _ADDRESSES_OF_ALL(ids=instance_ids)
     for device_id, key, name, address, version, mac, port_id, network_id, leased_at, floating, associated in rows:
         if device_id is None:
             continue
-        mine = found.setdefault(device_id, {})
+        mine = result.setdefault(device_id, {})
         entry = mine.get(key) or PortAddress(name, address, version, mac, port_id, network_id, leased_at=leased_at)
         mine[key] = replace(entry, floating=(*entry.floating, floating)) if associated == address else entry
-    return {device_id: list(mine.values()) for device_id, mine in found.items()}
+    return {device_id: list(mine.values()) for device_id, mine in result.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +98,14 @@ def interfaces_of_all(instance_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, list
     An interface that is attached between the two queries is omitted.
     """
     keys = list(instance_ids)
-    found: dict[uuid.UUID, list[GuestInterface]] = {}
+    result: dict[uuid.UUID, list[GuestInterface]] = {}
     every: dict[uuid.UUID, GuestInterface] = {}
     rows: list[Any] = list(_INTERFACES_OF_ALL(ids=keys))
     for device_id, *own, address, subnet_id, version, floating, owner, associated in rows:
         interface = every.get(own[0])
         if interface is None:
             interface = every[own[0]] = GuestInterface(*own)
-            found.setdefault(device_id, []).append(interface)
+            result.setdefault(device_id, []).append(interface)
         if address is None:
             continue
         association = (floating, owner) if associated == address else (None, None)
@@ -117,17 +117,17 @@ def interfaces_of_all(instance_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, list
     for port_id, group_id, name in _GROUPS_OF_ALL(ids=keys) if every else ():
         if port_id in every:
             every[port_id].groups[group_id] = name
-    return found
+    return result
 
 
 def security_group_names_of(instance_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, list[str]]:
     """Return the names of the security groups of many instances' ports, each once and in order; one query."""
-    found: dict[uuid.UUID, list[str]] = {}
+    result: dict[uuid.UUID, list[str]] = {}
     rows = _GROUP_NAMES(ids=instance_ids)
     for device_id, name in rows:
         if device_id is not None:
-            found.setdefault(device_id, []).append(name)
-    return found
+            result.setdefault(device_id, []).append(name)
+    return result
 
 
 _ADDRESSES_OF_ALL = Prepared(
@@ -217,10 +217,10 @@ def port_refs(instance_id: uuid.UUID, *, leaving: bool = False) -> list[PortRef]
 
 
 def _by(rows: Iterable[Any], column: str) -> defaultdict[uuid.UUID, list[Any]]:
-    found: defaultdict[uuid.UUID, list[Any]] = defaultdict(list)
+    result: defaultdict[uuid.UUID, list[Any]] = defaultdict(list)
     for row in rows:
-        found[getattr(row, column)].append(row)
-    return found
+        result[getattr(row, column)].append(row)
+    return result
 
 
 _PORTS = Prepared(

@@ -54,22 +54,22 @@ def interface_for(
     return found if own else Interface(**found, anywhere="yes")
 
 
-def security_group_named(context: RequestContext, wanted: str) -> SecurityGroup:
+def security_group_named(context: RequestContext, requested: str) -> SecurityGroup:
     """Return the project's group with this id or name.
 
     Raises SecurityGroupNotFoundError, and ConflictError if several groups have this name.
     """
     rows = security_groups_for(context).prefetch_related(None)
-    by_id = rows.filter(pk=read_id(wanted) or NOBODY).first()
+    by_id = rows.filter(pk=read_id(requested) or NOBODY).first()
     if by_id is not None:
         return by_id
-    named = list(rows.filter(name=wanted)[:2])
+    named = list(rows.filter(name=requested)[:2])
     if len(named) > 1:
-        msg = f"Multiple security groups found matching '{wanted}'. Use an ID to be more specific."
+        msg = f"Multiple security groups found matching '{requested}'. Use an ID to be more specific."
         raise ConflictError(msg, field="name")
     if not named:
         project = (context.project_id or NOBODY).hex
-        raise SecurityGroupNotFoundError(f"Security group {wanted} is not found for project {project}", field="name")
+        raise SecurityGroupNotFoundError(f"Security group {requested} is not found for project {project}", field="name")
     return named[0]
 
 

@@ -122,10 +122,10 @@ def _groups(port: Port) -> list[SecurityGroup]:
 
 def _rules_by_group(groups: Iterable[uuid.UUID]) -> defaultdict[uuid.UUID, list[SecurityGroupRule]]:
     rows = SecurityGroupRule.objects.filter(group__in=list(groups), direction="ingress")
-    found: defaultdict[uuid.UUID, list[SecurityGroupRule]] = defaultdict(list)
+    result: defaultdict[uuid.UUID, list[SecurityGroupRule]] = defaultdict(list)
     for rule in rows.select_related("remote_group", "remote_address_group").order_by("created_at", "id"):
-        found[rule.group_id].append(rule)
-    return found
+        result[rule.group_id].append(rule)
+    return result
 
 
 def _sources(
@@ -134,10 +134,10 @@ def _sources(
     """Group rules by the source that they allow. ``members`` maps group and IP version to the addresses that the rules
     match.
     """
-    found: dict[tuple[object, ...], Source] = {}
+    result: dict[tuple[object, ...], Source] = {}
     for rule in rules:
         kind, name, key = _source(rule)
-        source = found.setdefault((kind, key, rule.ethertype), Source(kind, name, rule.ethertype))
+        source = result.setdefault((kind, key, rule.ethertype), Source(kind, name, rule.ethertype))
         source.rules.append(rule)
         if rule.remote_group_id:
             source.group_id = rule.remote_group_id
@@ -145,11 +145,11 @@ def _sources(
             mark = ":" if rule.ethertype == "IPv6" else "."
             source.addresses = [each for each in rule.remote_address_group.addresses if mark in each]
             source.count = len(source.addresses)
-    for source in found.values():
+    for source in result.values():
         if source.group_id:
             every = members.get((source.group_id, source.version), ())
             source.addresses, source.count = every[:MOST_ADDRESSES], len(every)
-    return sorted(found.values(), key=lambda source: (source.kind != "anywhere", source.kind, source.name))
+    return sorted(result.values(), key=lambda source: (source.kind != "anywhere", source.kind, source.name))
 
 
 def _source(rule: SecurityGroupRule) -> tuple[str, str, object]:
@@ -164,16 +164,16 @@ def _source(rule: SecurityGroupRule) -> tuple[str, str, object]:
 
 def _members(groups: Iterable[uuid.UUID]) -> dict[tuple[uuid.UUID, str], list[Member]]:
     """Return the members of each group by IP version."""
-    found: defaultdict[tuple[uuid.UUID, str], list[Member]] = defaultdict(list)
+    result: defaultdict[tuple[uuid.UUID, str], list[Member]] = defaultdict(list)
     keys = list(groups)
     if not keys:
-        return found
+        return result
     rows = FixedIP.objects.filter(port__security_groups__in=keys, port__port_security_enabled=True)
     rows = rows.filter(port__device_owner__startswith=COMPUTE).order_by("id")
     columns = ("port__security_groups", "subnet__ip_version", "port_id", "port__network_id", "address")
     for group, version, *member in rows.values_list(*columns):
-        found[group, f"IPv{version}"].append(Member(*member))
-    return found
+        result[group, f"IPv{version}"].append(Member(*member))
+    return result
 
 
 def _near(
@@ -190,19 +190,19 @@ def _near(
 
 
 def _floating(ports: Sequence[Port]) -> defaultdict[uuid.UUID, list[FloatingIP]]:
-    found: defaultdict[uuid.UUID, list[FloatingIP]] = defaultdict(list)
+    result: defaultdict[uuid.UUID, list[FloatingIP]] = defaultdict(list)
     for row in FloatingIP.objects.filter(fixed_port__in=ports).select_related("network").order_by("created_at", "id"):
         if row.fixed_port_id:
-            found[row.fixed_port_id].append(row)
-    return found
+            result[row.fixed_port_id].append(row)
+    return result
 
 
 def _forwardings(ports: Sequence[Port]) -> defaultdict[uuid.UUID, list[PortForwarding]]:
-    found: defaultdict[uuid.UUID, list[PortForwarding]] = defaultdict(list)
+    result: defaultdict[uuid.UUID, list[PortForwarding]] = defaultdict(list)
     rows = PortForwarding.objects.filter(internal_port__in=ports).select_related("floating_ip")
     for row in rows.order_by("created_at", "id"):
-        found[row.internal_port_id].append(row)
-    return found
+        result[row.internal_port_id].append(row)
+    return result
 
 
 def _routers(ports: Sequence[Port]) -> tuple[list[Port], dict[uuid.UUID, list[Router]]]:
@@ -212,12 +212,12 @@ def _routers(ports: Sequence[Port]) -> tuple[list[Port], dict[uuid.UUID, list[Ro
     routers = {row.id: row for row in Router.objects.filter(id__in=here.values("device_id"), admin_state_up=True)}
     legs = Port.objects.filter(device_owner=ROUTER_INTERFACE, device_id__in=list(routers)).select_related("network")
     every = list(legs.order_by("network__name", "id"))
-    found: defaultdict[uuid.UUID, list[Router]] = defaultdict(list)
+    result: defaultdict[uuid.UUID, list[Router]] = defaultdict(list)
     for leg in every:
         router = routers.get(leg.device_id or uuid.UUID(int=0))
-        if router is not None and router not in found[leg.network_id]:
-            found[leg.network_id].append(router)
-    return every, dict(found)
+        if router is not None and router not in result[leg.network_id]:
+            result[leg.network_id].append(router)
+    return every, dict(result)
 
 
 def _neighbours(port: Port, legs: Sequence[Port], routers: dict[uuid.UUID, list[Router]]) -> list[str]:

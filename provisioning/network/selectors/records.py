@@ -213,11 +213,11 @@ def address_scope_for(
 
 def scopes_of_networks(network_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, dict[int, uuid.UUID]]:
     """Return network → IP version → address scope of its subnets' pools; one query."""
-    found: dict[uuid.UUID, dict[int, uuid.UUID]] = {}
+    result: dict[uuid.UUID, dict[int, uuid.UUID]] = {}
     for network, version, scope in _SCOPES(ids=network_ids):
         if scope is not None:
-            found.setdefault(network, {})[version] = scope
-    return found
+            result.setdefault(network, {})[version] = scope
+    return result
 
 
 _SCOPES = Prepared(

@@ -26,7 +26,7 @@ MAX_INTERFACES = 8
 """Limit of a server's interfaces: one request must not exhaust the addresses of a network that projects share."""
 
 
-def requested_networks_for(context: RequestContext, asked: Asked, *, count: int = 1) -> list[dict[str, str | None]]:
+def requested_networks_for(context: RequestContext, requested: Asked, *, count: int = 1) -> list[dict[str, str | None]]:
     """Return the interfaces of a launch request: ``{"network_id", "port_id", "fixed_ip"}``, ids with dashes.
 
     None and ``auto`` choose the only usable network (if there is none, None returns no interfaces and ``auto`` raises
@@ -36,14 +36,14 @@ def requested_networks_for(context: RequestContext, asked: Asked, *, count: int 
     Raises InvalidInputError for ``networks``, AmbiguousNetworkError if several networks are usable,
     ExternalNetworkAttachForbiddenError.
     """
-    if asked == "none":
+    if requested == "none":
         return []
-    if asked is None or asked == "auto":
-        return _only_network(context, must=asked == "auto")
-    if len(asked) > MAX_INTERFACES:
+    if requested is None or requested == "auto":
+        return _only_network(context, must=requested == "auto")
+    if len(requested) > MAX_INTERFACES:
         raise InvalidInputError(f"A server has at most {MAX_INTERFACES} network interfaces.", field="networks")
     networks = {network.id: network for network in _usable(context)}
-    result = [_checked(context, entry, networks, count) for entry in asked]
+    result = [_checked(context, entry, networks, count) for entry in requested]
     for key in ("port_id", "fixed_ip"):
         values = [(entry["network_id"], entry[key]) for entry in result if entry[key]]
         if len(values) != len(set(values)):
@@ -53,7 +53,7 @@ def requested_networks_for(context: RequestContext, asked: Asked, *, count: int 
 
 
 def security_group_ids_for(
-    context: RequestContext, asked: Iterable[str] | None, interfaces: Sequence[Mapping[str, str | None]] = ()
+    context: RequestContext, requested: Iterable[str] | None, interfaces: Sequence[Mapping[str, str | None]] = ()
 ) -> list[str]:
     """Return the ids, with dashes, of the project's groups with these names or ids, each once.
 
@@ -62,37 +62,37 @@ def security_group_ids_for(
     SecurityGroupConflictError for stateful together with stateless groups, SecurityGroupCannotBeAppliedError if one of
     the interfaces would get a port without port security.
     """
-    wanted = list(dict.fromkeys(asked or ()))
-    if not wanted:
+    needed = list(dict.fromkeys(requested or ()))
+    if not needed:
         return []
     networks = {chosen for each in interfaces if (chosen := each.get("network_id"))}
     # The default group is accepted without port security, as in Nova.
-    if wanted != ["default"] and Network.objects.filter(id__in=networks, port_security_enabled=False).exists():
+    if needed != ["default"] and Network.objects.filter(id__in=networks, port_security_enabled=False).exists():
         raise SecurityGroupCannotBeAppliedError
     by_name: dict[str, list[SecurityGroup]] = {}
     by_id: dict[str, SecurityGroup] = {}
     for group in security_groups_for(context).prefetch_related(None):
         by_name.setdefault(group.name, []).append(group)
         by_id[str(group.id)] = group
-    if wanted == ["default"] and "default" not in by_name:
+    if needed == ["default"] and "default" not in by_name:
         return []
-    groups = [_group(name, by_id, by_name) for name in wanted]
+    groups = [_group(name, by_id, by_name) for name in needed]
     check_one_kind(groups)
     return list(dict.fromkeys(str(group.id) for group in groups))
 
 
 def _group(
-    wanted: str, by_id: Mapping[str, SecurityGroup], by_name: Mapping[str, Sequence[SecurityGroup]]
+    requested: str, by_id: Mapping[str, SecurityGroup], by_name: Mapping[str, Sequence[SecurityGroup]]
 ) -> SecurityGroup:
-    if wanted in by_id:
-        return by_id[wanted]
-    named = by_name.get(wanted, [])
+    if requested in by_id:
+        return by_id[requested]
+    named = by_name.get(requested, [])
     if len(named) == 1:
         return named[0]
     msg = (
-        f"Multiple security groups found matching '{wanted}'. Use an ID to be more specific."
+        f"Multiple security groups found matching '{requested}'. Use an ID to be more specific."
         if named
-        else f"Security group {wanted} not found."
+        else f"Security group {requested} not found."
     )
     raise InvalidInputError(msg, field="security_groups")
 
@@ -139,18 +139,18 @@ def _checked(
         if FixedIP.objects.filter(subnet=subnet, number=number).exists():
             raise InvalidInputError(f"Fixed IP address {fixed_ip} is already in use.", field="networks")
         fixed_ip = address
-    asked = {"network_id": str(network.id), "port_id": None, "fixed_ip": fixed_ip}
-    return asked | ({} if own else {"anywhere": "yes"}) | _of_subnet(network, entry.get("subnet_id"))
+    requested = {"network_id": str(network.id), "port_id": None, "fixed_ip": fixed_ip}
+    return requested | ({} if own else {"anywhere": "yes"}) | _of_subnet(network, entry.get("subnet_id"))
 
 
 def _of_subnet(network: Network, subnet_id: str | None) -> dict[str, str | None]:
     """Return the requested subnet, if any. Raises InvalidInputError if it does not belong to the network."""
     if not subnet_id:
         return {}
-    wanted = read_id(subnet_id)
-    if wanted not in {subnet.id for subnet in network.subnets.all()}:
+    requested = read_id(subnet_id)
+    if requested not in {subnet.id for subnet in network.subnets.all()}:
         raise InvalidInputError(f"Subnet {subnet_id} could not be found.", field="networks")
-    return {"subnet_id": str(wanted)}
+    return {"subnet_id": str(requested)}
 
 
 def _port(context: RequestContext, port_id: str) -> Port:

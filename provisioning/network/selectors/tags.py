@@ -13,10 +13,10 @@ from provisioning.network.models import Tag
 def tags_of(ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, list[str]]:
     """Return the tags of many records, each in order; one query, or none without ids."""
     keys = list(ids)
-    found: dict[uuid.UUID, list[str]] = {}
+    result: dict[uuid.UUID, list[str]] = {}
     for key, tag in _TAGS(ids=keys) if keys else ():
-        found.setdefault(key, []).append(tag)
-    return found
+        result.setdefault(key, []).append(tag)
+    return result
 
 
 _TAGS = Prepared(

@@ -83,15 +83,15 @@ def vpcs_for(context: RequestContext, network_ids: Collection[uuid.UUID] | None 
     networks = list(rows if network_ids is None else rows.filter(pk__in=network_ids))
     made = {row.network_id: row for row in Vpc.objects.filter(network__in=networks)}
     legs = _legs(networks)
-    wanted = {router for each in legs.values() for router in each} | {row.router_id for row in made.values()}
-    routers = {row.id: row for row in _routers(context, wanted)}
-    found = []
+    needed = {router for each in legs.values() for router in each} | {row.router_id for row in made.values()}
+    routers = {row.id: row for row in _routers(context, needed)}
+    result = []
     for network in networks:
         row = made.get(network.id)
         first = row.router_id if row is not None else None
         there = {first, *legs.get(network.id, ())} & routers.keys()
         ordered = sorted(there, key=lambda key: (key != first, routers[key].created_at, key))
-        found.append(
+        result.append(
             VpcNetwork(
                 network,
                 row.cidr if row is not None else None,
@@ -99,20 +99,20 @@ def vpcs_for(context: RequestContext, network_ids: Collection[uuid.UUID] | None 
                 [routers[key] for key in ordered if key],
             )
         )
-    return found
+    return result
 
 
 def tables_of(vpcs: Sequence[VpcNetwork]) -> list[Table]:
     """Return the routers of VPCs as route tables, the oldest first; one query."""
-    found: dict[uuid.UUID, Table] = {}
+    result: dict[uuid.UUID, Table] = {}
     for vpc in vpcs:
         for router in vpc.routers:
-            found.setdefault(router.id, Table(router)).vpcs.append(vpc)
-    rows = FixedIP.objects.filter(port__device_id__in=list(found), port__device_owner=ROUTER_INTERFACE)
+            result.setdefault(router.id, Table(router)).vpcs.append(vpc)
+    rows = FixedIP.objects.filter(port__device_id__in=list(result), port__device_owner=ROUTER_INTERFACE)
     for router_id, subnet_id in rows.values_list("port__device_id", "subnet_id"):
         if router_id is not None:
-            found[router_id].subnets.add(subnet_id)
-    return sorted(found.values(), key=lambda table: (table.router.created_at, table.router.id))
+            result[router_id].subnets.add(subnet_id)
+    return sorted(result.values(), key=lambda table: (table.router.created_at, table.router.id))
 
 
 def _routers(context: RequestContext, ids: Iterable[uuid.UUID | None]) -> QuerySet[Router]:
@@ -121,12 +121,12 @@ def _routers(context: RequestContext, ids: Iterable[uuid.UUID | None]) -> QueryS
 
 
 def _legs(networks: Sequence[Network]) -> dict[uuid.UUID, set[uuid.UUID]]:
-    found: dict[uuid.UUID, set[uuid.UUID]] = {}
+    result: dict[uuid.UUID, set[uuid.UUID]] = {}
     legs = Port.objects.filter(device_owner=ROUTER_INTERFACE, network__in=networks, device_id__isnull=False)
     for network_id, router_id in legs.values_list("network_id", "device_id"):
         if router_id is not None:
-            found.setdefault(network_id, set()).add(router_id)
-    return found
+            result.setdefault(network_id, set()).add(router_id)
+    return result
 
 
 def table_routers_for(context: RequestContext) -> QuerySet[Router]:
@@ -148,8 +148,8 @@ def routers_of_networks(network_ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
     """Return the routers that are attached to networks or were created with them."""
     legs = Port.objects.filter(device_owner=ROUTER_INTERFACE, network__in=network_ids, device_id__isnull=False)
     created = Vpc.objects.filter(network__in=network_ids, router__isnull=False)
-    found = {*legs.values_list("device_id", flat=True), *created.values_list("router_id", flat=True)}
-    return {each for each in found if each is not None}
+    result = {*legs.values_list("device_id", flat=True), *created.values_list("router_id", flat=True)}
+    return {each for each in result if each is not None}
 
 
 def default_network(context: RequestContext) -> Network | None:

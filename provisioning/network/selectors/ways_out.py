@@ -53,8 +53,8 @@ def ways_out_of(context: RequestContext, port: Port) -> WaysOut:
     """Return the networks and floating IPs that can be associated with a port of the project."""
     fixed = list(port.fixed_ips.select_related("subnet").filter(subnet__ip_version=4).order_by("id"))
     routed = _routed(Q(subnet__in=[row.subnet_id for row in fixed]))
-    wanted = {network for networks in routed.values() for network in networks}
-    networks = list(networks_for(context).filter(id__in=wanted, external=True).order_by("-is_default", "name", "id"))
+    needed = {network for networks in routed.values() for network in networks}
+    networks = list(networks_for(context).filter(id__in=needed, external=True).order_by("-is_default", "name", "id"))
     if not networks:
         return WaysOut(
             [row.address for row in fixed], [], [], [], _missing(context, port, [row.subnet for row in fixed])
@@ -87,10 +87,10 @@ def reachable_external_networks(
     if ports:
         networks += Port.objects.filter(pk__in=ports).values_list("network_id", flat=True)
     routed = _routed(Q(subnet__network__in=networks, subnet__ip_version=4))
-    wanted = {outside for each in routed.values() for outside in each}
-    if not wanted:
+    needed = {outside for each in routed.values() for outside in each}
+    if not needed:
         return []
-    rows = networks_for(context).filter(id__in=wanted, external=True, subnets__ip_version=4).distinct()
+    rows = networks_for(context).filter(id__in=needed, external=True, subnets__ip_version=4).distinct()
     return list(rows.order_by("-is_default", "name", "id"))
 
 
@@ -114,11 +114,11 @@ def _routed(where: Q) -> dict[uuid.UUID, set[uuid.UUID]]:
     ways = dict(
         Router.objects.filter(id__in=ids, gateway_port__isnull=False).values_list("id", "gateway_port__network_id")
     )
-    found: dict[uuid.UUID, set[uuid.UUID]] = {}
+    result: dict[uuid.UUID, set[uuid.UUID]] = {}
     for device, subnet in legs:
         if device in ways:
-            found.setdefault(subnet, set()).add(ways[device])
-    return found
+            result.setdefault(subnet, set()).add(ways[device])
+    return result
 
 
 def _missing(context: RequestContext, port: Port, subnets: Sequence[Subnet]) -> Missing:

@@ -38,11 +38,11 @@ def zones_of_routers(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, list[str]]:
 
 
 def _zones_of(kind: str, ids: Collection[uuid.UUID]) -> dict[uuid.UUID, list[str]]:
-    found: dict[uuid.UUID, list[str]] = {}
+    result: dict[uuid.UUID, list[str]] = {}
     for identity, name in _SENT_ZONES(kind=kind, ids=ids):
         if name is not None:
-            found.setdefault(identity, []).append(name)
-    return found
+            result.setdefault(identity, []).append(name)
+    return result
 
 
 def _sent_zones(kind: Value, ids: Value) -> QuerySet[Delivery, tuple[uuid.UUID, str | None]]:

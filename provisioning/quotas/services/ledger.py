@@ -97,18 +97,18 @@ def _claim(
     committed: bool,
 ) -> None:
     """Write the missing rows of the owners, and raise the counters."""
-    wanted = _missing(holdings)
-    if not wanted:
+    missing = _missing(holdings)
+    if not missing:
         return
     alone = connection.in_atomic_block and not connection.features.has_select_for_update
     with transaction.atomic():
-        of_user = any(resource in PER_USER for _, resource in wanted)
+        of_user = any(resource in PER_USER for _, resource in missing)
         (owner_locks.lock_user if of_user else owner_locks.lock_project)(scope_id)
         if not alone:  # for concurrent calls with the same owner
-            lock_counters(scope_id, {resource for _, resource in wanted})
-            wanted = _missing(holdings)
-        if wanted:
-            raise_counters(scope_id, wanted, bounds, "in_use" if committed else "reserved", user_id)
+            lock_counters(scope_id, {resource for _, resource in missing})
+            missing = _missing(holdings)
+        if missing:
+            raise_counters(scope_id, missing, bounds, "in_use" if committed else "reserved", user_id)
             _RESERVE(
                 Reservation(
                     project_id=scope_id,
@@ -118,7 +118,7 @@ def _claim(
                     amount=amount,
                     committed=committed,
                 )
-                for (owner, resource), amount in wanted.items()
+                for (owner, resource), amount in missing.items()
             )
 
 
@@ -127,7 +127,7 @@ _RESERVE = PreparedInsert(Reservation)
 
 def raise_counters(
     scope_id: uuid.UUID,
-    wanted: Mapping[tuple[uuid.UUID, str], int],
+    amounts: Mapping[tuple[uuid.UUID, str], int],
     bounds: Bounds | None,
     column: str,
     user_id: uuid.UUID | None,
@@ -136,7 +136,7 @@ def raise_counters(
     caller's transaction must be rolled back.
     """
     totals: dict[str, int] = {}
-    for (_, resource), amount in sorted(wanted.items(), key=lambda item: item[0][1]):
+    for (_, resource), amount in sorted(amounts.items(), key=lambda item: item[0][1]):
         totals[resource] = totals.get(resource, 0) + amount
     if bounds is None:
         bounds = selectors.bounds_of(scope_id, user_id)

@@ -19,7 +19,7 @@ OWN = frozenset(COMPUTE)
 """Resources for which a user can have its own limit in a project."""
 
 
-def check_each(limits: Mapping[str, int], resource: str, asked: int) -> None:
+def check_each(limits: Mapping[str, int], resource: str, requested: int) -> None:
     """Raise OverQuotaError when a single value (a server's metadata, one file) exceeds the limit.
 
     ``resource`` is one of ``limits.EACH``; all other resources are sums, which require ``reserve`` or ``hold``.
@@ -27,8 +27,8 @@ def check_each(limits: Mapping[str, int], resource: str, asked: int) -> None:
     if resource not in EACH:
         raise ValueError(f"{resource} is a sum and must be reserved.")
     limit = limits.get(resource, UNLIMITED)
-    if limit != UNLIMITED and asked > limit:
-        raise OverQuotaError(resource, limit=limit, used=0, asked=asked)
+    if limit != UNLIMITED and requested > limit:
+        raise OverQuotaError(resource, limit=limit, used=0, asked=requested)
 
 
 def set_limit(
@@ -81,17 +81,17 @@ def set_limits(
 def _ranges(project_id: uuid.UUID, user_id: uuid.UUID | None) -> dict[str, tuple[int, int]]:
     """Return resource → minimum and maximum that ``set_limits`` accepts as its limit; -1: unlimited."""
     bounds, used = selectors.bounds_of(project_id, user_id), selectors.usage_of(project_id)
-    given = selectors.given_to_users(project_id, besides=user_id)
+    allotted = selectors.given_to_users(project_id, besides=user_id)
     if user_id is None:
         return {
-            name: (max(used.get(name, 0), given.get(name, 0)), UNLIMITED)
+            name: (max(used.get(name, 0), allotted.get(name, 0)), UNLIMITED)
             for name in used.keys() | bounds.project.keys()
         }
     held = selectors.usage_in(project_id, user_id)
     return {
         name: (
             held.get(name, 0) if name in OWN else used.get(name, 0),
-            limit if limit == UNLIMITED else limit - given.get(name, 0),
+            limit if limit == UNLIMITED else limit - allotted.get(name, 0),
         )
         for name, limit in bounds.project.items()
     }

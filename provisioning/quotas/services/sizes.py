@@ -28,8 +28,8 @@ def grow(scope_id: uuid.UUID, owner_id: uuid.UUID, amounts: Amounts, *, refuse: 
     committed = all(row.committed for row in rows)
     user_id = next((row.user_id for row in rows if row.user_id), None)
     lock_counters(scope_id, more)
-    wanted = {(owner_id, resource): amount for resource, amount in more.items()}
-    raise_counters(scope_id, wanted, None if refuse else NO_BOUNDS, "in_use" if committed else "reserved", user_id)
+    increases = {(owner_id, resource): amount for resource, amount in more.items()}
+    raise_counters(scope_id, increases, None if refuse else NO_BOUNDS, "in_use" if committed else "reserved", user_id)
     for row in rows:
         if row.resource in more:
             Reservation.objects.filter(pk=row.pk).update(amount=amounts[row.resource])

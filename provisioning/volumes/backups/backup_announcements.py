@@ -29,10 +29,10 @@ def announce_backup(backup: Backup, *tell: str, gone: bool = False) -> None:
         "deleted": gone,
     }
     entries: list[Entry] = [(f"project:{backup.project_id}", "volume", payload)]
-    wanted = [name for name in (f"backup.{each}" for each in tell) if is_wanted(name)]
-    if wanted:
+    selected = [name for name in (f"backup.{each}" for each in tell) if is_wanted(name)]
+    if selected:
         source, data = publisher("cinder-backup"), _data(backup)
-        entries += notifications.entries([Notification(name, source, data, str(backup.pk)) for name in wanted])
+        entries += notifications.entries([Notification(name, source, data, str(backup.pk)) for name in selected])
     events.record_all(entries)
 
 

@@ -147,9 +147,9 @@ def sums(pool_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, int]:
     """Return pool → the sum of the sizes of its volumes and of the data of deleted volumes."""
     found = dict.fromkeys(pool_ids, 0)
     rows = Volume.objects.filter(pool_id__in=found).values_list("pool_id", "size_gb", "wanted_gb")
-    for pool_id, size, wanted in rows:
+    for pool_id, size, requested in rows:
         if pool_id is not None:
-            found[pool_id] += max(size, wanted or 0)
+            found[pool_id] += max(size, requested or 0)
     for pool_id, size in DeletedData.objects.filter(pool_id__in=found).values_list("pool_id", "size_gb"):
         found[pool_id] += size
     return found

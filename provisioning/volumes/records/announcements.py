@@ -54,11 +54,11 @@ def announce_snapshot(snapshot: Snapshot, *tell: str, gone: bool = False) -> Non
 
 
 def _write(topic: str, payload: dict[str, Any], tell: Sequence[str], row: Volume | Snapshot) -> None:
-    wanted = [name for name in tell if is_wanted(name)]
+    selected = [name for name in tell if is_wanted(name)]
     entries: list[Entry] = [(topic, "volume", payload)]
-    if wanted:
+    if selected:
         source, data = publisher("cinder-volume"), _data(row)
-        entries += notifications.entries([Notification(name, source, data, str(row.pk)) for name in wanted])
+        entries += notifications.entries([Notification(name, source, data, str(row.pk)) for name in selected])
     events.record_all(entries)
 
 

@@ -32,8 +32,8 @@ def asked(specs: Mapping[str, object], size_gb: int) -> dict[str, int]:
     numbers = {name: value for name, value in read.items() if value is not None}
     found = {name: value for name, value in numbers.items() if name in IOTUNE}
     for name in PER_GB & numbers.keys():
-        wanted = max(numbers[name] * size_gb, numbers.get(f"{name}_min", 0))
-        found[name.removesuffix("_per_gb")] = min(wanted, LARGEST)
+        limit = max(numbers[name] * size_gb, numbers.get(f"{name}_min", 0))
+        found[name.removesuffix("_per_gb")] = min(limit, LARGEST)
     return found
 
 

@@ -29,7 +29,7 @@ def of_deleted(volume_type: VolumeType | None, size_gb: int) -> dict[str, int]:
 
 
 def _amounts(resource: str, volume_type: VolumeType | None, size_gb: int) -> dict[str, int]:
-    found = {resource: 1, "gigabytes": size_gb}
+    result = {resource: 1, "gigabytes": size_gb}
     if volume_type is not None:
-        found |= {f"{resource}_{volume_type.name}": 1, f"gigabytes_{volume_type.name}": size_gb}
-    return found
+        result |= {f"{resource}_{volume_type.name}": 1, f"gigabytes_{volume_type.name}": size_gb}
+    return result

@@ -104,9 +104,9 @@ def pools() -> list[StoragePool]:
 
 def pool_named(host: str) -> StoragePool:
     """Return the pool with this ``HOST@DRIVER`` or ``HOST@DRIVER#POOL``.  Raises NotFoundError."""
-    wanted = host.strip()
+    requested = host.strip()
     for pool in pools():
-        if wanted in {backend_of(pool), host_of(pool)}:
+        if requested in {backend_of(pool), host_of(pool)}:
             return pool
     raise NotFoundError(f"Host {host[:120]} could not be found.")
 
@@ -141,11 +141,11 @@ def _names_of(service: Service) -> set[str]:
 
 def zones() -> dict[str, bool]:
     """Return zone → whether volumes can be created in it; ``nova`` is always included."""
-    found = {DEFAULT_ZONE: False}
+    result = {DEFAULT_ZONE: False}
     for pool in StoragePool.objects.all():
-        found[pool.availability_zone] = found.get(pool.availability_zone, False) or pool.enabled
-    found[DEFAULT_ZONE] = found[DEFAULT_ZONE] or len(found) == 1
-    return dict(sorted(found.items()))
+        result[pool.availability_zone] = result.get(pool.availability_zone, False) or pool.enabled
+    result[DEFAULT_ZONE] = result[DEFAULT_ZONE] or len(result) == 1
+    return dict(sorted(result.items()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ def visible_types(context: RequestContext) -> QuerySet[VolumeType]:
     rows = _rows()
     if context.is_admin:
         return rows
-    given = VolumeTypeAccess.objects.filter(volume_type=OuterRef("pk"), project_id=context.project_id or NOBODY)
-    return rows.filter(Q(is_public=True) | Q(Exists(given)))
+    records = VolumeTypeAccess.objects.filter(volume_type=OuterRef("pk"), project_id=context.project_id or NOBODY)
+    return rows.filter(Q(is_public=True) | Q(Exists(records)))
 
 
 def type_for(context: RequestContext, named: str | uuid.UUID) -> VolumeType:

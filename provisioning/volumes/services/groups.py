@@ -165,12 +165,12 @@ def create_group_from(
         snapshots = list(taken.snapshots.order_by("created_at", "id"))
         if taken.status != SnapshotStatus.AVAILABLE:
             raise InvalidInputError(f"Group snapshot {taken.id} is not available.", field="group_snapshot_id")
-        source, wanted = taken.group, [VolumeRequest(snapshot_id=str(each.id)) for each in snapshots]
+        source, requests = taken.group, [VolumeRequest(snapshot_id=str(each.id)) for each in snapshots]
     else:
         source = group_for(context, source_group_id)
         volumes = source.volumes.order_by("created_at", "id")
-        wanted = [VolumeRequest(source_volume_id=str(each.id)) for each in volumes]
-    if not wanted:
+        requests = [VolumeRequest(source_volume_id=str(each.id)) for each in volumes]
+    if not requests:
         raise InvalidInputError("There are no volumes to create a group from.")
     made = Group(
         name=name,
@@ -181,7 +181,7 @@ def create_group_from(
         source_group_snapshot_id=uuid.UUID(group_snapshot_id) if group_snapshot_id else None,
     )
     _saved(context, made, source.volume_types.all())
-    for request in wanted:
+    for request in requests:
         create_volume(context, replace(request, group_id=str(made.id)))
     return made
 

@@ -76,8 +76,8 @@ def ask_places() -> None:
 
     Without a connection, a restarted guest would not find its disk.
     """
-    given = Attachment.objects.filter(status=AttachStatus.ATTACHED, instance_id__isnull=False)
-    rows = given.filter(connection__has_key="export", volume__daemon_host__connected=True)
+    records = Attachment.objects.filter(status=AttachStatus.ATTACHED, instance_id__isnull=False)
+    rows = records.filter(connection__has_key="export", volume__daemon_host__connected=True)
     rows = rows.exclude(connection__has_any_keys=["socket", "port"])
     for (key,) in list(rows.order_by("volume_id").values_list("volume_id").distinct()[:100]):
         _ask_place(key)

@@ -26,8 +26,8 @@ def holdings(scope_id: uuid.UUID | None) -> Iterator[Holding]:
         if volume is not None and each.volume_type is not None:
             for resource, amount in of_type(each.volume_type, each.size_gb).items():
                 yield Holding(volume.project_id, volume.id, resource, amount)
-    for project, owner, gigabytes, wanted, kind in _VOLUMES(scope_id):
-        yield from _of(project, owner, "volumes", max(gigabytes, wanted or 0), kind)
+    for project, owner, gigabytes, requested, kind in _VOLUMES(scope_id):
+        yield from _of(project, owner, "volumes", max(gigabytes, requested or 0), kind)
     for project, owner, gigabytes, kind in _SNAPSHOTS(scope_id):
         yield from _of(project, owner, "snapshots", gigabytes, kind)
     for project, owner, gigabytes in _BACKUPS(scope_id):

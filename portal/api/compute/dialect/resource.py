@@ -80,11 +80,11 @@ class ListView(ResourceView, views.ListView):
     def page(self) -> tuple[Sequence[Any], dict[str, Any]]:
         """Return the requested objects, and the link to the next page where lists have pages."""
         resource, known = self.resource, self.parameters.get("GET", ())
-        asked = self.asked if known else {}
+        requested = self.asked if known else {}
         if not any(each.name == "marker" and each.is_at(self.microversion) for each in known):
-            return resource.list.call(self, asked), {}
+            return resource.list.call(self, requested), {}
         page = LIST_PAGES.read(self.request)
-        rows = resource.list.call(self, asked, limit=page.limit, marker=page.marker)
+        rows = resource.list.call(self, requested, limit=page.limit, marker=page.marker)
         following = LIST_PAGES.links(self.request, page, [self.key(row) for row in rows], f"{self.base}/{self.path}")
         return rows, {f"{resource.plural}_links": following} if following else {}
 
@@ -109,5 +109,5 @@ def routes(
     ``beside``: path below one object → ordinary view.
     """
     more = {f"{dialect.path_of(resource)}/{where}": view for where, view in (beside or {}).items()}
-    found: dict[str, type[ServiceView]] = {**dialect.views_of(resource), **more}
-    return urls("/v2.1/", found)
+    result: dict[str, type[ServiceView]] = {**dialect.views_of(resource), **more}
+    return urls("/v2.1/", result)

@@ -45,12 +45,12 @@ def _list(context: RequestContext, flavor_id: str, *, public: bool = False) -> l
 def _change(
     context: RequestContext, flavor_id: str, action: dict[str, Any], *, private_only: bool
 ) -> list[dict[str, str]]:
-    [(name, given)] = action.items()
+    [(name, value)] = action.items()
     if name == "addTenantAccess":
-        add_flavor_access(context, flavor_id, known_project(context, given["tenant"]), private_only=private_only)
+        add_flavor_access(context, flavor_id, known_project(context, value["tenant"]), private_only=private_only)
     else:
         policy.enforce(context, _REVOKE)
-        remove_flavor_access(context, flavor_id, read_id(given["tenant"]) or given["tenant"])
+        remove_flavor_access(context, flavor_id, read_id(value["tenant"]) or value["tenant"])
     return _list(context, flavor_id, public=True)
 
 

@@ -79,14 +79,14 @@ class FlavorsView(ListView):
         return conditional.answer(self, self.whole)
 
 
-def _list(view: ListView, asked: Mapping[str, str], **page: Any) -> list[Flavor]:
-    key, falling = SORT_KEYS[asked.get("sort_key", "flavorid")], asked.get("sort_dir") == "desc"
+def _list(view: ListView, query: Mapping[str, str], **page: Any) -> list[Flavor]:
+    key, falling = SORT_KEYS[query.get("sort_key", "flavorid")], query.get("sort_dir") == "desc"
     operator = view.allows("novella:flavors:index:all")
     return selectors.flavors_for(
         view.context,
-        is_public=_is_public(asked.get("is_public")) if operator else None,
-        min_ram=_number(asked, "minRam"),
-        min_disk=_number(asked, "minDisk"),
+        is_public=_is_public(query.get("is_public")) if operator else None,
+        min_ram=_number(query, "minRam"),
+        min_disk=_number(query, "minDisk"),
         disabled=operator,
         sort=[Sort(name, falling) for name in dict.fromkeys((key, "id"))],
         **page,
@@ -123,8 +123,8 @@ def _is_public(text: str | None) -> bool | None:
         raise InvalidInputError(f"Invalid is_public filter [{text[:32]}]", field="is_public") from error
 
 
-def _number(asked: Mapping[str, str], name: str) -> int | None:
-    text = asked.get(name)
+def _number(query: Mapping[str, str], name: str) -> int | None:
+    text = query.get(name)
     if text is None:
         return None
     if not _NUMBER.fullmatch(text):

@@ -36,9 +36,9 @@ def shape(view: ProxyView, floating: FloatingIP) -> dict[str, Any]:
 
 
 def _create(context: RequestContext, body: dict[str, Any]) -> FloatingIP:
-    wanted = body.get("pool")
+    requested = body.get("pool")
     pools = routing.external_networks_for(context)
-    found = [each for each in pools if wanted is None or wanted in {each.name, str(each.id)}]
+    found = [each for each in pools if requested is None or requested in {each.name, str(each.id)}]
     if not found:
         raise NotFoundError("Floating IP pool not found.", field="pool")
     try:

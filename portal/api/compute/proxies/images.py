@@ -154,20 +154,20 @@ def _readable(view: ProxyView, image: Image) -> dict[str, Any]:
     return protections.readable(view.context, image.properties)
 
 
-def _change(context: RequestContext, image: Image, given: Mapping[str, str], removed: Sequence[str] = ()) -> Image:
+def _change(context: RequestContext, image: Image, values: Mapping[str, str], removed: Sequence[str] = ()) -> Image:
     """Update properties as the Image API does."""
-    for name in given:
+    for name in values:
         if name in BASE | READ_ONLY:
             raise InvalidInputError(f"{name} is an attribute of images, not metadata.", field=name)
     changes = [Change("remove", name) for name in removed]
-    changes += [Change("add", name, value) for name, value in given.items()]
+    changes += [Change("add", name, value) for name, value in values.items()]
     return services.patch(context, image.id, changes)
 
 
-def _replace(context: RequestContext, image_id: str, given: Mapping[str, str]) -> Image:
+def _replace(context: RequestContext, image_id: str, values: Mapping[str, str]) -> Image:
     image = _image(context, image_id)
     known = protections.readable(context, image.properties)
-    return _change(context, image, given, [name for name in known if name not in given])
+    return _change(context, image, values, [name for name in known if name not in values])
 
 
 def _remove(context: RequestContext, image_id: str, key: str) -> None:
@@ -184,7 +184,7 @@ _METADATA = Entries(
     find=_image,
     values=_readable,
     schema=METADATA,
-    merge=lambda context, image_id, given: _change(context, _image(context, image_id), given),
+    merge=lambda context, image_id, specified: _change(context, _image(context, image_id), specified),
     replace=_replace,
     remove=_remove,
     missing=_MISSING,

@@ -95,17 +95,17 @@ def _page(view: ProxyView) -> dict[str, Any]:
     return {"every": "all_tenants" in query, "first": first, "most": most}
 
 
-def _create(context: RequestContext, asked: dict[str, str]) -> SecurityGroup:
+def _create(context: RequestContext, body: dict[str, str]) -> SecurityGroup:
     with _refused():
         return services.create_security_group(
-            context.project_id or NOBODY, asked["name"], description=asked["description"]
+            context.project_id or NOBODY, body["name"], description=body["description"]
         )
 
 
-def _update(context: RequestContext, identity: str, asked: dict[str, str]) -> SecurityGroup:
+def _update(context: RequestContext, identity: str, body: dict[str, str]) -> SecurityGroup:
     group = _group(context, identity, "update_security_group")
     with _refused():
-        return services.update_security_group(group, {name: asked[name] for name in ("name", "description")})
+        return services.update_security_group(group, {name: body[name] for name in ("name", "description")})
 
 
 def _delete(context: RequestContext, identity: str) -> None:
@@ -120,10 +120,10 @@ def _shape(view: ProxyView, group: SecurityGroup) -> dict[str, Any]:
     return security_group(rows.get(pk=group.pk))
 
 
-def _create_rule(context: RequestContext, asked: dict[str, Any]) -> SecurityGroupRule:
-    group = _group(context, asked["parent_group_id"], "create_security_group_rule")
-    source = _group(context, asked["group_id"], "get_security_group") if asked.get("group_id") else None
-    flow = _flow(asked, of_group=source is not None)
+def _create_rule(context: RequestContext, body: dict[str, Any]) -> SecurityGroupRule:
+    group = _group(context, body["parent_group_id"], "create_security_group_rule")
+    source = _group(context, body["group_id"], "get_security_group") if body.get("group_id") else None
+    flow = _flow(body, of_group=source is not None)
     with _refused():
         [row] = services.create_security_group_rules([services.WantedRule(group, flow, source)])
     return row

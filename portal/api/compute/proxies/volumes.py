@@ -54,7 +54,7 @@ def _set(name: str, column: str = "") -> Attribute:
     return Attribute(name, _TEXT, column=column, post=True, shown=False)
 
 
-def _list_volumes(view: ListView, asked: Mapping[str, str]) -> list[Volume]:
+def _list_volumes(view: ListView, query: Mapping[str, str]) -> list[Volume]:
     rows = selectors.visible_volumes(view.context).prefetch_related("attachments")
     return list(rows.order_by("-created_at", "-id")[WITH_OFFSET.read_slice(view.request)])
 
@@ -140,7 +140,7 @@ VOLUME = Resource(
 )
 
 
-def _list_snapshots(view: ListView, asked: Mapping[str, str]) -> list[Snapshot]:
+def _list_snapshots(view: ListView, query: Mapping[str, str]) -> list[Snapshot]:
     rows = selectors.visible_snapshots(view.context)
     return list(rows.order_by("-created_at", "-id")[WITH_OFFSET.read_slice(view.request)])
 

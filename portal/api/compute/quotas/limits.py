@@ -41,9 +41,9 @@ def _asked(view: ComputeView) -> dict[str, Any]:
     return {"asked": last(view.checked_query(), "tenant_id"), "version": view.microversion}
 
 
-def _show(context: RequestContext, *, asked: str | None, version: Version) -> dict[str, Any]:
-    if asked:
-        project = read_id(asked) or NOBODY  # Identity is not queried: a project without records has the defaults
+def _show(context: RequestContext, *, tenant_id: str | None, version: Version) -> dict[str, Any]:
+    if tenant_id:
+        project = read_id(tenant_id) or NOBODY  # Identity is not queried: a project without records has the defaults
         if project != context.project_id:
             policy.enforce(context, "os_compute_api:limits:other_project", {"project_id": project})
         context = context.in_project(project)

@@ -41,8 +41,8 @@ def _user(view: ComputeView) -> uuid.UUID | None:
 
     An unknown id gives ``NOBODY``, who has the project's limits and uses nothing, as in Nova.
     """
-    asked = last(view.checked_query(), "user_id")
-    return (read_id(asked) or NOBODY) if asked else None
+    user_id = last(view.checked_query(), "user_id")
+    return (read_id(user_id) or NOBODY) if user_id else None
 
 
 def _asked(view: ComputeView) -> dict[str, Any]:
@@ -69,9 +69,9 @@ def _show(project: uuid.UUID, *, user: uuid.UUID | None, version: Version) -> di
     return {"id": project.hex, **_limits(project, user, version)}
 
 
-def _update(project: uuid.UUID, asked: dict[str, Any], *, user: uuid.UUID | None, version: Version) -> dict[str, int]:
-    force = boolean(asked.pop("force", False))
-    set_limits(project, read_limits(asked, resources_of(version)), force=force, user_id=user)
+def _update(project: uuid.UUID, body: dict[str, Any], *, user: uuid.UUID | None, version: Version) -> dict[str, int]:
+    force = boolean(body.pop("force", False))
+    set_limits(project, read_limits(body, resources_of(version)), force=force, user_id=user)
     return _limits(project, user, version)
 
 
@@ -94,10 +94,10 @@ def _detail(project: uuid.UUID, *, user: uuid.UUID | None, version: Version) -> 
     return {"id": project.hex, **shape}
 
 
-def _update_class(context: RequestContext, class_name: str, asked: dict[str, Any], *, version: Version) -> Any:
+def _update_class(context: RequestContext, class_name: str, body: dict[str, Any], *, version: Version) -> Any:
     if class_name != "default":
         raise InvalidInputError("There is no quota class but 'default'.", field="quota_class_name")
-    set_limits(None, read_limits(asked, class_resources_of(version)))
+    set_limits(None, read_limits(body, class_resources_of(version)))
     return _class_limits(version)
 
 
@@ -125,9 +125,9 @@ def hidden_limits(project: uuid.UUID | None, version: Version) -> dict[str, int]
     return {name: UNLIMITED for name, resource in names.items() if resource not in known}
 
 
-def read_limits(asked: dict[str, Any], names: Mapping[str, str]) -> dict[str, int | None]:
+def read_limits(values: dict[str, Any], names: Mapping[str, str]) -> dict[str, int | None]:
     """Return resource → limit for the limits in a body; ``names`` maps names in the API to resources."""
-    return {names.get(name, name): int(limit) for name, limit in asked.items()}
+    return {names.get(name, name): int(limit) for name, limit in values.items()}
 
 
 PARTS = parts(

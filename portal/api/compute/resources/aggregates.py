@@ -81,7 +81,7 @@ _OWN = (
 AGGREGATE = Resource(
     name="aggregate",
     path="os-aggregates",
-    list=Operation(lambda view, asked: aggregates_for(view.context), "os_compute_api:os-aggregates:index"),
+    list=Operation(lambda view, body: aggregates_for(view.context), "os_compute_api:os-aggregates:index"),
     show=Operation(_show, "os_compute_api:os-aggregates:show"),
     create=Operation(_create, "os_compute_api:os-aggregates:create", "Create an aggregate without hosts.", shows=_OWN),
     update=Operation(_update, "os_compute_api:os-aggregates:update", "Update the name, the zone or both.", body=UPDATE),
@@ -102,18 +102,18 @@ class AggregateActionView(ResourceView):
     action_rules = {name: f"os_compute_api:os-aggregates:{name}" for name in ACTIONS}
     schemas = {"POST": ACTION}
     acts: ClassVar[Mapping[str, Act]] = {
-        "add_host": lambda context, number, asked: services.add_host(context, number, asked["host"]),
-        "remove_host": lambda context, number, asked: services.remove_host(context, number, asked["host"]),
-        "set_metadata": lambda context, number, asked: services.set_aggregate_metadata(
-            context, number, asked["metadata"]
+        "add_host": lambda context, number, body: services.add_host(context, number, body["host"]),
+        "remove_host": lambda context, number, body: services.remove_host(context, number, body["host"]),
+        "set_metadata": lambda context, number, body: services.set_aggregate_metadata(
+            context, number, body["metadata"]
         ),
     }
 
     def post(self, request: Request, identity: str) -> Response:
         """Add or remove a host, or change metadata."""
         number, name = read_number(identity), self._named()
-        asked = self.body(ACTIONS[name])[name]
-        [shape] = self.shapes([self.acts[name](self.context, number, asked)])
+        body = self.body(ACTIONS[name])[name]
+        [shape] = self.shapes([self.acts[name](self.context, number, body)])
         return Response({"aggregate": shape})
 
     def _named(self) -> str:

@@ -111,9 +111,9 @@ def _whole(view: ComputeView, drain: Drain) -> dict[str, Any]:
     return drain_shape(drain, selectors.items_of(drain))
 
 
-def _begin(context: RequestContext, asked: dict[str, Any]) -> Drain:
-    host = selectors.host_named(context, asked["host"])
-    return services.begin(context, host, DrainRequest(asked.get("ways", ()), asked.get("reason", "")))
+def _begin(context: RequestContext, body: dict[str, Any]) -> Drain:
+    host = selectors.host_named(context, body["host"])
+    return services.begin(context, host, DrainRequest(body.get("ways", ()), body.get("reason", "")))
 
 
 def _plan(context: RequestContext, *, host: str, ways: Sequence[str]) -> dict[str, Any]:
@@ -125,8 +125,8 @@ def _plan(context: RequestContext, *, host: str, ways: Sequence[str]) -> dict[st
     return shape | {"servers": [move_shape(move) for move in found.moves]}
 
 
-def _act(context: RequestContext, drain_id: str, asked: dict[str, None]) -> Drain:
-    [name] = asked
+def _act(context: RequestContext, drain_id: str, body: dict[str, None]) -> Drain:
+    [name] = body
     return ACTIONS[name](context, drain_id)
 
 

@@ -74,11 +74,11 @@ def _shape(view: ComputeView, host: Host) -> list[dict[str, Any]]:
     ]
 
 
-def _update(context: RequestContext, name: str, asked: dict[str, str]) -> Host:
+def _update(context: RequestContext, name: str, body: dict[str, str]) -> Host:
     host = _host(context, name)
-    if "maintenance_mode" in asked:
+    if "maintenance_mode" in body:
         raise NotOfferedError("A maintenance mode is not offered by this cloud: disable the host instead.")
-    return change_host(context, host.id, enabled=WORDS[asked["status"]])
+    return change_host(context, host.id, enabled=WORDS[body["status"]])
 
 
 def _refuse(verb: str, rule: str) -> Call:

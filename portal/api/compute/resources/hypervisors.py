@@ -62,9 +62,9 @@ def hypervisor_for(view: ComputeView, text: str) -> Host:
 
 def _position(view: ComputeView, found: Sequence[Host], text: str) -> int | None:
     """Return the index of the hypervisor with this id in the microversion's format."""
-    wanted, by_uuid = str(read_id(text) or text), view.microversion >= BY_UUID
+    requested, by_uuid = str(read_id(text) or text), view.microversion >= BY_UUID
     ids = (str(host.id if by_uuid else number_of(host.id)) for host in found)
-    return next((index for index, ident in enumerate(ids) if ident == wanted), None)
+    return next((index for index, ident in enumerate(ids) if ident == requested), None)
 
 
 def _matching(view: ComputeView, pattern: str) -> list[Host]:
@@ -75,7 +75,7 @@ def _matching(view: ComputeView, pattern: str) -> list[Host]:
     return found
 
 
-def _list(view: ListView, asked: Mapping[str, str], limit: int | None = None, marker: str | None = None) -> list[Host]:
+def _list(view: ListView, query: Mapping[str, str], limit: int | None = None, marker: str | None = None) -> list[Host]:
     found = hosts_for(view.context)
     if marker is None:
         return found[:limit]

@@ -43,16 +43,16 @@ class KeyPairs(Resource):
         return [{self.name: shape} for shape in shapes]
 
 
-def _user(asked: Mapping[str, str]) -> uuid.UUID | None:
+def _user(query: Mapping[str, str]) -> uuid.UUID | None:
     """Return the id of the owner in the query, None without one; text that is not an id gives ``NOBODY``, who has no
     key pairs.
     """
-    text = asked.get("user_id")
+    text = query.get("user_id")
     return read_id(text) or NOBODY if text else None
 
 
-def _list(view: ListView, asked: Mapping[str, str], **page: Any) -> list[KeyPair]:
-    return selectors.key_pairs_for(view.context, user_id=_user(asked), **page)
+def _list(view: ListView, query: Mapping[str, str], **page: Any) -> list[KeyPair]:
+    return selectors.key_pairs_for(view.context, user_id=_user(query), **page)
 
 
 def _show(view: ResourceView, name: str) -> KeyPair:

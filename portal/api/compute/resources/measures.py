@@ -33,7 +33,7 @@ def listing(version: Version) -> Schema:
     )
 
 
-def shape(found: Measures, span: Span, wanted: Sequence[str]) -> dict[str, Any]:
+def shape(found: Measures, span: Span, requested: Sequence[str]) -> dict[str, Any]:
     """Return the representation of measures; a missing point is null."""
     return {
         "span": span.name,
@@ -42,7 +42,7 @@ def shape(found: Measures, span: Span, wanted: Sequence[str]) -> dict[str, Any]:
         "series": {
             name: {"average": _rounded(series.means), "maximum": _rounded(series.maximums)}
             for name, series in found.series.items()
-            if not wanted or name in wanted
+            if not requested or name in requested
         },
     }
 
@@ -53,9 +53,9 @@ def _rounded(values: Sequence[float | None]) -> list[float | None]:
 
 def _asked(view: ComputeView) -> dict[str, Any]:
     """Return the requested span and the maximum number of points."""
-    asked = view.checked_query()
-    points = last(asked, "points")
-    return {"span": SPANS[last(asked, "span") or DEFAULT.name], "points": int(points) if points else None}
+    query = view.checked_query()
+    points = last(query, "points")
+    return {"span": SPANS[last(query, "span") or DEFAULT.name], "points": int(points) if points else None}
 
 
 def _shown(view: ComputeView, found: Measures) -> dict[str, Any]:
@@ -91,12 +91,12 @@ PARTS = parts(
             _of_project, "novella:measures", "Show what the servers of the token's project use together."
         ),
         "GET novella-measures/cloud": _measures(
-            lambda context, **asked: selectors.of_cloud(**asked),
+            lambda context, **kwargs: selectors.of_cloud(**kwargs),
             "novella:hosts:measures",
             "Show what all hosts use together.",
         ),
         "GET novella-measures/pools/{pool_id}": _measures(
-            lambda context, pool_id, **asked: selectors.of_pool(selectors.pool_with_id(pool_id).id, **asked),
+            lambda context, pool_id, **kwargs: selectors.of_pool(selectors.pool_with_id(pool_id).id, **kwargs),
             "novella:hosts:measures",
             "Show what a storage pool holds.",
         ),

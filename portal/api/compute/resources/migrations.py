@@ -71,11 +71,11 @@ class MigrationsView(ComputeView):
         return Response(answer)
 
     def _filters(self, query: dict[str, list[str]]) -> MigrationFilters:
-        given = {name: last(query, name) for name in _NAMES}
+        values = {name: last(query, name) for name in _NAMES}
         since = last(query, "changes-since") if self.microversion >= PAGED else None
         before = last(query, "changes-before") if self.microversion >= BEFORE else None
         filters = MigrationFilters(
-            **given,
+            **values,
             changes_since=read_time(since, "changes-since") if since else None,
             changes_before=read_end(before, "changes-before") if before else None,
         )

@@ -111,13 +111,13 @@ class WouldFitView(ComputeView):
 
 def asked_for(body: Mapping[str, Any]) -> WouldFit:
     """Convert a validated body. Raises InvalidInputError if the size is missing or specified twice."""
-    given = [name for name in AMOUNTS if name in body]
-    if "flavorRef" in body and given:
+    specified = [name for name in AMOUNTS if name in body]
+    if "flavorRef" in body and specified:
         raise InvalidInputError(
-            f"Specify flavorRef, or vcpus, ram and disk, but not {given[0]} with it.", field=given[0]
+            f"Specify flavorRef, or vcpus, ram and disk, but not {specified[0]} with it.", field=specified[0]
         )
-    if "flavorRef" not in body and len(given) < len(AMOUNTS):
-        missing = next(name for name in AMOUNTS if name not in given) if given else "flavorRef"
+    if "flavorRef" not in body and len(specified) < len(AMOUNTS):
+        missing = next(name for name in AMOUNTS if name not in specified) if specified else "flavorRef"
         raise InvalidInputError(
             f"A size is needed: flavorRef, or vcpus, ram (MiB) and disk (GiB); there is no {missing}.", field=missing
         )

@@ -49,9 +49,9 @@ class Members(Attribute):
         return lambda row: [str(server) for server in members[row.id]]
 
 
-def _list(view: ListView, asked: Mapping[str, str]) -> list[ServerGroup]:
-    limit, offset = WITH_OFFSET.read(view.request).limit, int(asked.get("offset", 0))
-    return server_groups_for(view.context, all_projects="all_projects" in asked, limit=limit, offset=offset)
+def _list(view: ListView, query: Mapping[str, str]) -> list[ServerGroup]:
+    limit, offset = WITH_OFFSET.read(view.request).limit, int(query.get("offset", 0))
+    return server_groups_for(view.context, all_projects="all_projects" in query, limit=limit, offset=offset)
 
 
 def _show(view: ResourceView, identity: str) -> ServerGroup:

@@ -54,9 +54,9 @@ def _body(version: Version) -> Schema:
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
-def _list(view: ListView, asked: Mapping[str, str]) -> list[ComputeService]:
+def _list(view: ListView, query: Mapping[str, str]) -> list[ComputeService]:
     return selectors.compute_services_for(
-        view.context, host=asked.get("host") or None, binary=asked.get("binary") or None
+        view.context, host=query.get("host") or None, binary=query.get("binary") or None
     )
 
 
@@ -99,19 +99,19 @@ class ServiceView(DetailView):
         body = self.checked_body()
         service = selectors.compute_service_for(self.context, ident)
         _refuse_worker(service)
-        wanted = body.get("status")
-        if "disabled_reason" in body and wanted != "disabled":
+        requested = body.get("status")
+        if "disabled_reason" in body and requested != "disabled":
             raise InvalidInputError(
                 "Specifying 'disabled_reason' is only allowed when status is 'disabled'.", field="disabled_reason"
             )
-        if wanted is None and "forced_down" not in body:
+        if requested is None and "forced_down" not in body:
             raise InvalidInputError(
                 "No updates were requested. Fields 'status' or 'forced_down' should be specified.", field="status"
             )
         host = change_host(
             self.context,
             service.id,
-            enabled=None if wanted is None else wanted == "enabled",
+            enabled=None if requested is None else requested == "enabled",
             reason=body.get("disabled_reason", ""),
             forced_down=boolean(body["forced_down"]) if "forced_down" in body else None,
         )

@@ -43,14 +43,14 @@ _TEXT: Schema = {"type": "string"}
 class UsageBase(ComputeView):
     """Base of the views of all projects and of one project."""
 
-    def period(self, asked: dict[str, list[str]]) -> Period:
+    def period(self, query: dict[str, list[str]]) -> Period:
         """Return the requested period, which ends now at the latest. An empty ``start`` or ``end`` means now.
 
         Raises InvalidInputError.
         """
         now = timezone.now()
-        start, stop = (_moment(asked.get(name, [""])[0], now) for name in ("start", "end"))
-        if start > stop or (start == stop and "start" in asked and "end" in asked):
+        start, stop = (_moment(query.get(name, [""])[0], now) for name in ("start", "end"))
+        if start > stop or (start == stop and "start" in query and "end" in query):
             raise InvalidInputError(
                 "Invalid start time. The start time cannot occur after the end time.", field="start"
             )
@@ -83,9 +83,9 @@ class UsagesView(UsageBase):
 
     def get(self, request: Request) -> Response:
         """List the projects with usage in the period; ``detailed=1`` includes their servers."""
-        asked = self.checked_query()
-        period, page = self.period(asked), self.page(request)
-        detailed = asked.get("detailed", [""])[0] in _DETAILED
+        query = self.checked_query()
+        period, page = self.period(query), self.page(request)
+        detailed = query.get("detailed", [""])[0] in _DETAILED
         found = usage.usage_for(
             self.context,
             period,

@@ -89,8 +89,8 @@ def _evacuate(view: ServerView, server_id: str, body: Any) -> Response:
         raise InvalidInputError("Can't force to a non-provided destination", field="host")
     shows_password = view.microversion < STORAGE_KNOWN
     password = guest_password(body) if shows_password else body.get("adminPass")
-    wanted = Evacuation(body.get("host") or "", password, start=view.microversion < STAYS_STOPPED)
-    Evacuate.begin(view.context, server_id, wanted)
+    request = Evacuation(body.get("host") or "", password, start=view.microversion < STAYS_STOPPED)
+    Evacuate.begin(view.context, server_id, request)
     return Response({"adminPass": password} if shows_password and settings.ENABLE_INSTANCE_PASSWORD else None)
 
 

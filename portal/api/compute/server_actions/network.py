@@ -64,14 +64,14 @@ def _add_floating_ip(view: ServerView, server_id: str, body: Any) -> Response:
     if not fixed:
         raise InvalidInputError("No fixed IPs associated to instance", field="address")
     first = next((address for address in fixed if ":" not in address), next(iter(fixed)))
-    wanted = body.get("fixed_address", first)
-    if wanted not in fixed:
+    requested = body.get("fixed_address", first)
+    if requested not in fixed:
         raise InvalidInputError("Specified fixed address not assigned to instance", field="fixed_address")
     floating = _floating_ip(view, server_id, body["address"])
     try:
-        services.associate(floating, fixed[wanted], wanted)
+        services.associate(floating, fixed[requested], requested)
     except (ConflictError, InvalidInputError, NotFoundError) as error:
-        msg = f"Unable to associate floating IP {floating.address} to fixed IP {wanted} for instance {server_id}."
+        msg = f"Unable to associate floating IP {floating.address} to fixed IP {requested} for instance {server_id}."
         raise InvalidInputError(f"{msg} Error: {error.message}", field="address") from error
     return accepted()
 

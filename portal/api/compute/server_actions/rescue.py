@@ -28,19 +28,19 @@ def guest_password(body: dict[str, Any]) -> str | None:
     """Return the guest password in the body. Without one, return a generated password, or None if
     ``ENABLE_INSTANCE_PASSWORD`` is off.
     """
-    given = body.get("adminPass")
-    if given is None and settings.ENABLE_INSTANCE_PASSWORD:
+    specified = body.get("adminPass")
+    if specified is None and settings.ENABLE_INSTANCE_PASSWORD:
         return generate_password()
-    return given
+    return specified
 
 
 def _rescue(view: ServerView, server_id: str, body: Any) -> Response:
-    asked = body or {}
-    password = guest_password(asked)
+    values = body or {}
+    password = guest_password(values)
     rescue(
         view.context,
         server_id,
-        image_id=asked.get("rescue_image_ref"),
+        image_id=values.get("rescue_image_ref"),
         password=password,
         boots_from_volume=view.microversion >= BOOTS_FROM_VOLUME,
     )

@@ -84,19 +84,21 @@ def read_filters(found: Query, version: Version, *, every: bool) -> ServerListRe
     As the reference requires, filters that the caller may not use are ignored. Raises InvalidInputError and
     ForbiddenError.
     """
-    given = {name: values[-1] for name, values in found.items() if values}
+    last_values = {name: values[-1] for name, values in found.items() if values}
     if every:
-        _check_filters(given)
+        _check_filters(last_values)
     else:
         allowed = _EVERYBODY.union(*(names for since, names in _EVERYBODY_LATE.items() if version >= since))
-        given = {name: value for name, value in given.items() if name in allowed}
-    everywhere = "all_tenants" in given and (given["all_tenants"] == "" or _strict(given["all_tenants"]))
+        last_values = {name: value for name, value in last_values.items() if name in allowed}
+    everywhere = "all_tenants" in last_values and (
+        last_values["all_tenants"] == "" or _strict(last_values["all_tenants"])
+    )
     if not everywhere:
-        given.pop("tenant_id", None)
-        given.pop("project_id", None)
+        last_values.pop("tenant_id", None)
+        last_values.pop("project_id", None)
     try:
         filters = _statuses(found, version, every=every)
-        for name, value in given.items():
+        for name, value in last_values.items():
             if name in _READERS:
                 column, read = _READERS[name]
                 filters.setdefault(column, read(value, name))  # type: ignore[misc]
@@ -110,8 +112,8 @@ def read_filters(found: Query, version: Version, *, every: bool) -> ServerListRe
     return ServerListRequest(everywhere, filters)
 
 
-def _check_filters(given: Mapping[str, str]) -> None:
-    for name in given:
+def _check_filters(values: Mapping[str, str]) -> None:
+    for name in values:
         if name in _NEVER or name.startswith("_"):
             raise InvalidInputError(f"Invalid filter field: {name[:64]}.", field=name[:64])
 

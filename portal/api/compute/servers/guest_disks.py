@@ -41,9 +41,9 @@ def _shape(view: ComputeView, found: InspectedDisk) -> dict[str, Any]:
     }
 
 
-def _act(context: RequestContext, server_id: str, volume_id: str, asked: dict[str, Any]) -> None:
-    if "mount" in asked:
-        MountVolume.begin(context, server_id, VolumeToMount(volume_id, asked["mount"]["directory"]))
+def _act(context: RequestContext, server_id: str, volume_id: str, body: dict[str, Any]) -> None:
+    if "mount" in body:
+        MountVolume.begin(context, server_id, VolumeToMount(volume_id, body["mount"]["directory"]))
     else:
         ExtendFileSystem.begin(context, server_id, volume_id)
 

@@ -72,25 +72,25 @@ def _list(context: RequestContext, server_id: str) -> list[Interface]:
 
 def _show(context: RequestContext, server_id: str, port_id: str) -> Interface:
     """Return the interface of a port. Raises NotFoundError if the port is not attached to the server."""
-    wanted = read_id(port_id)
+    requested = read_id(port_id)
     for found in _list(context, server_id):
-        if found.port.id == wanted:
+        if found.port.id == requested:
             return found
     raise NotFoundError(f"Instance {server_id[:64]} does not have a port with id {port_id[:64]}")
 
 
 def _attach(context: RequestContext, server_id: str, body: dict[str, Any]) -> Interface:
-    wanted = body.get("interfaceAttachment", {})
-    addresses = wanted.get("fixed_ips", [])
-    if "net_id" in wanted and "port_id" in wanted:
+    requested = body.get("interfaceAttachment", {})
+    addresses = requested.get("fixed_ips", [])
+    if "net_id" in requested and "port_id" in requested:
         raise InvalidInputError("Must not input both network_id and port_id", field="port_id")
-    if addresses and "net_id" not in wanted:
+    if addresses and "net_id" not in requested:
         raise InvalidInputError("Must input network_id when request IP address", field="net_id")
     request = NetworkRequest(
-        network_id=wanted.get("net_id"),
-        port_id=wanted.get("port_id"),
+        network_id=requested.get("net_id"),
+        port_id=requested.get("port_id"),
         fixed_ip=addresses[0]["ip_address"] if addresses else None,
-        tag=wanted.get("tag", ""),
+        tag=requested.get("tag", ""),
     )
     return _show(context, server_id, str(attach_interface(context, server_id, request)))
 

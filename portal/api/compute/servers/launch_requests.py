@@ -54,14 +54,14 @@ def launch_request(body: Mapping[str, Any], password: str | None, version: Versi
     )
 
 
-def _networks(given: object) -> Networks:
-    if given is None or given == []:
+def _networks(specified: object) -> Networks:
+    if specified is None or specified == []:
         return None
-    if given == "auto":
+    if specified == "auto":
         return "auto"
-    if given == "none":
+    if specified == "none":
         return "none"
-    return tuple(_network(entry) for entry in given) if isinstance(given, list) else None
+    return tuple(_network(entry) for entry in specified) if isinstance(specified, list) else None
 
 
 def _network(entry: Mapping[str, Any]) -> NetworkRequest:

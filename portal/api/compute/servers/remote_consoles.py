@@ -53,8 +53,8 @@ class RemoteConsolesView(ComputeView):
 
     def post(self, request: Request, server_id: str) -> Response:
         """Create a console and return its address."""
-        asked = self.checked_body()["remote_console"]
-        made = create_console(self.context, server_id, asked["protocol"], asked["type"], token_of(self))
+        body = self.checked_body()["remote_console"]
+        made = create_console(self.context, server_id, body["protocol"], body["type"], token_of(self))
         url = client_url(public_url(request), made.protocol, made.token)
         return Response({"remote_console": {"protocol": made.protocol, "type": made.console_type, "url": url}})
 

@@ -51,20 +51,20 @@ class ServersView(ServerView):
         page = LIST_PAGES.read(request)
         every = self.allows("os_compute_api:servers:allow_all_filters")
         sort = read_sort(request.query_params, self.microversion, every=every)
-        wanted = read_filters(query, self.microversion, every=every)
-        if not SEARCHED.isdisjoint(wanted.filters):
+        filters = read_filters(query, self.microversion, every=every)
+        if not SEARCHED.isdisjoint(filters.filters):
             rate_limits.check(self.context, rate_limits.SEARCHES)
 
         def make() -> dict[str, Any]:
             found = selectors.instances_for(
                 self.context,
                 sort=sort,
-                limit=0 if wanted.nothing else page.limit,
+                limit=0 if filters.nothing else page.limit,
                 marker=page.marker,
-                all_projects=wanted.all_projects,
+                all_projects=filters.all_projects,
                 rule=self.all_projects_rule,
                 columns=self._columns(),
-                **wanted.filters,
+                **filters.filters,
             )
             url = f"{self.base}/servers{'/detail' if self.detailed else ''}"
             following = LIST_PAGES.links(request, page, [item.id for item in found], url)
@@ -88,16 +88,16 @@ class ServersView(ServerView):
     def post(self, request: Request) -> Response:
         """Accept a launch: 202 with the server, or with the reservation if ``return_reservation_id`` is set."""
         body = self.checked_body()
-        asked = body["server"]
-        password = asked.get("adminPass")
+        values = body["server"]
+        password = values.get("adminPass")
         if password is None and settings.ENABLE_INSTANCE_PASSWORD:
             password = generate_password()
-        wanted = launch_request(body, password, self.microversion)
-        rate_limits.check(self.context, rate_limits.LAUNCHES, wanted.max_count)
-        first = launch(self.context, wanted)[0]
-        if boolean(asked.get("return_reservation_id", False)):
+        requested = launch_request(body, password, self.microversion)
+        rate_limits.check(self.context, rate_limits.LAUNCHES, requested.max_count)
+        first = launch(self.context, requested)[0]
+        if boolean(values.get("return_reservation_id", False)):
             return Response({"reservation_id": first.reservation_id}, status=202)
-        groups = [group["name"] for group in asked.get("security_groups", ()) if "name" in group]
+        groups = [group["name"] for group in values.get("security_groups", ()) if "name" in group]
         shown = password if settings.ENABLE_INSTANCE_PASSWORD else None
         shape = shapes.created(first, self.related([]), groups, shown)
         return Response({"server": shape}, status=202, headers={"Location": f"{self.base}/servers/{first.id}"})
@@ -127,8 +127,8 @@ class OneServerView(ServerView):
 
     def put(self, request: Request, server_id: str) -> Response:
         """Update the name, description, host name and access addresses."""
-        given = self.checked_body()["server"]
-        changes = {_CHANGES[name]: value for name, value in given.items()}
+        values = self.checked_body()["server"]
+        changes = {_CHANGES[name]: value for name, value in values.items()}
         return self.changed(update(self.context, server_id, **changes))
 
     def delete(self, request: Request, server_id: str) -> Response:

@@ -102,16 +102,16 @@ def _list(context: RequestContext, server_id: str, *, part: slice) -> Sequence[B
     return volumes_shown([instance.id]).get(instance.id, [])[part]
 
 
-def _attach(context: RequestContext, server_id: str, wanted: dict[str, Any], *, version: Version) -> BlockDevice:
+def _attach(context: RequestContext, server_id: str, requested: dict[str, Any], *, version: Version) -> BlockDevice:
     _refuse_on_shelf(context, server_id, "attach_volume", version)
     return attach_volume(
         context,
         server_id,
         VolumeToAttach(
-            volume_id=wanted["volumeId"],
-            device=wanted.get("device") or "",
-            tag=wanted.get("tag", ""),
-            delete_on_termination=boolean(wanted.get("delete_on_termination", False)),
+            volume_id=requested["volumeId"],
+            device=requested.get("device") or "",
+            tag=requested.get("tag", ""),
+            delete_on_termination=boolean(requested.get("delete_on_termination", False)),
             shared=version >= SHARED_VOLUMES,
         ),
     )
@@ -122,16 +122,16 @@ def _show(context: RequestContext, server_id: str, volume_id: str) -> BlockDevic
 
 
 def _change(
-    context: RequestContext, server_id: str, volume_id: str, wanted: dict[str, Any], *, version: Version
+    context: RequestContext, server_id: str, volume_id: str, requested: dict[str, Any], *, version: Version
 ) -> None:
-    if wanted["volumeId"] == volume_id and version >= KEPT_CHANGED:
-        _keep(context, server_id, volume_id, wanted)
+    if requested["volumeId"] == volume_id and version >= KEPT_CHANGED:
+        _keep(context, server_id, volume_id, requested)
     else:
         policy.enforce(context, "os_compute_api:os-volumes-attachments:swap")
-        swap_volume(context, server_id, volume_id, wanted["volumeId"])
+        swap_volume(context, server_id, volume_id, requested["volumeId"])
 
 
-def _keep(context: RequestContext, server_id: str, volume_id: str, wanted: dict[str, Any]) -> None:
+def _keep(context: RequestContext, server_id: str, volume_id: str, requested: dict[str, Any]) -> None:
     device = _show(context, server_id, volume_id)
     now = {
         "device": device.device_name,
@@ -140,10 +140,10 @@ def _keep(context: RequestContext, server_id: str, volume_id: str, wanted: dict[
         "id": volume_id,
     }
     for name, value in now.items():
-        if name in wanted and wanted[name] != value:
+        if name in requested and requested[name] != value:
             raise InvalidInputError(f"The {name} cannot be changed.", field=name)
-    if "delete_on_termination" in wanted:
-        kept = boolean(wanted["delete_on_termination"])
+    if "delete_on_termination" in requested:
+        kept = boolean(requested["delete_on_termination"])
         keep_or_delete(context, server_id, volume_id, delete_on_termination=kept)
 
 

@@ -40,13 +40,13 @@ def allocate_address(call: Call) -> dict[str, Any]:
     address = call.get("Address")
     if address:
         policy.enforce(call.context, "create_floatingip:floating_ip_address", {"project_id": call.project_id})
-    given = tags.specified(call, names.ADDRESS)
+    specified = tags.specified(call, names.ADDRESS)
     network = _external(call)
     try:
         floating = services.create_floating_ip(call.project_id, network, address=address)
     except OutOfAddressesError as error:
         raise Ec2Error("InsufficientAddressCapacity", error.message) from error
-    tags.write(call, names.ADDRESS, [floating.id], given)
+    tags.write(call, names.ADDRESS, [floating.id], specified)
     return {
         "PublicIp": floating.address,
         "AllocationId": ids.id_of(names.ADDRESS.prefix, floating.id),
@@ -145,15 +145,15 @@ def _first_address(port: Port) -> str:
 @action("DisassociateAddress", "update_floatingip", takes="AssociationId PublicIp")
 def disassociate_address(call: Call) -> dict[str, Any]:
     """Disassociate an address without releasing it."""
-    given = call.get("AssociationId")
-    if given and call.get("PublicIp"):
+    specified = call.get("AssociationId")
+    if specified and call.get("PublicIp"):
         raise errors.combination("The parameters AssociationId and PublicIp may not be used together")
-    if not given:
+    if not specified:
         floating = _named(call)
     else:
-        floating = names.one(names.ASSOCIATION, given, routing.floating_ips_for(call.context))
+        floating = names.one(names.ASSOCIATION, specified, routing.floating_ips_for(call.context))
         if floating.fixed_port_id is None:
-            raise names.not_found(names.ASSOCIATION, [given])
+            raise names.not_found(names.ASSOCIATION, [specified])
     if floating.fixed_port_id is not None:
         services.disassociate(floating)
     return {}
@@ -172,14 +172,14 @@ def release_address(call: Call) -> dict[str, Any]:
 
 def _named(call: Call) -> FloatingIP:
     """Return the address in ``AllocationId`` or ``PublicIp``. Raises Ec2Error."""
-    given, address = call.get("AllocationId"), call.get("PublicIp")
-    if given and address:
+    specified, address = call.get("AllocationId"), call.get("PublicIp")
+    if specified and address:
         raise errors.combination("You may specify public IP or allocation id, but not both in the same call")
-    if not given and not address:
+    if not specified and not address:
         raise errors.missing_parameter("AllocationId")
     rows = routing.floating_ips_for(call.context)
-    if given:
-        return names.one(names.ADDRESS, given, rows)
+    if specified:
+        return names.one(names.ADDRESS, specified, rows)
     return _at(rows, [address])[0]
 
 

@@ -40,12 +40,12 @@ _RFC_4716 = "---- BEGIN SSH2 PUBLIC KEY ----"
 )
 def create(call: Call) -> dict[str, Any]:
     """Create a key pair; only this response contains the private key."""
-    wanted = tags.specified(call, KIND)
+    specified = tags.specified(call, KIND)
     if call.get("KeyFormat", "pem") != "pem":
         raise errors.unsupported("Private keys are created in the format pem; puttygen converts them to ppk")
     pair, private = create_key_pair(call.context, call.arguments["KeyName"], algorithm=call.get("KeyType", "rsa"))
-    tags.write(call, KIND, [names.key_of(pair)], wanted)
-    return _answer(pair, wanted) | {"KeyMaterial": _pem(private or "")}
+    tags.write(call, KIND, [names.key_of(pair)], specified)
+    return _answer(pair, specified) | {"KeyMaterial": _pem(private or "")}
 
 
 @action(
@@ -56,7 +56,7 @@ def create(call: Call) -> dict[str, Any]:
 )
 def import_(call: Call) -> dict[str, Any]:
     """Import a public key."""
-    wanted = tags.specified(call, KIND)
+    specified = tags.specified(call, KIND)
     try:
         line = _openssh(call.arguments["PublicKeyMaterial"])
         pair, _ = create_key_pair(call.context, call.arguments["KeyName"], public_key=line)
@@ -64,16 +64,16 @@ def import_(call: Call) -> dict[str, Any]:
         if error.field != "public_key":
             raise
         raise Ec2Error("InvalidKeyPair.Format", error.message) from error
-    tags.write(call, KIND, [names.key_of(pair)], wanted)
-    return _answer(pair, wanted)
+    tags.write(call, KIND, [names.key_of(pair)], specified)
+    return _answer(pair, specified)
 
 
 def _rows(call: Call) -> QuerySet[KeyPair]:
     """Return the key pairs with the specified names or ids, by default all key pairs of the user. Raises Ec2Error."""
     rows, by_name, by_id = compute.own_key_pairs(call.context), call.get("KeyNames", []), call.get("KeyPairIds", [])
     named = names.with_names(rows, "name", by_name, _no_such_name)
-    given = [pair.pk for pair in names.those(KIND, by_id, rows)] if by_id else []
-    return rows.filter(pk__in=given) | named if by_name else rows.filter(pk__in=given) if by_id else rows
+    specified = [pair.pk for pair in names.those(KIND, by_id, rows)] if by_id else []
+    return rows.filter(pk__in=specified) | named if by_name else rows.filter(pk__in=specified) if by_id else rows
 
 
 def _no_such_name(name: str) -> Ec2Error:
@@ -137,12 +137,12 @@ def delete(call: Call) -> dict[str, Any]:
     return {"Return": True, "KeyPairId": known}
 
 
-def _answer(pair: KeyPair, wanted: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+def _answer(pair: KeyPair, requested: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
     return {
         "KeyName": pair.name,
         "KeyPairId": ids.id_of(KIND.prefix, names.key_of(pair)),
         "KeyFingerprint": _fingerprint(pair),
-        "Tags": tags.shape(wanted.get(KIND.resource_type, {})),
+        "Tags": tags.shape(requested.get(KIND.resource_type, {})),
     }
 
 

@@ -60,9 +60,9 @@ def _zones(call: Call) -> list[Shape]:
     ]
     known = [zone["ZoneName"] for zone in zones]
     for name in ("ZoneNames", "ZoneIds"):
-        wanted = call.get(name, [])
-        _check_known("availability zone", wanted, known, "InvalidParameterValue")
-        zones = [zone for zone in zones if not wanted or zone["ZoneName"] in wanted]
+        requested = call.get(name, [])
+        _check_known("availability zone", requested, known, "InvalidParameterValue")
+        zones = [zone for zone in zones if not requested or zone["ZoneName"] in requested]
     return zones
 
 
@@ -100,12 +100,12 @@ def aliases_of(flavor: Flavor) -> list[str]:
 
 def _flavors(call: Call) -> QuerySet[Flavor]:
     """Return the flavors that the project may use, or those with the specified names or aliases. Raises Ec2Error."""
-    rows, wanted = compute.visible_flavors(call.context), set(call.get("InstanceTypes", []))
-    if not wanted:
+    rows, requested = compute.visible_flavors(call.context), set(call.get("InstanceTypes", []))
+    if not requested:
         return rows
     types = {flavor.pk: {flavor.name, *aliases_of(flavor)} for flavor in rows}
     _check_known("instance type", call.get("InstanceTypes"), set().union(*types.values()), "InvalidInstanceType")
-    return rows.filter(pk__in=[key for key, each in types.items() if each & wanted])
+    return rows.filter(pk__in=[key for key, each in types.items() if each & requested])
 
 
 def _type(flavor: Flavor) -> dict[str, Any]:
@@ -215,12 +215,12 @@ def describe_account_attributes(call: Call) -> dict[str, Any]:
         "vpc-max-elastic-ips": _limit(limits["floatingips"]),
         "vpc-max-security-groups-per-interface": _limit(limits["security_groups"]),
     }
-    wanted = call.get("AttributeNames", [])
+    requested = call.get("AttributeNames", [])
     return {
         "AccountAttributes": [
             {"AttributeName": name, "AttributeValues": [{"AttributeValue": value}]}
             for name, value in values.items()
-            if not wanted or name in wanted
+            if not requested or name in requested
         ]
     }
 
@@ -229,7 +229,7 @@ def _limit(limit: int) -> str:
     return str(limit if limit >= 0 else 2**31 - 1)
 
 
-def _check_known(what: str, wanted: list[str], known: Any, code: str) -> None:
-    strange = [name for name in wanted if name not in known]
+def _check_known(what: str, requested: list[str], known: Any, code: str) -> None:
+    strange = [name for name in requested if name not in known]
     if strange:
         raise Ec2Error(code, f"Invalid {what}: [{', '.join(strange)[:400]}]")

@@ -30,15 +30,15 @@ def create_tags(call: Call) -> dict[str, Any]:
 @action("DeleteTags", "novella:ec2:tags:delete", takes="Resources Tags")
 def delete_tags(call: Call) -> dict[str, Any]:
     """Remove all tags of the resources, the tags with a key, or the tags with a key and a value."""
-    given = call.get("Tags")
-    wanted: dict[str, str | None] | None = None
-    if given:
-        wanted = {}
-        for each in given:
+    specified = call.get("Tags")
+    requested: dict[str, str | None] | None = None
+    if specified:
+        requested = {}
+        for each in specified:
             if not each.get("Key"):
                 raise errors.missing_parameter("Tag.Key")
-            wanted[each["Key"]] = each.get("Value")
-    tag_records.remove(_targets(call), wanted)
+            requested[each["Key"]] = each.get("Value")
+    tag_records.remove(_targets(call), requested)
     return {}
 
 
@@ -66,12 +66,12 @@ def _of_types(types: Sequence[str]) -> Q:
     return Q(kind__in=[prefix for prefix, resource_type in _TYPES.items() if resource_type in types])
 
 
-def _of_resources(given: Sequence[str]) -> Q:
+def _of_resources(ec2_ids: Sequence[str]) -> Q:
     found = Q(pk__in=[])
     for prefix in OWN_ROWS:
-        wanted = [each for each in given if ids.is_id(prefix, each)]
-        if wanted:
-            found |= Q(kind=prefix, resource_id__in=ids.resources_of(prefix, wanted).values())
+        requested = [each for each in ec2_ids if ids.is_id(prefix, each)]
+        if requested:
+            found |= Q(kind=prefix, resource_id__in=ids.resources_of(prefix, requested).values())
     return found
 
 
@@ -98,22 +98,22 @@ def _targets(call: Call) -> list[tuple[str, uuid.UUID]]:
     """Return the resources as pairs of kind and UUID. Raises Ec2Error with the id of a resource that does not belong to
     the caller's project.
     """
-    given = list(dict.fromkeys(call.arguments["Resources"]))
-    if len(given) > MOST_RESOURCES:
+    ec2_ids = list(dict.fromkeys(call.arguments["Resources"]))
+    if len(ec2_ids) > MOST_RESOURCES:
         raise Ec2Error("InvalidParameterValue", f"A request may name {MOST_RESOURCES} resources at most")
     by_kind: dict[str, list[str]] = {}
-    for text in given:
+    for text in ec2_ids:
         prefix = next((kind for kind in OWN_ROWS if ids.is_id(kind, text)), None)
         if prefix is None:
             raise Ec2Error("InvalidID", f"The ID '{text[:120]}' is not valid")
         by_kind.setdefault(prefix, []).append(text)
-    found: list[tuple[str, uuid.UUID]] = []
+    result: list[tuple[str, uuid.UUID]] = []
     for prefix, texts in by_kind.items():
         kind = next(each for each in names.KINDS if each.prefix == prefix)
-        wanted = names.resources(kind, texts)
-        own = among(call.context, prefix, wanted.values())
-        strange = [text for text in texts if wanted[text] not in own]
+        requested = names.resources(kind, texts)
+        own = among(call.context, prefix, requested.values())
+        strange = [text for text in texts if requested[text] not in own]
         if strange:
             raise names.not_found(kind, strange)
-        found += [(prefix, wanted[text]) for text in texts]
-    return found
+        result += [(prefix, requested[text]) for text in texts]
+    return result

@@ -28,8 +28,8 @@ def condition(model: type[Model], column: str, values: Sequence[str], prefix: st
     """
     field = field_of(model, column)
     if prefix:
-        given = [each for each in values if ids.is_id(prefix, each)]
-        found = Q(**{f"{column}__in": list(ids.resources_of(prefix, given).values()) if given else []})
+        ec2_ids = [each for each in values if ids.is_id(prefix, each)]
+        found = Q(**{f"{column}__in": list(ids.resources_of(prefix, ec2_ids).values()) if ec2_ids else []})
     elif isinstance(field, _TEXTS):
         beginnings = [_beginning(each) for each in values]
         if any(beginning == "" for _, beginning in beginnings):

@@ -123,16 +123,16 @@ class Filters:
     prefix: str = ""
     """The prefix of the ids of tagged resources."""
 
-    def asked(self, given: Sequence[Mapping[str, Any]]) -> list[Asked]:
+    def asked(self, specified: Sequence[Mapping[str, Any]]) -> list[Asked]:
         """Return the filters of a request. Raises Ec2Error for an unknown filter and for too many filters."""
-        if len(given) > MOST_FILTERS:
+        if len(specified) > MOST_FILTERS:
             raise Ec2Error("FilterLimitExceeded", f"A request may have {MOST_FILTERS} filters at most")
-        if sum(len(each.get("Values", ())) for each in given) > MOST_VALUES:
+        if sum(len(each.get("Values", ())) for each in specified) > MOST_VALUES:
             raise Ec2Error("FilterLimitExceeded", f"Filters may have {MOST_VALUES} values at most")
-        return [self._asked(each) for each in given]
+        return [self._asked(each) for each in specified]
 
-    def _asked(self, given: Mapping[str, Any]) -> Asked:
-        name, values = given.get("Name"), given.get("Values", [])
+    def _asked(self, specified: Mapping[str, Any]) -> Asked:
+        name, values = specified.get("Name"), specified.get("Values", [])
         if not name:
             raise errors.missing_parameter("Filter.Name")
         if not values:
@@ -173,10 +173,10 @@ class _Tagged:
         if not self.prefix or not isinstance(model._meta.pk, UUIDField) or (not exact and not self.key):
             return None
         column = {"Key": "key__in", "Value": "value__in"}[self.member]
-        wanted: dict[str, Any] = {column: values} if exact else {}
+        conditions: dict[str, Any] = {column: values} if exact else {}
         if self.key:
-            wanted["key"] = self.key
-        return Q(tags.has_tag(self.prefix, **wanted)), exact
+            conditions["key"] = self.key
+        return Q(tags.has_tag(self.prefix, **conditions)), exact
 
 
 def members(names: str) -> dict[str, Filter]:
@@ -194,36 +194,40 @@ def under(path: str, filters: Mapping[str, Filter], *, prefix: str = "") -> dict
     return {f"{prefix}{name}": _below(path, each) for name, each in filters.items()}
 
 
-def _below(path: str, given: Filter) -> Filter:
-    if isinstance(given, str):
-        return f"{path}.{given}"
-    if isinstance(given, Column):
-        return Column(f"{path}.{given.path}", given.column, given.kind)
-    return Narrowed(f"{path}.{given.path}", given.condition, given.exact) if isinstance(given, Narrowed) else given
+def _below(path: str, condition: Filter) -> Filter:
+    if isinstance(condition, str):
+        return f"{path}.{condition}"
+    if isinstance(condition, Column):
+        return Column(f"{path}.{condition.path}", condition.column, condition.kind)
+    return (
+        Narrowed(f"{path}.{condition.path}", condition.condition, condition.exact)
+        if isinstance(condition, Narrowed)
+        else condition
+    )
 
 
 def has_marks(values: Sequence[str]) -> bool:
     return any(mark in value for value in values for mark in MARKS)
 
 
-def reader(given: "Filter | _Tagged") -> Reader:
+def reader(condition: "Filter | _Tagged") -> Reader:
     """Return the function that reads the value of a filter."""
-    if isinstance(given, Always | _Tagged):
-        return given.read
-    if isinstance(given, str | Column | Narrowed):
-        path = given if isinstance(given, str) else given.path
+    if isinstance(condition, Always | _Tagged):
+        return condition.read
+    if isinstance(condition, str | Column | Narrowed):
+        path = condition if isinstance(condition, str) else condition.path
         return lambda item: read_path(item, path)
-    return given
+    return condition
 
 
 def read_path(item: Item, path: str) -> list[Any]:
     """Return the values at a path, without those that are missing."""
-    found: list[Any] = [item]
+    result: list[Any] = [item]
     for step in path.split("."):
         name = step.removesuffix("[]")
-        values = [each[name] for each in found if each.get(name) is not None]
-        found = [each for value in values for each in value] if step.endswith("[]") else values
-    return found
+        values = [each[name] for each in result if each.get(name) is not None]
+        result = [each for value in values for each in value] if step.endswith("[]") else values
+    return result
 
 
 def _matcher(values: Sequence[str]) -> Callable[[str], bool]:

@@ -70,8 +70,8 @@ class Listed(Table):
     items: Callable[[Call], Sequence[Shape]]
 
     def listed(self, call: Call) -> tuple[list[Shape], str | None]:
-        wanted = Filters(self.filters).asked(call.get("Filters", [])) if self.filters else []
-        items = [item for item in self.items(call) if all(each.holds(item) for each in wanted)]
+        conditions = Filters(self.filters).asked(call.get("Filters", [])) if self.filters else []
+        items = [item for item in self.items(call) if all(each.holds(item) for each in conditions)]
         if self.paged:
             asked(call)
         return items, None
@@ -110,9 +110,9 @@ class Described(Table, Generic[Row]):
         prefix = self.kind.prefix if self.kind is not None else ""
         filters = Filters(self.filters, self.tags, prefix).asked(call.get("Filters", [])) if self.filters else []
         sources = names.sources(self.rows(call))
-        given = call.get(self.ids, []) if self.ids else []
-        if given:
-            items, token = self._named(call, sources, given, filters)
+        ec2_ids = call.get(self.ids, []) if self.ids else []
+        if ec2_ids:
+            items, token = self._named(call, sources, ec2_ids, filters)
         else:
             items, token = self._unnamed(call, sources, filters)
         return self.collect(items), token
@@ -121,14 +121,14 @@ class Described(Table, Generic[Row]):
         return self.rows
 
     def _named(
-        self, call: Call, sources: tuple[QuerySet[Row], ...], given: Sequence[str], filters: Sequence[Asked]
+        self, call: Call, sources: tuple[QuerySet[Row], ...], ec2_ids: Sequence[str], filters: Sequence[Asked]
     ) -> tuple[list[Shape], str | None]:
         """Return the items with these ids. Raises Ec2Error for unknown ids."""
         if self.ids_exclude_pages and call.get("MaxResults"):
             raise errors.combination(f"The parameter {self.ids} cannot be used with the parameter MaxResults")
         if self.kind is None:
             raise TypeError(f"{self.action} has ids without a kind.")
-        rows = names.those(self.kind, given, sources)
+        rows = names.those(self.kind, ec2_ids, sources)
         among = self.among(call)
         if among is not None:
             kept = {row.pk for source in sources for row in source.filter(among, pk__in=[each.pk for each in rows])}
@@ -162,13 +162,13 @@ class Described(Table, Generic[Row]):
     ) -> tuple[tuple[QuerySet[Row], ...], bool]:
         """Return the rows that the database lets pass, and whether it has compared the values of all filters."""
         among, exact = self.among(call), True
-        found = []
+        result = []
         for source in sources:
             parts = [each.narrow(source.model) for each in filters]
             conditions = [part[0] for part in parts if part is not None]
             exact = exact and all(part is not None and part[1] for part in parts)
-            found.append(source.filter(*conditions, *([among] if among is not None else [])))
-        return tuple(found), exact
+            result.append(source.filter(*conditions, *([among] if among is not None else [])))
+        return tuple(result), exact
 
     def _passing(self, call: Call, rows: list[Row], filters: Iterable[Asked]) -> Iterator[tuple[Row, Shape]]:
         for row, item in zip(rows, self.shape(call, rows), strict=True):

@@ -43,9 +43,9 @@ def members_of(shape: Shape) -> dict[str, Shape]:
 
 def parameter_name(shape: Shape, name: str) -> str:
     """Return the name of a member in requests: its query name, or the name in responses with a capital."""
-    asked: str | None = shape.serialization.get("queryName")
-    if asked is not None:
-        return asked
+    query_name: str | None = shape.serialization.get("queryName")
+    if query_name is not None:
+        return query_name
     element: str = shape.serialization.get("name", name)
     return element[0].upper() + element[1:]
 

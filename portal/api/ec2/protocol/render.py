@@ -40,11 +40,11 @@ Writer = Callable[[Any], str]
 @functools.cache
 def _members(shape: Shape) -> dict[str, tuple[str, str, Writer]]:
     """Return the members of a structure: start tag, end tag, and the writer of the value."""
-    found = {}
+    result = {}
     for name, member in members_of(shape).items():
         element = element_name(member, name)
-        found[name] = (f"<{element}>", f"</{element}>", _writer(member))
-    return found
+        result[name] = (f"<{element}>", f"</{element}>", _writer(member))
+    return result
 
 
 def _writer(shape: Shape) -> Writer:

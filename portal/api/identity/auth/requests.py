@@ -137,16 +137,16 @@ def v3(request: Request, auth: Body) -> AuthRequest:
     for method in methods:
         if method not in identity:
             raise expecting(method, "identity")
-    given: Body = {method: identity[method] for method in methods}
+    methods_given: Body = {method: identity[method] for method in methods}
     return AuthRequest(
         methods=methods,
         scope=_scope(auth.get("scope")),
         client=client_of(request),
-        password=_password(given["password"]["user"]) if "password" in given else None,
-        token=given["token"]["id"] if "token" in given else None,
-        passcode=_passcode(given["totp"]["user"]) if "totp" in given else None,
+        password=_password(methods_given["password"]["user"]) if "password" in methods_given else None,
+        token=methods_given["token"]["id"] if "token" in methods_given else None,
+        passcode=_passcode(methods_given["totp"]["user"]) if "totp" in methods_given else None,
         application_credential=(
-            _credential(given["application_credential"]) if "application_credential" in given else None
+            _credential(methods_given["application_credential"]) if "application_credential" in methods_given else None
         ),
         receipt=request.headers.get(RECEIPT),
     )
@@ -165,11 +165,11 @@ def v2(request: Request, auth: Body) -> AuthRequest:
     client = client_of(request)
     if "token" in auth:
         return AuthRequest(("token",), scope, client, token=auth["token"]["id"], only_domain=FIRST_DOMAIN)
-    given = auth["passwordCredentials"]
-    if "userId" in given:
-        proof = PasswordProof(given["password"], user_id=given["userId"])
-    elif "username" in given:
-        proof = PasswordProof(given["password"], user_name=given["username"], domain_id=FIRST_DOMAIN)
+    credentials = auth["passwordCredentials"]
+    if "userId" in credentials:
+        proof = PasswordProof(credentials["password"], user_id=credentials["userId"])
+    elif "username" in credentials:
+        proof = PasswordProof(credentials["password"], user_name=credentials["username"], domain_id=FIRST_DOMAIN)
     else:
         raise expecting("username or userId", "passwordCredentials")
     return AuthRequest(("password",), scope, client, proof, only_domain=FIRST_DOMAIN)
@@ -183,14 +183,14 @@ def _passcode(user: Body) -> PasscodeProof:
     return PasscodeProof(user["passcode"], **_user(user, "user"))
 
 
-def _credential(given: Body) -> CredentialProof:
-    if "id" in given:
-        return CredentialProof(given["secret"], credential_id=given["id"])
-    if "name" not in given:
+def _credential(credentials: Body) -> CredentialProof:
+    if "id" in credentials:
+        return CredentialProof(credentials["secret"], credential_id=credentials["id"])
+    if "name" not in credentials:
         raise expecting("id or name", "application_credential")
-    if "user" not in given:
+    if "user" not in credentials:
         raise expecting("user", "application_credential")
-    return CredentialProof(given["secret"], name=given["name"], **_user(given["user"], "user"))
+    return CredentialProof(credentials["secret"], name=credentials["name"], **_user(credentials["user"], "user"))
 
 
 def _user(user: Body, what: str) -> dict[str, str | None]:

@@ -107,20 +107,20 @@ def tenant(record: Project) -> Shape:
 
 def services_v2(request: Request, data: TokenData) -> list[Shape]:
     """Return the catalog in the format of v2.0: one entry for each region, with an address for each interface."""
-    found = []
+    result = []
     for service in catalog_of(request, data):
         regions: dict[str, Shape] = {}
         for endpoint in service["endpoints"]:
             place = regions.setdefault(endpoint["region"] or "", {"id": endpoint["id"], "region": endpoint["region"]})
             place[f"{endpoint['interface']}URL"] = endpoint["url"]
         if regions:
-            found.append({
+            result.append({
                 "name": service["name"],
                 "type": service["type"],
                 "endpoints": list(regions.values()),
                 "endpoints_links": [],
             })  # fmt: skip
-    return found
+    return result
 
 
 def _scope(data: TokenData) -> Shape:

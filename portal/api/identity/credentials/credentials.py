@@ -37,9 +37,9 @@ from provisioning.identity.services.credentials import (
 def _owner(view: ServiceView, user_id: Any) -> Any:
     """Return the id of a credential's owner in a body, by default the caller's. Raises ForbiddenError."""
     own = view.context.user_id
-    wanted = user_id if user_id is not None else own.hex if own is not None else ""
-    policy.enforce(view.context, "identity:create_credential", {"user_id": wanted})
-    return wanted
+    owner_id = user_id if user_id is not None else own.hex if own is not None else ""
+    policy.enforce(view.context, "identity:create_credential", {"user_id": owner_id})
+    return owner_id
 
 
 def _with_project(values: Values) -> Values:
@@ -110,8 +110,8 @@ class CredentialsView(ListView):
 
     def rows(self) -> Sequence[Credential]:
         query, everybody = self.request.query_params, self.allows("novella:list_credentials:all_users")
-        wanted = {"user_id": query.get("user_id"), "kind": query.get("type"), "everybody": everybody}
-        found: Sequence[Credential] = self.resource.list.call(self.context, **wanted)
+        conditions = {"user_id": query.get("user_id"), "kind": query.get("type"), "everybody": everybody}
+        found: Sequence[Credential] = self.resource.list.call(self.context, **conditions)
         return found
 
 

@@ -93,8 +93,8 @@ def _credentials(context: RequestContext, user: User) -> Sequence[Credential]:
     return credentials_for(context, user_id=user.id.hex, kind=EC2, everybody=True)
 
 
-def _create(context: RequestContext, user: User, asked: dict[str, Any]) -> Credential:
-    project = project_to_enter(context, user.id, asked["tenant_id"])
+def _create(context: RequestContext, user: User, body: dict[str, Any]) -> Credential:
+    project = project_to_enter(context, user.id, body["tenant_id"])
     access, _ = create_ec2_credential(user, project, caller=context)
     return existing_credential(context, credential_id(access), everybody=True)
 

@@ -182,8 +182,8 @@ def _parameters(texts: Sequence[str], sort_keys: Sequence[str], booleans: Sequen
 def _matches(request: Request, name: str, value: Any) -> bool:
     query = request.query_params
     if name in query:
-        wanted: object = boolean(name, query[name]) if isinstance(value, bool) else query[name]
-        if value != wanted and not (value is None and wanted in {"", "null"}):
+        expected: object = boolean(name, query[name]) if isinstance(value, bool) else query[name]
+        if value != expected and not (value is None and expected in {"", "null"}):
             return False
     if not isinstance(value, str):
         return True

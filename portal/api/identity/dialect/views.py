@@ -68,14 +68,14 @@ class ResourceView(views.ResourceView):
         """Return the values of a body by column, and the additional ones as ``extra``. Raises InvalidInputError, or the
         error of a fixed attribute that an update would change.
         """
-        known, given = self.resource.attributes, self.resource.content(self.checked_body())
-        settable = [each for each in known if (each.post if new else each.put) and each.name in given]
+        known, values = self.resource.attributes, self.resource.content(self.checked_body())
+        settable = [each for each in known if (each.post if new else each.put) and each.name in values]
         for each in known:
-            if each.name in given and each not in settable:
-                self._check(each, given[each.name], new=new)
+            if each.name in values and each not in settable:
+                self._check(each, values[each.name], new=new)
         own = {each.name for each in known if not each.additional}
-        found = {each.source: each.kind.read(given[each.name]) for each in settable if each.name in own}
-        more = bodies.additional(given, own)
+        found = {each.source: each.kind.read(values[each.name]) for each in settable if each.name in own}
+        more = bodies.additional(values, own)
         return found | ({"extra": more} if more else {})
 
     def _check(self, attribute: Attribute, value: object, *, new: bool) -> None:

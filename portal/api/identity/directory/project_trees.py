@@ -24,9 +24,11 @@ def around(view: RecordDetailView, project: Project, sees: Sees) -> Shape:
     forms.
     """
     request = view.request
-    wanted = {name for name in ("parents", "subtree") for form in ("list", "ids") if flag(request, f"{name}_as_{form}")}
+    requested = {
+        name for name in ("parents", "subtree") for form in ("list", "ids") if flag(request, f"{name}_as_{form}")
+    }
     shape: Shape = {}
-    for name in sorted(wanted):
+    for name in sorted(requested):
         as_list, as_ids = (flag(request, f"{name}_as_{form}") for form in ("list", "ids"))
         if as_list and as_ids:
             raise InvalidInputError(f"Use either {name}_as_list or {name}_as_ids, not both.", field=f"{name}_as_ids")

@@ -28,12 +28,12 @@ class GrantsView(DomainScopedView):
         target = self._addressed("project_id", "domain_id")
         actor = self._addressed("user_id", "group_id")
         role = self.addressed["role_id"].record if "role_id" in self.addressed else None
-        found: dict[str, object] = {
+        result: dict[str, object] = {
             "domain_id": target.domain_id if target else None,
             "actor_domain_id": actor.domain_id if actor else None,
             **rule_target(role if isinstance(role, Role) else None),
         }
-        return found | {name: text for name, text in self.kwargs.items() if name != "domain_id"}
+        return result | {name: text for name, text in self.kwargs.items() if name != "domain_id"}
 
     def _addressed(self, *names: str) -> Any:
         return next((self.addressed[name] for name in names if name in self.addressed), None)

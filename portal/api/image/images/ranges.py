@@ -22,18 +22,18 @@ def part_of(request: Request, size: int) -> tuple[int, int] | None:
 
     Raises InvalidInputError for several ranges, UnsatisfiableRangeError for an invalid or unsatisfiable one.
     """
-    asked = request.headers.get("Range")
-    if asked is not None:
-        if "," in asked:
+    range_header = request.headers.get("Range")
+    if range_header is not None:
+        if "," in range_header:
             msg = "Requests with multiple ranges are not supported. Send a request for each range."
             raise InvalidInputError(msg, field="Range")
-        return _range(asked, size)
+        return _range(range_header, size)
     old = request.headers.get("Content-Range")
     return None if old is None else _content_range(old, size)
 
 
-def _range(asked: str, size: int) -> tuple[int, int]:
-    found = RANGE.fullmatch(asked.strip())
+def _range(range_header: str, size: int) -> tuple[int, int]:
+    found = RANGE.fullmatch(range_header.strip())
     if found is None or not (found["first"] or found["last"]):
         raise UnsatisfiableRangeError("Invalid Range header.")
     if not found["first"]:
@@ -43,8 +43,8 @@ def _range(asked: str, size: int) -> tuple[int, int]:
     return _within(first, last, size, "Range")
 
 
-def _content_range(asked: str, size: int) -> tuple[int, int]:
-    found = CONTENT_RANGE.fullmatch(asked.strip())
+def _content_range(range_header: str, size: int) -> tuple[int, int]:
+    found = CONTENT_RANGE.fullmatch(range_header.strip())
     if found is None:
         raise UnsatisfiableRangeError("Invalid Content-Range header.")
     if int(found["last"]) >= size:

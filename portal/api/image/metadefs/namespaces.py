@@ -28,11 +28,11 @@ CONTENTS = {
 
 
 def _list(view: ListView) -> list[MetadefNamespace]:
-    page, asked = page_of(view.request), view.request.query_params
+    page, query = page_of(view.request), view.request.query_params
     visibility = read_choice(view.request, "visibility", tuple(MetadefNamespace.Visibility.values))
     filters: dict[str, Any] = {} if visibility is None else {"visibility": visibility}
-    if "resource_types" in asked:
-        filters["resource_types"] = asked["resource_types"].replace("\0", "").split(",")[:MOST_TYPES]
+    if "resource_types" in query:
+        filters["resource_types"] = query["resource_types"].replace("\0", "").split(",")[:MOST_TYPES]
     return selectors.namespaces_for(
         view.context, filters, limit=page.limit, marker=page.marker, sort=read_sort(view.request)
     )
@@ -75,8 +75,8 @@ class NamespaceView(DetailView):
     def get(self, request: Request, identity: str) -> Response:
         found = selectors.with_associations(self.row(identity))
         self.enforce("list_metadef_resource_types", "get_metadef_objects", "get_metadef_properties", "get_metadef_tags")
-        asked = request.query_params.get("resource_type")
-        prefixes = (each.prefix for each in found.associations.all() if each.resource_type.name == asked)
+        query = request.query_params.get("resource_type")
+        prefixes = (each.prefix for each in found.associations.all() if each.resource_type.name == query)
         prefix = next(prefixes, None) or ""
         objects = self.shapes(selectors.objects_of(found), attributes.OBJECT)
         contents = {
@@ -90,12 +90,12 @@ class NamespaceView(DetailView):
 
 def _prefixed(shape: dict[str, Any], prefix: str) -> dict[str, Any]:
     """Return an object whose property names have the prefix of the resource type."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     if "properties" in shape:
-        found["properties"] = {prefix + name: schema for name, schema in shape["properties"].items()}
+        result["properties"] = {prefix + name: schema for name, schema in shape["properties"].items()}
     if "required" in shape:
-        found["required"] = [prefix + name for name in shape["required"]]
-    return {**shape, **found}
+        result["required"] = [prefix + name for name in shape["required"]]
+    return {**shape, **result}
 
 
 NAMESPACE = Resource(

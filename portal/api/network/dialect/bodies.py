@@ -50,12 +50,12 @@ def read_revision(header: str | None) -> int | None:
     As in Neutron, other entity tags are ignored. Raises BadRequestError for several revisions or a malformed one.
     """
     tags = [tag.strip().strip('"') for tag in (header or "").split(",")]
-    wanted = [tag for tag in tags if tag.startswith("revision_number=")]
-    if not wanted:
+    revisions = [tag for tag in tags if tag.startswith("revision_number=")]
+    if not revisions:
         return None
-    if len(wanted) > 1:
+    if len(revisions) > 1:
         raise BadRequestError("Bad if-match request: Multiple revision_number etags are not supported.")
-    found = _IF_MATCH.fullmatch(wanted[0])
+    found = _IF_MATCH.fullmatch(revisions[0])
     if found is None:
         msg = "Bad if-match request: Revision number etag must be in the format of revision_number=<int>."
         raise BadRequestError(msg)
@@ -108,17 +108,17 @@ def _with_project(values: Values) -> Values:
 
 def guarded(resource: Resource, verb: str, values: Mapping[str, Any]) -> list[str]:
     """Return the policy rules of the attributes in a body, in addition to that of the operation."""
-    found = []
+    result = []
     for name, value in values.items():
         attribute = resource.by_name[name]
         if verb == "create" and attribute.default is not UNSET and value == attribute.default:
             continue
         if verb in attribute.guards:
-            found.append(resource.rule(verb, name))
+            result.append(resource.rule(verb, name))
         items = [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, dict)]
         named = [part for part in attribute.parts if any(part in item for item in items)]
-        found += [resource.rule(verb, f"{name}:{part}") for part in named]
-    return found
+        result += [resource.rule(verb, f"{name}:{part}") for part in named]
+    return result
 
 
 def columns(resource: Resource, values: Mapping[str, Any]) -> Values:

@@ -259,8 +259,8 @@ class Many(Kind):
 
     @property
     def schema(self) -> Schema:
-        found: Schema = {"type": "array", "items": self.kind.schema, "maxItems": self.most}
-        return {"anyOf": [found, {"type": "null"}]} if self.null else found
+        result: Schema = {"type": "array", "items": self.kind.schema, "maxItems": self.most}
+        return {"anyOf": [result, {"type": "null"}]} if self.null else result
 
     def read(self, value: object) -> list[Any]:
         if value is None and self.null:

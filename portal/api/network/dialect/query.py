@@ -99,7 +99,7 @@ def query_of(filters: Filters, sort_keys: Mapping[str, str]) -> Schema:
 
 def fields_of(request: Request) -> frozenset[str]:
     """Return the names in ``fields``."""
-    return frozenset(name for given in request.query_params.getlist("fields") for name in given.split(",") if name)
+    return frozenset(name for text in request.query_params.getlist("fields") for name in text.split(",") if name)
 
 
 def read_query(request: Request, filters: Filters, sort_keys: Mapping[str, str]) -> Query:
@@ -117,9 +117,9 @@ def read_query(request: Request, filters: Filters, sort_keys: Mapping[str, str])
             else:
                 _condition(filter_name, wanted_values, filters, conditions)
     page, sort = PAGES.read(request), SORTING.read(request.query_params, sort_keys)
-    wanted: list[tuple[str, object]] = [(f"{lookup}__in", values) for lookup, values in conditions.items()]
-    wanted += [("condition", made) for made in made_conditions]
-    part = Part(wanted, sort, page.limit, page.marker, backwards=page.backwards)
+    requested: list[tuple[str, object]] = [(f"{lookup}__in", values) for lookup, values in conditions.items()]
+    requested += [("condition", made) for made in made_conditions]
+    part = Part(requested, sort, page.limit, page.marker, backwards=page.backwards)
     return Query(part, page, fields_of(request))
 
 
@@ -128,7 +128,7 @@ def _parts(name: str, values: list[str]) -> list[tuple[str, list[str]]]:
     if name != "fixed_ips":
         return [(name, values)]
     parts = [value.partition("=") for value in values]
-    return [(f"fixed_ips:{kind}", [wanted]) for kind, _, wanted in parts]
+    return [(f"fixed_ips:{kind}", [value]) for kind, _, value in parts]
 
 
 def _condition(name: str, values: list[str], filters: Filters, conditions: dict[str, list[object]]) -> None:

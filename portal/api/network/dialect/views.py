@@ -145,7 +145,7 @@ class ListView(ResourceView, views.ListView):
         resource = self.resource
         create = cast("Operation", resource.create).call
         items, many = read_new(resource, request.data)
-        asked: dict[Any, dict[str, int]] = {}
+        amounts: dict[Any, dict[str, int]] = {}
         for values in items:
             if "project_id" in resource.by_name:
                 self._own(values)
@@ -154,8 +154,8 @@ class ListView(ResourceView, views.ListView):
                 target |= resource.parent(self.context, values)
             self.enforce([resource.rule("create"), *guarded(resource, "create", values)], target)
             if resource.quota and resource.in_quota(values):
-                asked.setdefault(target["project_id"], Counter())[resource.quota] += 1
-        made = services.create_all([partial(create, self.context, values) for values in items], asked)
+                amounts.setdefault(target["project_id"], Counter())[resource.quota] += 1
+        made = services.create_all([partial(create, self.context, values) for values in items], amounts)
         shapes = self.shapes([self._as_it_is(made[0])] if len(made) == 1 else self._as_they_are(made))
         return Response({resource.plural: shapes} if many else {resource.name: shapes[0]}, status=201)
 
@@ -269,9 +269,9 @@ NETWORK = Dialect(
 
 def views_of(resource: Resource) -> dict[str, type[ServiceView]]:
     """Return path pattern below ``/network/v2.0`` → view."""
-    found: dict[str, type[ServiceView]] = {**NETWORK.views_of(resource)}
+    result: dict[str, type[ServiceView]] = {**NETWORK.views_of(resource)}
     if not resource.tagged:
-        return found
+        return result
     see, update, delete = (f"{verb}_{resource.plural}_tags" for verb in ("get", "update", "delete"))
     calls = {
         "GET": Call(_tags, see, "List the tags of a resource.", name="tags"),
@@ -294,7 +294,7 @@ def views_of(resource: Resource) -> dict[str, type[ServiceView]]:
         ),
         "DELETE /{tag}": Call(services.remove_tag, delete, "Remove the tag; 404 if the object does not have it."),
     }
-    return found | patterns(parts(PartView, f"{resource.path}/{{identity}}/tags", calls, resource=resource))
+    return result | patterns(parts(PartView, f"{resource.path}/{{identity}}/tags", calls, resource=resource))
 
 
 def patterns(views: Mapping[str, type[ServiceView]]) -> dict[str, type[ServiceView]]:

@@ -31,10 +31,10 @@ MANY = Amount(0, 2**128)
 
 def _of_versions(rows: Sequence[Availability], part: Part) -> tuple[list[Availability], Part]:
     """Keep only the subnets of the requested IP versions, and omit networks without such a subnet."""
-    wanted = [value for name, values in part.filters if name == f"{VERSION}__in" for value in values]
-    if not wanted:
+    versions = [value for name, values in part.filters if name == f"{VERSION}__in" for value in values]
+    if not versions:
         return list(rows), part
-    kept = [replace(row, subnets=[each for each in row.subnets if each.subnet.ip_version in wanted]) for row in rows]
+    kept = [replace(row, subnets=[each for each in row.subnets if each.subnet.ip_version in versions]) for row in rows]
     others = [(name, values) for name, values in part.filters if name != f"{VERSION}__in"]
     return [row for row in kept if row.subnets], replace(part, filters=others)
 

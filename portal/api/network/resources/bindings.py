@@ -66,9 +66,9 @@ class Bindings(BindingView):
     def get(self, request: Request, identity: str) -> Response:
         """List the bindings of a port that match the filters."""
         query = self.checked_query()
-        wanted = {name: query[name] for name in FILTERS if name in query}
+        filters = {name: query[name] for name in FILTERS if name in query}
         every = self.bindings(identity)
-        found = [shape for shape in every if all(shape[name] in values for name, values in wanted.items())]
+        found = [shape for shape in every if all(shape[name] in values for name, values in filters.items())]
         return Response({"bindings": [self.cut(shape) for shape in found]})
 
 

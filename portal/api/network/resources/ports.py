@@ -72,9 +72,9 @@ class DhcpOption(Record):
 
     def read(self, value: object) -> dict[str, Any]:
         found = super().read(value)
-        given = found["opt_value"]
-        if given is not None and not given.strip() and found["opt_name"] not in BLANK:
-            raise ValueError(f"{quoted(given)} Blank strings are not permitted")
+        specified = found["opt_value"]
+        if specified is not None and not specified.strip() and found["opt_name"] not in BLANK:
+            raise ValueError(f"{quoted(specified)} Blank strings are not permitted")
         return found
 
 
@@ -93,8 +93,8 @@ class FixedIps(Many):
                 for each in value
             ]
         found = super().read(value)
-        given = [each["ip_address"] for each in found if "ip_address" in each]
-        twice = next((address for index, address in enumerate(given) if address in given[:index]), None)
+        addresses = [each["ip_address"] for each in found if "ip_address" in each]
+        twice = next((address for index, address in enumerate(addresses) if address in addresses[:index]), None)
         if twice is not None:
             raise ValueError(f"Duplicate IP address {quoted(twice)}")
         return found
@@ -170,8 +170,8 @@ def _create(context: RequestContext, values: Values) -> Port:
 
 def _update(context: RequestContext, row: Port, values: Values, revision: int | None) -> Port:
     arguments = _arguments(context, values, "update_port:device_owner", _target(row), row)
-    given = {name: arguments.pop(name) for name in ("fixed_ips", "groups") if name in arguments}
-    return services.update_port(row, arguments, revision, **given)
+    specified = {name: arguments.pop(name) for name in ("fixed_ips", "groups") if name in arguments}
+    return services.update_port(row, arguments, revision, **specified)
 
 
 def _delete(context: RequestContext, row: Port, revision: int | None) -> None:

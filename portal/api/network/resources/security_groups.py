@@ -160,14 +160,14 @@ def _create_rule(context: RequestContext, values: Values) -> SecurityGroupRule:
         values.get("ethertype", "IPv4"),
         *(values.get(name) for name in ("protocol", "port_range_min", "port_range_max", "remote_ip_prefix")),
     )
-    wanted = WantedRule(
+    requested = WantedRule(
         selectors.security_group_for(context, group, all_projects=True),
         flow,
         selectors.security_group_for(context, remote, all_projects=everybody) if remote else None,
         selectors.address_group_for(context, addresses, all_projects=everybody) if addresses else None,
         values.get("description", ""),
     )
-    return services.create_security_group_rules([wanted])[0]
+    return services.create_security_group_rules([requested])[0]
 
 
 def _delete_rule(context: RequestContext, row: SecurityGroupRule, revision: int | None) -> None:

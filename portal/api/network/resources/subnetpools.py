@@ -82,11 +82,11 @@ BODY = {"type": "object", "properties": {"prefixes": PREFIXES.schema}, "required
 
 
 def _prefixes(body: Any) -> list[str]:
-    given = body.get("prefixes") if isinstance(body, dict) else None
-    if not given or not isinstance(given, list):
+    specified = body.get("prefixes") if isinstance(body, dict) else None
+    if not specified or not isinstance(specified, list):
         raise HTTPBadRequestError("Request body contains invalid data")
     try:
-        return PREFIXES.read(given)
+        return PREFIXES.read(specified)
     except ValueError as error:
         raise HTTPBadRequestError(f"Invalid input for prefixes. Reason: {error}.", field="prefixes") from None
 

@@ -46,9 +46,9 @@ class AutoAllocatedTopologyView(NetworkView):
         else:
             identity = str(services.allocate_topology(project).network_id)
         shape = {"id": identity, "tenant_id": project.hex, "project_id": project.hex}
-        wanted = fields - {DRY_RUN}
+        requested = fields - {DRY_RUN}
         return Response(
-            {"auto_allocated_topology": {name: shape[name] for name in shape if not wanted or name in wanted}}
+            {"auto_allocated_topology": {name: shape[name] for name in shape if not requested or name in requested}}
         )
 
     def delete(self, request: Request, project_id: str) -> Response:

@@ -76,8 +76,8 @@ def pairs(column: str) -> Condition:
 
     def condition(value: str) -> Q:
         found = Q()
-        for key, wanted in read_pairs(value).items():
-            found &= Q(Exact(TextAt(key, column), Value(wanted)))
+        for key, expected in read_pairs(value).items():
+            found &= Q(Exact(TextAt(key, column), Value(expected)))
         return found
 
     return condition

@@ -71,10 +71,10 @@ def text_of(values: Mapping[str, Any], name: str) -> str:
     return (values.get(name) or "").strip()
 
 
-def texts_of(asked: Mapping[str, Any]) -> dict[str, str | None]:
+def texts_of(body: Mapping[str, Any]) -> dict[str, str | None]:
     """Return the name and description of an update, also from their older names; None for unchanged."""
-    found: dict[str, str | None] = {}
+    result: dict[str, str | None] = {}
     for column in ("name", "description"):
-        named = next((name for name in (column, f"display_{column}") if name in asked), None)
-        found[column] = None if named is None else text_of(asked, named)
-    return found
+        named = next((name for name in (column, f"display_{column}") if name in body), None)
+        result[column] = None if named is None else text_of(body, named)
+    return result

@@ -115,25 +115,25 @@ GROUP = Resource(
 )
 
 
-def _delete(view: ActionsView, group_id: str, asked: Any) -> Response:
-    services.delete_group(view.context, group_id, delete_volumes=boolean(asked.get("delete-volumes", False)))
+def _delete(view: ActionsView, group_id: str, body: Any) -> Response:
+    services.delete_group(view.context, group_id, delete_volumes=boolean(body.get("delete-volumes", False)))
     return view.accepted()
 
 
-def _reset(view: ActionsView, group_id: str, asked: Any) -> Response:
-    services.reset_group_status(view.context, group_id, asked["status"])
+def _reset(view: ActionsView, group_id: str, body: Any) -> Response:
+    services.reset_group_status(view.context, group_id, body["status"])
     return view.accepted()
 
 
-def _create_from(view: ActionsView, _: str, asked: Any) -> Response:
-    named = [name for name in ("group_snapshot_id", "source_group_id") if asked.get(name)]
+def _create_from(view: ActionsView, _: str, body: Any) -> Response:
+    named = [name for name in ("group_snapshot_id", "source_group_id") if body.get(name)]
     if len(named) != 1:
         raise InvalidInputError("Name either group_snapshot_id or source_group_id.", field="source_group_id")
     made = services.create_group_from(
         view.context,
-        **{named[0]: asked[named[0]]},
-        name=text_of(asked, "name"),
-        description=text_of(asked, "description"),
+        **{named[0]: body[named[0]]},
+        name=text_of(body, "name"),
+        description=text_of(body, "description"),
     )
     return Response({"group": {"id": str(made.id), "name": made.name}}, status=202)
 
@@ -193,8 +193,8 @@ def _delete_snapshot(view: VolumeView, identity: str) -> None:
     services.delete_group_snapshot(view.context, identity)
 
 
-def _reset_snapshot(view: ActionsView, group_snapshot_id: str, asked: Any) -> Response:
-    services.reset_group_snapshot_status(view.context, group_snapshot_id, asked["status"])
+def _reset_snapshot(view: ActionsView, group_snapshot_id: str, body: Any) -> Response:
+    services.reset_group_snapshot_status(view.context, group_snapshot_id, body["status"])
     return view.accepted()
 
 

@@ -64,32 +64,32 @@ class ServiceChangeView(VolumeView):
         if verb in {"set-log", "get-log"}:
             self.require((3, 32))
             raise NotOfferedError("Levels of logs are changed with the settings of each process.")
-        asked = self.checked_body()
-        if "host" not in asked:
+        body = self.checked_body()
+        if "host" not in body:
             raise InvalidInputError("Missing required element 'host' in request body.", field="host")
         if verb in {"freeze", "thaw"}:
             policy.enforce(self.context, f"volume:{verb}_host", {})
             try:
-                pool = selectors.pool_named(asked["host"])
+                pool = selectors.pool_named(body["host"])
             except NotFoundError as error:  # Cinder answers 400 for these two only
                 raise InvalidInputError(str(error), field="host") from error
             set_frozen(pool, frozen=verb == "freeze")
             return Response(status=200)
-        return Response(self._enable(asked, verb))
+        return Response(self._enable(body, verb))
 
-    def _enable(self, asked: dict[str, Any], verb: str) -> dict[str, Any]:
-        binary = asked.get("binary") or asked.get("service") or ""
+    def _enable(self, values: dict[str, Any], verb: str) -> dict[str, Any]:
+        binary = values.get("binary") or values.get("service") or ""
         if binary != selectors.VOLUME:
-            raise NotFoundError(f"Service {binary[:64]} could not be found on host {asked['host'][:64]}.")
-        reason = asked.get("disabled_reason", "")
+            raise NotFoundError(f"Service {binary[:64]} could not be found on host {values['host'][:64]}.")
+        reason = values.get("disabled_reason", "")
         if verb == "disable-log-reason" and not reason.strip():
             raise InvalidInputError("Disabled reason contains invalid characters or is too long", field=reason)
         enabled = verb == "enable"
-        set_enabled(selectors.pool_named(asked["host"]), enabled=enabled, reason=reason)
+        set_enabled(selectors.pool_named(values["host"]), enabled=enabled, reason=reason)
         body = {
-            "host": asked["host"],
-            "service": asked.get("service", ""),
-            "binary": asked.get("binary", ""),
+            "host": values["host"],
+            "service": values.get("service", ""),
+            "binary": values.get("binary", ""),
             "status": "enabled" if enabled else "disabled",
             "disabled": not enabled,
         }
@@ -156,13 +156,13 @@ class PoolsView(VolumeView):
 
     def get(self, request: Request) -> Response:
         """List the pools; ``detail=True`` includes their capacity. Filters: ``volume_type`` (3.35), others (3.28)."""
-        asked = request.query_params
+        query = request.query_params
         found = selectors.pools()
         if self.microversion >= (3, 28):
-            wanted = {name: asked[name] for name in asked if name not in {"detail", "volume_type"}}
-            found = [pool for pool in found if self._fits(pool, wanted)]
-        if self.microversion >= (3, 35) and asked.get("volume_type"):
-            backend = type_for(self.context, asked["volume_type"]).extra_specs.get("volume_backend_name")
+            filters = {name: query[name] for name in query if name not in {"detail", "volume_type"}}
+            found = [pool for pool in found if self._fits(pool, filters)]
+        if self.microversion >= (3, 35) and query.get("volume_type"):
+            backend = type_for(self.context, query["volume_type"]).extra_specs.get("volume_backend_name")
             found = [pool for pool in found if backend in {None, pool.name}]
         detail = asked_for(request, "detail")
         return Response(
@@ -174,9 +174,9 @@ class PoolsView(VolumeView):
             }
         )
 
-    def _fits(self, pool: StoragePool, wanted: dict[str, str]) -> bool:
+    def _fits(self, pool: StoragePool, filters: dict[str, str]) -> bool:
         known = capabilities(pool) | {"name": selectors.host_of(pool)}
-        return all(str(known.get(name)) == value for name, value in wanted.items())
+        return all(str(known.get(name)) == value for name, value in filters.items())
 
 
 def _capabilities(context: RequestContext, backend: str) -> dict[str, Any]:
@@ -226,7 +226,7 @@ PARTS = parts(
     "",
     {
         "GET os-services": Call(
-            lambda context, **asked: selectors.services(**asked),
+            lambda context, **kwargs: selectors.services(**kwargs),
             "volume_extension:services:index",
             "List a ``cinder-volume`` for each pool, the scheduler and the backup service.",
             name="services",

@@ -31,13 +31,13 @@ class WouldFitView(VolumeView):
         ``fits`` is at most ``most``; quotas are not considered. Only operators see the pools with the number that each
         could take.
         """
-        asked = self.checked_body()["would_fit"]
+        body = self.checked_body()["would_fit"]
         fit = would_fit(
             self.context,
-            int(asked["size"]),
-            volume_type=asked.get("volume_type", ""),
-            zone=asked.get("availability_zone", ""),
-            hints=asked.get("os:scheduler_hints"),
+            int(body["size"]),
+            volume_type=body.get("volume_type", ""),
+            zone=body.get("availability_zone", ""),
+            hints=body.get("os:scheduler_hints"),
         )
         answer: dict[str, Any] = {
             "fits": min(fit.fits, MOST),

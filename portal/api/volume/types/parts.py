@@ -117,7 +117,7 @@ PARTS = parts(
             shape=_encryption,
         ),
         "POST encryption": Call(
-            lambda row, asked: services.create_encryption(row, _asked(asked)),
+            lambda row, body: services.create_encryption(row, _asked(body)),
             "volume_extension:volume_type_encryption:create",
             "Enable encryption for new volumes.",
             name="encryption",
@@ -132,7 +132,7 @@ PARTS = parts(
             "volume_extension:volume_type_encryption:get", "Show one value of the encryption."
         ),
         "PUT encryption/{encryption_id}": Call(
-            lambda row, key, asked: services.update_encryption(_encrypted(row, key), _asked(asked)),
+            lambda row, key, body: services.update_encryption(_encrypted(row, key), _asked(body)),
             "volume_extension:volume_type_encryption:update",
             "Update the encryption settings for new volumes.",
             name="encryption",
@@ -192,7 +192,7 @@ DEFAULTS = parts(
             since=_DEFAULTS,
         ),
         "PUT /{project_id}": Call(
-            lambda context, project_id, asked: _set_default(context, project_id, asked["volume_type"]),
+            lambda context, project_id, body: _set_default(context, project_id, body["volume_type"]),
             "volume_extension:default_set_or_update",
             "Set the project's default volume type.",
             name="default_type",

@@ -56,10 +56,10 @@ class TypesView(ListView):
     def rows(self, *, all_projects: bool) -> QuerySet[VolumeType]:
         """Return no types for a filter on extra specs that the caller may not see."""
         rows = super().rows(all_projects=all_projects)
-        asked = self.request.query_params
-        secret = "extra_specs" in asked and self.microversion >= SPECS_FILTER
+        query = self.request.query_params
+        secret = "extra_specs" in query and self.microversion >= SPECS_FILTER
         if secret and not self.allows("volume_extension:types_extra_specs:read_sensitive"):
-            named = listing.read_pairs(asked["extra_specs"])
+            named = listing.read_pairs(query["extra_specs"])
             return rows if named.keys() <= VISIBLE else rows.none()
         return rows
 
@@ -89,10 +89,10 @@ def _delete(view: VolumeView, identity: str) -> None:
     services.delete_type(type_for(view.context, identity))
 
 
-def _change_access(change: Callable[..., object], view: ActionsView, identity: str, asked: Any) -> Response:
-    project = read_id(asked["project"])
+def _change_access(change: Callable[..., object], view: ActionsView, identity: str, body: Any) -> Response:
+    project = read_id(body["project"])
     if project is None:
-        raise InvalidInputError(f"Invalid project id {asked['project'][:64]}.", field="project")
+        raise InvalidInputError(f"Invalid project id {body['project'][:64]}.", field="project")
     change(type_for(view.context, identity), project)
     return view.accepted()
 

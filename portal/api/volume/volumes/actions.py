@@ -19,114 +19,114 @@ from provisioning.volumes.services.connections import outside
 from provisioning.volumes.states import VolumeStatus
 
 
-def _extend(view: ActionsView, volume_id: str, asked: Any) -> Response:
+def _extend(view: ActionsView, volume_id: str, body: Any) -> Response:
     if view.microversion < (3, 42) and volume_for(view.context, volume_id).status == VolumeStatus.IN_USE:
         raise InvalidInputError("Invalid volume: Volume status must be available to extend.", field="status")
-    services.Extend.begin(view.context, volume_id, int(asked["new_size"]))
+    services.Extend.begin(view.context, volume_id, int(body["new_size"]))
     return view.accepted()
 
 
-def _reset_status(view: ActionsView, volume_id: str, asked: Any) -> Response:
-    given = {name: value for name, value in asked.items() if value is not None}
-    if not given:
+def _reset_status(view: ActionsView, volume_id: str, body: Any) -> Response:
+    values = {name: value for name, value in body.items() if value is not None}
+    if not values:
         raise InvalidInputError("Must specify 'status', 'attach_status' or 'migration_status' for update.")
-    services.reset_status(view.context, volume_id, **given)
+    services.reset_status(view.context, volume_id, **values)
     return view.accepted()
 
 
-def _force_delete(view: ActionsView, volume_id: str, asked: Any) -> Response:
+def _force_delete(view: ActionsView, volume_id: str, body: Any) -> Response:
     services.delete_volume(view.context, volume_id, force=True)
     return view.accepted()
 
 
-def _force_detach(view: ActionsView, volume_id: str, asked: Any) -> Response:
-    services.force_detach(view.context, volume_id, asked.get("attachment_id"))
+def _force_detach(view: ActionsView, volume_id: str, body: Any) -> Response:
+    services.force_detach(view.context, volume_id, body.get("attachment_id"))
     return view.accepted()
 
 
-def _attach(view: ActionsView, volume_id: str, asked: Any) -> Response:
-    if not asked.get("instance_uuid") and not asked.get("host_name"):
+def _attach(view: ActionsView, volume_id: str, body: Any) -> Response:
+    if not body.get("instance_uuid") and not body.get("host_name"):
         raise InvalidInputError("Name the server, instance_uuid, or the host, host_name.", field="instance_uuid")
-    mode = asked.get("mode", "rw")
-    outside.attach(view.context, volume_id, asked.get("instance_uuid"), asked["mountpoint"], mode)
+    mode = body.get("mode", "rw")
+    outside.attach(view.context, volume_id, body.get("instance_uuid"), body["mountpoint"], mode)
     return view.accepted()
 
 
-def _detach(view: ActionsView, volume_id: str, asked: Any) -> Response:
-    outside.detach(view.context, volume_id, (asked or {}).get("attachment_id"))
+def _detach(view: ActionsView, volume_id: str, body: Any) -> Response:
+    outside.detach(view.context, volume_id, (body or {}).get("attachment_id"))
     return view.accepted()
 
 
-def _reserve(view: ActionsView, volume_id: str, asked: Any) -> Response:
+def _reserve(view: ActionsView, volume_id: str, body: Any) -> Response:
     outside.reserve_in_old_form(view.context, volume_id)
     return view.accepted()
 
 
-def _unreserve(view: ActionsView, volume_id: str, asked: Any) -> Response:
+def _unreserve(view: ActionsView, volume_id: str, body: Any) -> Response:
     outside.unreserve(view.context, volume_id)
     return view.accepted()
 
 
-def _begin_detaching(view: ActionsView, volume_id: str, asked: Any) -> Response:
+def _begin_detaching(view: ActionsView, volume_id: str, body: Any) -> Response:
     services.attachments.begin_detaching(outside.only_attachment(view.context, volume_id).id)
     return view.accepted()
 
 
-def _roll_detaching(view: ActionsView, volume_id: str, asked: Any) -> Response:
+def _roll_detaching(view: ActionsView, volume_id: str, body: Any) -> Response:
     services.attachments.roll_detaching(outside.only_attachment(view.context, volume_id).id)
     return view.accepted()
 
 
-def _initialize(view: ActionsView, volume_id: str, asked: Any) -> Response:
-    connected = outside.initialize(view.context, volume_id, asked["connector"])
+def _initialize(view: ActionsView, volume_id: str, body: Any) -> Response:
+    connected = outside.initialize(view.context, volume_id, body["connector"])
     data = {"volume_id": str(connected.volume_id), "attachment_id": str(connected.id), "access_mode": connected.mode}
     return Response({"connection_info": {"driver_volume_type": "nbd", "data": data}})
 
 
-def _terminate(view: ActionsView, volume_id: str, asked: Any) -> Response:
+def _terminate(view: ActionsView, volume_id: str, body: Any) -> Response:
     outside.terminate(view.context, volume_id)
     return view.accepted()
 
 
-def _set_bootable(view: ActionsView, volume_id: str, asked: Any) -> Response:
-    services.set_bootable(view.context, volume_id, bootable=boolean(asked["bootable"]))
+def _set_bootable(view: ActionsView, volume_id: str, body: Any) -> Response:
+    services.set_bootable(view.context, volume_id, bootable=boolean(body["bootable"]))
     return Response(status=200)
 
 
-def _set_read_only(view: ActionsView, volume_id: str, asked: Any) -> Response:
-    services.set_read_only(view.context, volume_id, read_only=boolean(asked["readonly"]))
+def _set_read_only(view: ActionsView, volume_id: str, body: Any) -> Response:
+    services.set_read_only(view.context, volume_id, read_only=boolean(body["readonly"]))
     return view.accepted()
 
 
-def _set_image_metadata(view: ActionsView, volume_id: str, asked: Any) -> Response:
-    changed = services.set_items(view.context, volume_id, asked["metadata"], bag="image_metadata")
+def _set_image_metadata(view: ActionsView, volume_id: str, body: Any) -> Response:
+    changed = services.set_items(view.context, volume_id, body["metadata"], bag="image_metadata")
     return Response({"metadata": changed.image_metadata})
 
 
-def _unset_image_metadata(view: ActionsView, volume_id: str, asked: Any) -> Response:
-    if asked["key"] not in volume_for(view.context, volume_id).image_metadata:
-        raise NotFoundError(f"Metadata item {asked['key'][:64]} was not found.")
-    services.delete_item(view.context, volume_id, asked["key"], bag="image_metadata")
+def _unset_image_metadata(view: ActionsView, volume_id: str, body: Any) -> Response:
+    if body["key"] not in volume_for(view.context, volume_id).image_metadata:
+        raise NotFoundError(f"Metadata item {body['key'][:64]} was not found.")
+    services.delete_item(view.context, volume_id, body["key"], bag="image_metadata")
     return Response(status=200)
 
 
-def _show_image_metadata(view: ActionsView, volume_id: str, asked: Any) -> Response:
+def _show_image_metadata(view: ActionsView, volume_id: str, body: Any) -> Response:
     return Response({"metadata": volume_for(view.context, volume_id).image_metadata})
 
 
-def _upload(view: ActionsView, volume_id: str, asked: Any) -> Response:
-    visibility = asked.get("visibility", "private")
+def _upload(view: ActionsView, volume_id: str, body: Any) -> Response:
+    visibility = body.get("visibility", "private")
     if visibility == "public":
         policy.enforce(view.context, "volume_extension:volume_actions:upload_public", {})
     volume, image = services.upload_to_image(
         view.context,
         volume_id,
-        asked["image_name"].strip(),
-        force=boolean(asked.get("force", False)),
-        container_format=asked.get("container_format") or "bare",
-        disk_format=asked.get("disk_format") or "raw",
+        body["image_name"].strip(),
+        force=boolean(body.get("force", False)),
+        container_format=body.get("container_format") or "bare",
+        disk_format=body.get("disk_format") or "raw",
         visibility=visibility,
-        protected=boolean(asked.get("protected", False)),
+        protected=boolean(body.get("protected", False)),
     )
     kind = volume.volume_type
     shown: dict[str, Any] = {
@@ -146,32 +146,30 @@ def _upload(view: ActionsView, volume_id: str, asked: Any) -> Response:
     return Response({"os-volume_upload_image": shown}, status=202)
 
 
-def _retype(view: ActionsView, volume_id: str, asked: Any) -> Response:
-    services.retype(
-        view.context, volume_id, asked["new_type"], migration_policy=asked.get("migration_policy") or "never"
-    )
+def _retype(view: ActionsView, volume_id: str, body: Any) -> Response:
+    services.retype(view.context, volume_id, body["new_type"], migration_policy=body.get("migration_policy") or "never")
     return view.accepted()
 
 
-def _migrate(view: ActionsView, volume_id: str, asked: Any) -> Response:
-    if asked.get("cluster"):
+def _migrate(view: ActionsView, volume_id: str, body: Any) -> Response:
+    if body.get("cluster"):
         raise InvalidInputError("There are no clusters; name a host.", field="cluster")
-    if not asked.get("host"):
+    if not body.get("host"):
         raise InvalidInputError("Missing required element 'host' in request body.", field="host")
     try:
-        pool = pool_named(asked["host"])
+        pool = pool_named(body["host"])
     except NotFoundError as error:
         raise InvalidInputError(error.message, field="host") from None
     services.migrate_volume(view.context, volume_id, pool.id)
     return view.accepted()
 
 
-def _complete_migration(view: ActionsView, volume_id: str, asked: Any) -> Response:
+def _complete_migration(view: ActionsView, volume_id: str, body: Any) -> Response:
     volume_for(view.context, volume_id)
     raise NotOfferedError("Migrations are completed automatically: this action is not needed.")
 
 
-def _complete_extend(view: ActionsView, volume_id: str, asked: Any) -> Response:
+def _complete_extend(view: ActionsView, volume_id: str, body: Any) -> Response:
     found = volume_for(view.context, volume_id)
     raise InvalidVolumeError(f"Volume {found.id} does not wait for this action: it is extended automatically.")
 
@@ -181,11 +179,11 @@ def _revert(view: ActionsView, volume_id: str, asked: Any) -> Response:
     return view.accepted()
 
 
-def _reimage(view: ActionsView, volume_id: str, asked: Any) -> Response:
-    reserved = boolean(asked.get("reimage_reserved", False))
+def _reimage(view: ActionsView, volume_id: str, body: Any) -> Response:
+    reserved = boolean(body.get("reimage_reserved", False))
     if reserved:
         policy.enforce(view.context, "volume:reimage_reserved", {})
-    services.reimage(view.context, volume_id, asked["image_id"], reserved=reserved)
+    services.reimage(view.context, volume_id, body["image_id"], reserved=reserved)
     return view.accepted()
 
 

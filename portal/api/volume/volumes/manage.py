@@ -78,22 +78,22 @@ class ManageableView(ResourceView):
 
     def post(self, request: Request) -> Response:
         """Manage a disk as a new volume."""
-        asked = self.checked_body()["volume"]
-        if asked["ref"].keys() != {REFERENCE}:
+        body = self.checked_body()["volume"]
+        if body["ref"].keys() != {REFERENCE}:
             raise InvalidInputError(f"A disk is named by its {REFERENCE}, and by nothing else.", field="ref")
-        pool = pool_of(asked["host"])
-        if asked.get("availability_zone") not in (None, "", pool.availability_zone):
+        pool = pool_of(body["host"])
+        if body.get("availability_zone") not in (None, "", pool.availability_zone):
             raise InvalidInputError(f"The pool is in zone {pool.availability_zone}.", field="availability_zone")
         made = manage_volume(
             self.context,
             pool,
             ManageRequest(
-                name_in_pool=asked["ref"][REFERENCE],
-                name=text_of(asked, "name"),
-                description=text_of(asked, "description"),
-                volume_type=asked.get("volume_type") or "",
-                bootable=boolean(asked.get("bootable", False)),
-                metadata=asked.get("metadata") or {},
+                name_in_pool=body["ref"][REFERENCE],
+                name=text_of(body, "name"),
+                description=text_of(body, "description"),
+                volume_type=body.get("volume_type") or "",
+                bootable=boolean(body.get("bootable", False)),
+                metadata=body.get("metadata") or {},
             ),
         )
         [shape] = self.shapes([with_parts(self.context).get(id=made.id)], LEGACY)
@@ -107,5 +107,5 @@ class ManageableListView(ManageableView):
     http_method_names = ["get", "head"]
 
     def disk(self, disk: UnmanagedDisk) -> dict[str, Any]:
-        found = {"reason_not_safe": disk.reason or None, "cinder_id": None, "extra_info": None}
-        return super().disk(disk) | found
+        result = {"reason_not_safe": disk.reason or None, "cinder_id": None, "extra_info": None}
+        return super().disk(disk) | result

@@ -27,14 +27,14 @@ TAGGED = (3, 15)
 
 def _summary(view: VolumeView, rows: QuerySet[Volume]) -> dict[str, Any]:
     every = list(narrowed(VOLUME.lists, rows, view.request, view.microversion).values_list("size_gb", "metadata"))
-    found: dict[str, Any] = {"total_count": len(every), "total_size": sum(size for size, _ in every)}
+    result: dict[str, Any] = {"total_count": len(every), "total_size": sum(size for size, _ in every)}
     if view.microversion >= (3, 36):
         values: dict[str, set[str]] = {}
         for _, metadata in every:
             for name, value in metadata.items():
                 values.setdefault(name, set()).add(value)
-        found["metadata"] = {name: sorted(each) for name, each in sorted(values.items())}
-    return found
+        result["metadata"] = {name: sorted(each) for name, each in sorted(values.items())}
+    return result
 
 
 def _etag(values: dict[str, str]) -> str:

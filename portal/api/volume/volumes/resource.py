@@ -40,37 +40,37 @@ def with_parts(context: RequestContext, *, all_projects: bool = False) -> QueryS
     return rows.prefetch_related("attachments__host", servings("pool__"))
 
 
-def _create(view: VolumeView, asked: Values) -> Volume:
+def _create(view: VolumeView, values: Values) -> Volume:
     body: Any = view.request.data  # the checked body; the hints are beside the volume
     hints: dict[str, Any] = next((body[name] for name in HINTS if body.get(name)), {})
-    image = asked.get("imageRef") or asked.get("image_id") or ""
+    image = values.get("imageRef") or values.get("image_id") or ""
     if image:
         policy.enforce(view.context, "volume:create_from_image", {})
-    if boolean(asked.get("multiattach", False)):
+    if boolean(values.get("multiattach", False)):
         policy.enforce(view.context, "volume:multiattach", {})
-    size = asked.get("size")
-    wanted = services.VolumeRequest(
+    size = values.get("size")
+    request = services.VolumeRequest(
         size_gb=None if size is None else int(size),
-        name=text_of(asked, "name") or text_of(asked, "display_name"),
-        description=text_of(asked, "description") or text_of(asked, "display_description"),
-        volume_type=asked.get("volume_type") or "",
-        availability_zone=asked.get("availability_zone") or "",
+        name=text_of(values, "name") or text_of(values, "display_name"),
+        description=text_of(values, "description") or text_of(values, "display_description"),
+        volume_type=values.get("volume_type") or "",
+        availability_zone=values.get("availability_zone") or "",
         image_id=image.rpartition("/")[2],
-        snapshot_id=asked.get("snapshot_id") or "",
-        source_volume_id=asked.get("source_volid") or "",
-        backup_id=asked.get("backup_id") or "" if view.microversion >= (3, 47) else "",
-        group_id=asked.get("group_id") or "" if view.microversion >= (3, 13) else "",
-        metadata=asked.get("metadata") or {},
+        snapshot_id=values.get("snapshot_id") or "",
+        source_volume_id=values.get("source_volid") or "",
+        backup_id=values.get("backup_id") or "" if view.microversion >= (3, 47) else "",
+        group_id=values.get("group_id") or "" if view.microversion >= (3, 13) else "",
+        metadata=values.get("metadata") or {},
         scheduler_hints=hints,
-        multiattach=boolean(asked.get("multiattach", False)),
+        multiattach=boolean(values.get("multiattach", False)),
     )
-    if size is None and not (wanted.snapshot_id or wanted.source_volume_id or wanted.backup_id):
+    if size is None and not (request.snapshot_id or request.source_volume_id or request.backup_id):
         raise InvalidInputError("Size (GB) must be specified for a new volume.", field="size")
-    return volume_for(view.context, services.create_volume(view.context, wanted).id)
+    return volume_for(view.context, services.create_volume(view.context, request).id)
 
 
-def _update(view: VolumeView, identity: str, asked: Values) -> Volume:
-    services.update_volume(view.context, identity, **texts_of(asked), metadata=asked.get("metadata"))
+def _update(view: VolumeView, identity: str, body: Values) -> Volume:
+    services.update_volume(view.context, identity, **texts_of(body), metadata=body.get("metadata"))
     return volume_for(view.context, identity)
 
 

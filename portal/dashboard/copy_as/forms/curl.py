@@ -83,8 +83,8 @@ def _data(body: Mapping[str, Any], variables: Variables) -> str:
     text = json_text(body, name_of)
     if not any(True for _ in (*secrets_in(body), *results_in(body))):
         return quote(text)
-    given = " ".join(f'--arg {low} "${high}"' for low, high in names.items())
-    return f'"$(jq -n {given} {quote(text)})"'
+    arguments = " ".join(f'--arg {low} "${high}"' for low, high in names.items())
+    return f'"$(jq -n {arguments} {quote(text)})"'
 
 
 def json_text(value: Any, name_of: Name, indent: int = 0) -> str:

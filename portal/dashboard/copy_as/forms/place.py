@@ -30,13 +30,13 @@ LABELS: Mapping[FormName, str] = {
 def remarks(call: Call, form: FormName) -> list[str]:
     """Return sentences about the parts of a call that the form cannot express."""
     label, missing = LABELS[form], call.missing(form)
-    found = [*call.notes]
+    result = [*call.notes]
     if call.kind.named(form) is None:
         thing = call.kind.key.replace("_", " ")
-        return [*found, f"{label} has nothing for this step: {thing}."]
+        return [*result, f"{label} has nothing for this step: {thing}."]
     if missing:
-        found.append(f"{label} has no setting for: {', '.join(missing).replace('_', ' ')}.")
-    return found
+        result.append(f"{label} has no setting for: {', '.join(missing).replace('_', ' ')}.")
+    return result
 
 
 def since(call: Call) -> str:

@@ -37,13 +37,13 @@ def write(calls: Sequence[Call], place: Place) -> str:
 
 def _labels(calls: Sequence[Call]) -> dict[Call, str]:
     """Return the name of each call's resource, unique within its type."""
-    found: dict[Call, str] = {}
+    result: dict[Call, str] = {}
     for call in calls:
         text = _SLUG.sub("_", call.label)[:64].strip("_-")
         text = text if _NAME.fullmatch(text) else f"{call.kind.key}_{text}".rstrip("_")
-        taken = [label for each, label in found.items() if each.kind.terraform == call.kind.terraform]
-        found[call] = numbered(text, taken)
-    return found
+        taken = [label for each, label in result.items() if each.kind.terraform == call.kind.terraform]
+        result[call] = numbered(text, taken)
+    return result
 
 
 def _resource(call: Call, labels: Mapping[Call, str]) -> str:
@@ -61,8 +61,8 @@ def _resource(call: Call, labels: Mapping[Call, str]) -> str:
 
 
 def _block(name: str, values: Mapping[str, Any], labels: Mapping[Call, str]) -> str:
-    given = {key: value for key, value in values.items() if value not in (None, "")}
-    lines = _aligned({key: _value(value, labels, 4) for key, value in given.items()}, 4)
+    filled = {key: value for key, value in values.items() if value not in (None, "")}
+    lines = _aligned({key: _value(value, labels, 4) for key, value in filled.items()}, 4)
     return f"  {name} {{\n{lines}  }}\n"
 
 
@@ -88,8 +88,8 @@ def _value(value: Any, labels: Mapping[Call, str], indent: int) -> str:
     if isinstance(value, int):
         return str(value)
     if isinstance(value, Mapping):
-        given = {_string(str(key)): _value(each, labels, indent + 2) for key, each in value.items()}
-        inner = _aligned(given, indent + 2)
+        entries = {_string(str(key)): _value(each, labels, indent + 2) for key, each in value.items()}
+        inner = _aligned(entries, indent + 2)
         return f"{{\n{inner}{' ' * indent}}}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(_value(each, labels, indent) for each in value) + "]"

@@ -230,14 +230,14 @@ TAGS_REMOVED = Kind(
 )
 
 
-def replacing(kind: Kind, removing: Kind, server: str, present: Collection[str], wanted: Any) -> list[Call]:
+def replacing(kind: Kind, removing: Kind, server: str, present: Collection[str], requested: Any) -> list[Call]:
     """Return the calls that replace the tags or metadata of a server by ``wanted``; the command ``openstack`` and the
     module add and remove entries instead.
     """
-    removed = [each for each in present if each not in wanted]
-    if removed and not wanted:
+    removed = [each for each in present if each not in requested]
+    if removed and not requested:
         kind = replace(kind, command=IMPLIED, ansible=kind.ansible and IMPLIED)
-    calls = [Call(kind, {"server": server, kind.key: wanted})]
+    calls = [Call(kind, {"server": server, kind.key: requested})]
     return [*calls, Call(removing, {"server": server, "removed": removed})] if removed else calls
 
 

@@ -104,6 +104,6 @@ class ResetState(InstanceSheet):
         return form
 
     def save(self, form: Form) -> HttpResponse:
-        wanted: Literal["active", "error"] = "active" if form.cleaned_data["state"] == "active" else "error"
-        reset_state.ResetState.begin(self.context, self.instance.id, wanted)
+        state: Literal["active", "error"] = "active" if form.cleaned_data["state"] == "active" else "error"
+        reset_state.ResetState.begin(self.context, self.instance.id, state)
         return self.done()

@@ -123,8 +123,8 @@ class EditMetadata(InstanceSheet):
 
     def calls(self, form: Form) -> Sequence[Call]:
         own = self.instance
-        wanted = form.cleaned_data["metadata"]
-        return copied.replacing(copied.METADATA, copied.METADATA_REMOVED, str(own.id), own.metadata, wanted)
+        metadata = form.cleaned_data["metadata"]
+        return copied.replacing(copied.METADATA, copied.METADATA_REMOVED, str(own.id), own.metadata, metadata)
 
     @classmethod
     def why_not(cls, context: RequestContext, instance: Instance, masters: bool) -> str:  # noqa: FBT001 - as in the menu

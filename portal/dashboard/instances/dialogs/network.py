@@ -62,12 +62,12 @@ class AttachInterface(InstanceSheet):
     def save(self, form: Form) -> HttpResponse:
         kind, _, identity = form.cleaned_data["target"].partition(":")
         address = form.cleaned_data["fixed_ip"].strip() or None
-        wanted = (
+        request = (
             NetworkRequest(port_id=identity, fixed_ip=address)
             if kind == "port"
             else NetworkRequest(network_id=identity, fixed_ip=address)
         )
-        attach_interface(self.context, self.instance.id, wanted)
+        attach_interface(self.context, self.instance.id, request)
         return self.done()
 
     def calls(self, form: Form) -> Sequence[Call]:

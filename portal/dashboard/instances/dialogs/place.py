@@ -49,6 +49,6 @@ class UnshelveTo(InstanceSheet):
     def save(self, form: Form) -> HttpResponse:
         typed = form.cleaned_data
         zone, host = typed.get("zone", AS_BEFORE), typed.get("host", "")
-        wanted = UNSET if zone == AS_BEFORE else None if zone == ANY else zone.removeprefix("zone:")
-        unshelve(self.context, self.instance.id, Destination(wanted, host))
+        target_zone = UNSET if zone == AS_BEFORE else None if zone == ANY else zone.removeprefix("zone:")
+        unshelve(self.context, self.instance.id, Destination(target_zone, host))
         return self.done()

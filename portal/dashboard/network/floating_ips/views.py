@@ -205,10 +205,10 @@ class ForwardingAdd(SheetPage, FloatingPage):
     def save(self, form: Form) -> HttpResponse:
         typed = form.cleaned_data
         fixed = typed["target"]
-        wanted = ForwardingRequest(
+        request = ForwardingRequest(
             typed["protocol"], typed["external"], fixed.port, fixed.address, typed["internal"], typed["description"]
         )
-        made = services.create_port_forwarding(self.record, wanted)
+        made = services.create_port_forwarding(self.record, request)
         return self.go(self.back(), message=f"{label_of(made)}: the port forwarding is active.")
 
     def calls(self, form: Form) -> Sequence[Call]:

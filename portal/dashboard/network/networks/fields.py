@@ -31,9 +31,9 @@ class LinesField(forms.CharField):
 
     divider = r"[\n,]"
 
-    def __init__(self, *, placeholder: str = "", rows: int = 2, **given: Any) -> None:
+    def __init__(self, *, placeholder: str = "", rows: int = 2, **kwargs: Any) -> None:
         widget = forms.Textarea({"class": MONO, "rows": rows, "placeholder": placeholder})
-        super().__init__(max_length=4000, required=False, widget=widget, **given)
+        super().__init__(max_length=4000, required=False, widget=widget, **kwargs)
 
     def clean(self, value: Any) -> Any:
         """Return the values of the lines. Raises ValidationError with one message for each invalid line."""
@@ -113,8 +113,8 @@ class PairsField(LinesField):
         address, *mac = line.split()
         if len(mac) > 1:
             raise ValueError
-        given = addressing.read_prefix(address).cidr if "/" in address else addressing.read_address(address)
-        return {"ip_address": str(given)} | ({"mac_address": mac_of(mac[0])} if mac else {})
+        parsed = addressing.read_prefix(address).cidr if "/" in address else addressing.read_address(address)
+        return {"ip_address": str(parsed)} | ({"mac_address": mac_of(mac[0])} if mac else {})
 
     def help(self) -> str:
         return "enter an address or a range, optionally followed by a MAC address."
@@ -150,8 +150,8 @@ class OptionsField(LinesField):
 class CidrField(forms.CharField):
     """A valid range of a subnet, optionally of one IP version."""
 
-    def __init__(self, *, version: int | None = None, **given: Any) -> None:
-        super().__init__(max_length=64, **given)
+    def __init__(self, *, version: int | None = None, **kwargs: Any) -> None:
+        super().__init__(max_length=64, **kwargs)
         self.version = version
 
     def clean(self, value: Any) -> str:

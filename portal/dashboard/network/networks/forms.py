@@ -149,7 +149,7 @@ class NewNetworkForm(NetworkForm):
     def first_subnets(self) -> list[FirstSubnet]:
         """Return the subnets of a valid form."""
         typed = self.cleaned_data
-        found = []
+        result = []
         for version, name in ((4, "cidr"), (6, "cidr6")):
             if not typed[name]:
                 continue
@@ -159,8 +159,8 @@ class NewNetworkForm(NetworkForm):
                 fields["gateway_ip"] = None
             if version == 6 and typed["enable_dhcp"] and typed["ipv6_mode"]:
                 fields["ipv6_ra_mode"] = fields["ipv6_address_mode"] = typed["ipv6_mode"]
-            found.append(FirstSubnet(typed[name], fields))
-        return found
+            result.append(FirstSubnet(typed[name], fields))
+        return result
 
 
 def first_of(routers: Sequence[Router]) -> str:

@@ -52,9 +52,9 @@ _BY_NAME = searched("name", "description")
 
 def _buttons(row: Row) -> object:
     network = row["network"]
-    found = []
+    result = []
     if row["can_launch"] and row["usable"] and network.subnets.all():
-        found.append(
+        result.append(
             cells.button(
                 *("rocket-takeoff", "Launch an instance", network, "dashboard:launch"),
                 query=f"network={network.id.hex}",
@@ -63,10 +63,10 @@ def _buttons(row: Row) -> object:
             )
         )
     if row["can_edit"]:
-        found.append(cells.button("pencil", "Edit", network, "dashboard:network_edit", network.id))
+        result.append(cells.button("pencil", "Edit", network, "dashboard:network_edit", network.id))
     if row["can_delete"]:
-        found.append(cells.button("trash", "Delete", network, "dashboard:network_delete", network.id))
-    return cells.join("", found)
+        result.append(cells.button("trash", "Delete", network, "dashboard:network_delete", network.id))
+    return cells.join("", result)
 
 
 def _rows(context: RequestContext, found: Sequence[Network]) -> list[Row]:

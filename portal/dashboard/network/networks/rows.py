@@ -46,16 +46,16 @@ def device_words(context: RequestContext, ports: Iterable[Port]) -> dict[uuid.UU
         port.device_id for port in listed if port.device_owner in {ROUTER_INTERFACE, ROUTER_GATEWAY} and port.device_id
     }
     routers = {row.id: str(row) for row in routing.routers_for(context).filter(id__in=of_routers)} if of_routers else {}
-    found = {}
+    result = {}
     for port in listed:
         key = port.device_id or NOBODY
         if key in names:
-            found[port.id] = (names[key], "dashboard:instance")
+            result[port.id] = (names[key], "dashboard:instance")
         elif key in routers:
-            found[port.id] = (routers[key], "dashboard:router")
+            result[port.id] = (routers[key], "dashboard:router")
         else:
-            found[port.id] = (wording.OWNERS.get(port.device_owner, port.device_owner or port.device_text), "")
-    return found
+            result[port.id] = (wording.OWNERS.get(port.device_owner, port.device_owner or port.device_text), "")
+    return result
 
 
 def row_of(context: RequestContext, network: Network) -> dict[str, Any]:
@@ -88,12 +88,12 @@ def _subnet(context: RequestContext, network: Network, subnet: Subnet, used: int
 
 def _ports(context: RequestContext, network: Network, ports: list[Port]) -> list[dict[str, Any]]:
     devices = device_words(context, ports)
-    found = []
+    result = []
     for port in ports:
         port.network = network
         mine = port.project_id == context.project_id
         own = mine and not port.device_owner.startswith(CLOUD)
-        found.append(
+        result.append(
             {
                 "port": port,
                 "status": wording.status_of(port.status, up=port.admin_state_up),
@@ -104,7 +104,7 @@ def _ports(context: RequestContext, network: Network, ports: list[Port]) -> list
                 "can_delete": own and port.device_id is None and may(context, "delete_port", port),
             }
         )
-    return found
+    return result
 
 
 def _on(context: RequestContext, network: Network) -> dict[str, object]:

@@ -127,8 +127,8 @@ class NetworkCreate(SheetPage):
 
 def subnet_values(cidr: str, columns: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of a call that creates a subnet with these columns."""
-    found = {"cidr": cidr, "ip_version": 6 if ":" in cidr else 4, **columns}
-    return found | ({"no_gateway": True} if columns.get("gateway_ip", cidr) is None else {})
+    result = {"cidr": cidr, "ip_version": 6 if ":" in cidr else 4, **columns}
+    return result | ({"no_gateway": True} if columns.get("gateway_ip", cidr) is None else {})
 
 
 def routers_to_join(context: RequestContext) -> list[Router]:

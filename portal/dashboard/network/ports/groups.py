@@ -40,9 +40,9 @@ class GroupsForm(RecordForm):
 
 def chosen_groups(offered: Sequence[SecurityGroup], ids: Sequence[str]) -> list[SecurityGroup]:
     """Return the offered groups with these ids. Raises ValidationError for any other id."""
-    wanted = {read_id(text) for text in ids}
-    found = [group for group in offered if group.id in wanted]
-    if len(found) < len(wanted):
+    group_ids = {read_id(text) for text in ids}
+    found = [group for group in offered if group.id in group_ids]
+    if len(found) < len(group_ids):
         raise ValidationError("One of the groups no longer exists.")
     return found
 

@@ -80,8 +80,8 @@ class NewRouterForm(RouterForm, GatewayForm):
     subnets = OfferedListField(label="Connect these networks", required=False)
     field_order = ("name", "description", "gateway", "enable_snat", "subnets", "admin_state_up")
 
-    def __init__(self, data: QueryDict | None, *, subnets: Sequence[Subnet], **given: Any) -> None:
-        super().__init__(data, **given)
+    def __init__(self, data: QueryDict | None, *, subnets: Sequence[Subnet], **kwargs: Any) -> None:
+        super().__init__(data, **kwargs)
         self.known = {str(each.id): each for each in subnets}
         self.offer("subnets", [(key, ChoiceLabel(str(each.network), each.cidr)) for key, each in self.known.items()])
         if not subnets:

@@ -300,10 +300,10 @@ class RouteRemove(QuestionPage, RouterPage):
 
     @property
     def _route(self) -> dict[str, str]:
-        asked = {name: self.request.GET.get(name, "") for name in ("destination", "nexthop")}
-        if asked not in self.record.routes:
+        route = {name: self.request.GET.get(name, "") for name in ("destination", "nexthop")}
+        if route not in self.record.routes:
             raise Http404
-        return asked
+        return route
 
 
 def _gateway_values(gateway: services.Gateway | None) -> dict[str, Any]:
@@ -314,10 +314,10 @@ def _gateway_values(gateway: services.Gateway | None) -> dict[str, Any]:
 def _subnets(page: Page) -> Sequence[Subnet]:
     """Return the subnets of networks that instances can use, to which a router can be connected."""
     networks = selectors.networks_to_choose(page.context)
-    found = []
+    result = []
     for network in networks:
         for subnet in network.subnets.all():
             if not network.external:
                 subnet.network = network
-                found.append(subnet)
-    return found
+                result.append(subnet)
+    return result

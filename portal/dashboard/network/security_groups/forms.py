@@ -213,23 +213,23 @@ class RuleForm(RecordForm):
 
     def _flows(self, typed: dict[str, Any]) -> list[Flow]:
         """Return the flows. Raises InvalidInputError for combinations that are invalid."""
-        found = []
+        result = []
         for version in self._versions(typed):
             prefix = None
             if typed["remote"] == "range":
                 prefix = str(typed["range"])
             elif typed["remote"] == "anywhere":
                 prefix = "0.0.0.0/0" if version == "IPv4" else "::/0"
-            found += [
+            result += [
                 flows.checked(direction, version, protocol, low, high, prefix)
                 for direction, protocol, low, high in self._parts(typed, version)
             ]
-        return found
+        return result
 
     def _versions(self, typed: dict[str, Any]) -> Sequence[str]:
-        asked = typed.get("ethertype") if typed["template"] == OWN else ""
-        if asked:
-            return (asked,)
+        ethertype = typed.get("ethertype") if typed["template"] == OWN else ""
+        if ethertype:
+            return (ethertype,)
         if typed["remote"] == "range":
             return (f"IPv{typed['range'].version}",)
         protocol = str(typed.get("protocol") or "") if typed["template"] == OWN else ""

@@ -137,10 +137,10 @@ class RuleAdd(SheetPage, GroupPage):
     submit = "Add rule"
 
     def form(self, data: QueryDict | None = None) -> Form:
-        asked = self.request.GET.get("template", "ssh")
+        template = self.request.GET.get("template", "ssh")
         return RuleForm(
             data,
-            initial={"template": asked if asked in TEMPLATES else "ssh", "remote": "anywhere"},
+            initial={"template": template if template in TEMPLATES else "ssh", "remote": "anywhere"},
             groups=selectors.security_groups_to_choose(self.context),
             address_groups=list(selectors.address_groups_for(self.context).order_by("name", "id")),
         )
@@ -164,9 +164,9 @@ class RuleAdd(SheetPage, GroupPage):
         return [(name_of(self.record), self.back())]
 
 
-def rule_values(wanted: services.WantedRule) -> dict[str, Any]:
+def rule_values(rule: services.WantedRule) -> dict[str, Any]:
     """Return the values of a call that creates a rule."""
-    row = wanted.row()
+    row = rule.row()
     names = (
         "direction",
         "ethertype",
@@ -179,8 +179,8 @@ def rule_values(wanted: services.WantedRule) -> dict[str, Any]:
     ids = ("security_group_id", "remote_group_id", "remote_address_group_id")
     columns = {**{name: getattr(row, name) for name in names}, "security_group_id": row.group_id}
     remotes = {name: getattr(row, name) for name in ids[1:]}
-    found = {**columns, **remotes}
-    return copied.rule_values({name: str(value) if name in ids and value else value for name, value in found.items()})
+    result = {**columns, **remotes}
+    return copied.rule_values({name: str(value) if name in ids and value else value for name, value in result.items()})
 
 
 class RuleDelete(QuestionPage, RecordPage[SecurityGroupRule]):

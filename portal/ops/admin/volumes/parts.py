@@ -38,10 +38,10 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and len(value) <= MAX_TEXT and "\0" not in value
 
 
-def differences(there: Mapping[str, str], wanted: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+def differences(there: Mapping[str, str], expected: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     """Return the items to set, and the keys to remove."""
-    changed = {key: value for key, value in wanted.items() if there.get(key) != value}
-    return changed, [key for key in there if key not in wanted]
+    changed = {key: value for key, value in expected.items() if there.get(key) != value}
+    return changed, [key for key in there if key not in expected]
 
 
 def rows_link(model: str, column: str, key: object, words: object) -> SafeString:

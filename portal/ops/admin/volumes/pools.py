@@ -226,10 +226,10 @@ class StoragePoolAdmin(Written):
 
     @staticmethod
     def _ask(context: RequestContext, form: FitForm) -> VolumeFit | None:
-        asked = form.cleaned_data
-        kind = asked["volume_type"].name if asked["volume_type"] else ""
+        values = form.cleaned_data
+        kind = values["volume_type"].name if values["volume_type"] else ""
         try:
-            return would_fit(context, asked["size"], volume_type=kind, zone=asked["zone"], hints=asked["hints"])
+            return would_fit(context, values["size"], volume_type=kind, zone=values["zone"], hints=values["hints"])
         except NovellaError as error:
             form.add_error(error.field if error.field in form.fields else None, error.message)
             return None

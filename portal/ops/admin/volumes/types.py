@@ -124,20 +124,20 @@ class VolumeTypeAdmin(Written):
             _set_access(kind, data["projects"])
 
 
-def _set_extra_specs(kind: VolumeType, wanted: dict[str, str]) -> None:
-    changed, gone = differences(kind.extra_specs, wanted)
+def _set_extra_specs(kind: VolumeType, requested: dict[str, str]) -> None:
+    changed, gone = differences(kind.extra_specs, requested)
     for key in gone:
         types.delete_extra_spec(kind, key)
     if changed:
         types.set_extra_specs(kind, changed)
 
 
-def _set_qos(kind: VolumeType, wanted: Any) -> None:
+def _set_qos(kind: VolumeType, requested: Any) -> None:
     if kind.qos_spec is not None:
         qos.disassociate(kind.qos_spec, kind)
         kind.refresh_from_db()
-    if wanted is not None:
-        qos.associate(wanted, kind)
+    if requested is not None:
+        qos.associate(requested, kind)
 
 
 def _set_encryption(kind: VolumeType, data: dict[str, Any]) -> None:
@@ -154,8 +154,8 @@ def _set_encryption(kind: VolumeType, data: dict[str, Any]) -> None:
 
 def _set_access(kind: VolumeType, projects: Any) -> None:
     there = set(VolumeTypeAccess.objects.filter(volume_type=kind).values_list("project_id", flat=True))
-    wanted = {project.id for project in projects}
-    for project_id in there - wanted:
+    project_ids = {project.id for project in projects}
+    for project_id in there - project_ids:
         types.remove_access(kind, project_id)
-    for project_id in wanted - there:
+    for project_id in project_ids - there:
         types.add_access(kind, project_id)

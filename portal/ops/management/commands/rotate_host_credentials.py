@@ -20,7 +20,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            asked = credentials.renew(options["hosts"])
+            renewed = credentials.renew(options["hosts"])
         except NotFoundError as error:
             raise CommandError(error.message) from error
-        self.stdout.write(f"Requested new credentials from: {', '.join(asked) or 'no host'}.")
+        self.stdout.write(f"Requested new credentials from: {', '.join(renewed) or 'no host'}.")

@@ -28,10 +28,10 @@ class Command(BaseCommand):
         """Rotate the keys in files; keys in the environment are left to the operator."""
         if options["keep"] < 1:
             raise CommandError("--keep must be 1 or more.")
-        given = [name for name in KEYS if os.environ.get(name)]
-        if given:
+        fixed = [name for name in KEYS if os.environ.get(name)]
+        if fixed:
             raise CommandError(
-                f"{' and '.join(given)} come from the environment: put the new key there and the old one into the"
+                f"{' and '.join(fixed)} come from the environment: put the new key there and the old one into the"
                 " setting of that name with _FALLBACKS."
             )
         others = sorted(

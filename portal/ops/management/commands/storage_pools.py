@@ -76,14 +76,14 @@ def pool_of(named: str) -> StoragePool:
 
 def change(pool: StoragePool, options: dict[str, Any]) -> None:
     """Apply the options to a pool."""
-    given = {
+    values = {
         "reserved_percentage": options["reserved"],
         "max_over_subscription_ratio": options["over_subscription"],
         "availability_zone": options["zone"],
     }
-    wanted = {name: value for name, value in given.items() if value is not None}
-    if wanted:
-        update_pool(pool, wanted)
+    changes = {name: value for name, value in values.items() if value is not None}
+    if changes:
+        update_pool(pool, changes)
     if options["enable"] or options["disable"] is not None:
         set_enabled(pool, enabled=options["enable"], reason=options["disable"] or "")
     if options["freeze"] or options["thaw"]:

@@ -17,20 +17,20 @@ def follow(network: Network) -> None:
     The port is created with the first subnet with DHCP and deleted with the last one; it counts for no quota. On a
     subnet without a free address, the port has no address.
     """
-    wanted = [subnet for subnet in _SUBNETS(network=network.id) if subnet.enable_dhcp]
+    needed = [subnet for subnet in _SUBNETS(network=network.id) if subnet.enable_dhcp]
     port = _PORT.first(network=network.id)
-    if port is None and not wanted:
+    if port is None and not needed:
         return
-    if not wanted:
+    if not needed:
         Port.objects.filter(network=network, device_owner=DHCP).delete()
         return
     if port is None:
         port = _made(network)
     there = set(_SUBNETS_SERVED(port=port.id))
-    others = there - {subnet.id for subnet in wanted}
+    others = there - {subnet.id for subnet in needed}
     if others:
         FixedIP.objects.filter(port=port, subnet__in=others).delete()
-    for subnet in sorted(wanted, key=lambda subnet: (subnet.created_at, subnet.id)):
+    for subnet in sorted(needed, key=lambda subnet: (subnet.created_at, subnet.id)):
         if subnet.id not in there:
             _give(port, subnet)
 

@@ -14,23 +14,25 @@ from provisioning.network.models import Subnet, SubnetPool
 
 
 def take(
-    pool: SubnetPool, project_id: uuid.UUID, wanted: netaddr.IPNetwork | None, prefixlen: int | None
+    pool: SubnetPool, project_id: uuid.UUID, requested: netaddr.IPNetwork | None, prefixlen: int | None
 ) -> netaddr.IPNetwork:
     """Return the requested range, or the first free one of this length (by default the pool's default length).
 
     The caller has locked the pool. Raises SubnetAllocationError if no such range is free, Min- and
     MaxPrefixSubnetAllocationError for a length that the pool does not allow, SubnetPoolQuotaExceededError.
     """
-    length = wanted.prefixlen if wanted is not None else prefixlen if prefixlen is not None else pool.default_prefixlen
+    length = (
+        requested.prefixlen if requested is not None else prefixlen if prefixlen is not None else pool.default_prefixlen
+    )
     _check_length(pool, length)
     taken = [netaddr.IPNetwork(cidr) for cidr in Subnet.objects.filter(subnet_pool=pool).values_list("cidr", flat=True)]
     _check_quota(pool, project_id, length)
     free = netaddr.IPSet(pool.prefixes) - netaddr.IPSet(taken)
-    if wanted is not None:
-        if wanted.version != pool.ip_version or netaddr.IPSet([wanted]) - free:
+    if requested is not None:
+        if requested.version != pool.ip_version or netaddr.IPSet([requested]) - free:
             reason = "Cannot allocate requested subnet from the available set of prefixes"
             raise SubnetAllocationError(f"Failed to allocate subnet: {reason}.", field="cidr")
-        return wanted
+        return requested
     for prefix in sorted(free.iter_cidrs(), key=lambda prefix: (-prefix.prefixlen, prefix.first)):
         if prefix.prefixlen <= length:
             return netaddr.IPNetwork((prefix.first, length), version=pool.ip_version)

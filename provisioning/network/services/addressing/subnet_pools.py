@@ -80,19 +80,19 @@ def update_subnet_pool(pool: SubnetPool, changes: Mapping[str, Any], revision: i
     Raises the errors of ``create_subnet_pool`` and ``records.lock``.
     """
     row = records.lock(pool, revision)
-    wanted = dict(changes)
-    if "prefixes" in wanted:
-        if _version(wanted["prefixes"]) != row.ip_version:
+    values = dict(changes)
+    if "prefixes" in values:
+        if _version(values["prefixes"]) != row.ip_version:
             raise PrefixVersionMismatchError("Cannot mix IPv4 and IPv6 prefixes in a subnet pool.", field="prefixes")
-        wanted["prefixes"] = _compact(wanted["prefixes"])
-        if netaddr.IPSet(row.prefixes) - netaddr.IPSet(wanted["prefixes"]):
+        values["prefixes"] = _compact(values["prefixes"])
+        if netaddr.IPSet(row.prefixes) - netaddr.IPSet(values["prefixes"]):
             msg = "Illegal update to prefixes: Existing prefixes must be a subset of the new prefixes."
             raise IllegalSubnetPoolPrefixUpdateError(msg, field="prefixes")
     future = SubnetPool.objects.get(pk=row.pk)
-    for name, value in wanted.items():
+    for name, value in values.items():
         setattr(future, name, value)
     _check(future)
-    records.write(row, wanted)
+    records.write(row, values)
     announce(row)
     return row
 

@@ -20,13 +20,13 @@ R = TypeVar("R", bound=Model)
 
 @when_broken_off
 @transaction.atomic
-def create_all(makers: Sequence[Callable[[], Any]], asked: Mapping[uuid.UUID, Mapping[str, int]]) -> list[Any]:
+def create_all(makers: Sequence[Callable[[], Any]], requested: Mapping[uuid.UUID, Mapping[str, int]]) -> list[Any]:
     """Create several records, all or none, and return them in order.
 
     The quotas for all of them (``asked``: project → resource → amount) are checked before the first one is created.
     Raises OverQuotaError.
     """
-    for project_id, amounts in asked.items():
+    for project_id, amounts in requested.items():
         ledger.check_room(project_id, amounts)
     return [make() for make in makers]
 

@@ -20,16 +20,16 @@ def mirror(row: Any, kind: str, **actions: bool) -> None:
 
     For a network that is no longer external, policies for single projects are deleted as well.
     """
-    for action, wanted in actions.items():
+    for action, is_shared in actions.items():
         same = {
             "object_type": kind,
             "object_id": row.pk,
             "action": action,
             "target_project": RbacPolicy.EVERYBODY,
         }
-        if not wanted and action == RbacPolicy.EXTERNAL:
+        if not is_shared and action == RbacPolicy.EXTERNAL:
             end(RbacPolicy.objects.filter(object_type=kind, object_id=row.pk, action=action))
-        elif not wanted:
+        elif not is_shared:
             RbacPolicy.objects.filter(**same).delete()
         elif not RbacPolicy.objects.filter(**same).exists():
             RbacPolicy.objects.create(project_id=row.project_id, **same)

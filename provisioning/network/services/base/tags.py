@@ -44,11 +44,11 @@ def _write(row: Any, names: Collection[str], *, keep: bool) -> list[str]:
             raise InvalidInputError(f"Invalid input for tags. Reason: {reason}.", field="tags")
     locked = lock(row)
     there = set(Tag.objects.filter(resource_id=row.pk).values_list("tag", flat=True))
-    wanted = set(names) | (there if keep else set())
-    if len(wanted) > MOST:
+    tags = set(names) | (there if keep else set())
+    if len(tags) > MOST:
         raise InvalidInputError(f"The number of tags exceed the per-resource limit of {MOST}", field="tags")
-    if wanted != there:
-        Tag.objects.filter(resource_id=row.pk, tag__in=there - wanted).delete()
-        Tag.objects.bulk_create(Tag(resource_id=row.pk, tag=name) for name in sorted(wanted - there))
+    if tags != there:
+        Tag.objects.filter(resource_id=row.pk, tag__in=there - tags).delete()
+        Tag.objects.bulk_create(Tag(resource_id=row.pk, tag=name) for name in sorted(tags - there))
         touch(locked)
-    return sorted(wanted)
+    return sorted(tags)

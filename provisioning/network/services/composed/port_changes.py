@@ -116,9 +116,9 @@ def update_port(
     with transaction.atomic():
         guest_ports.lock(row.device_id)
         port = records.lock(row, revision)
-        asked = {*changes} | ({"fixed_ips"} if fixed_ips is not None else set())
-        asked |= {"security_groups"} if groups is not None else set()
-        _check_owner(port, changes, asked)
+        changed = {*changes} | ({"fixed_ips"} if fixed_ips is not None else set())
+        changed |= {"security_groups"} if groups is not None else set()
+        _check_owner(port, changes, changed)
         ports_changed([port])
         subnets = lock_subnets([str(port.network_id)]).get(port.network_id, [])
         written = _write(port, changes, subnets)
@@ -178,13 +178,13 @@ def _write(port: Port, changes: Mapping[str, object], subnets: Sequence[Subnet])
     return written
 
 
-def _check_owner(port: Port, changes: Mapping[str, object], asked: set[str]) -> None:
+def _check_owner(port: Port, changes: Mapping[str, object], requested: set[str]) -> None:
     """Reject forbidden changes of the cloud's own ports and of guests' ports."""
     device = port.device_id is not None
     if device and port.device_owner.startswith(CLOUD):
         allowed = OF_PEOPLE | ({"fixed_ips"} if port.device_owner == ROUTER_INTERFACE else set())
-        if not asked <= allowed:
-            named = ", ".join(sorted(asked - allowed))
+        if not requested <= allowed:
+            named = ", ".join(sorted(requested - allowed))
             msg = f"Port {port.id} cannot be changed via the port API: has device owner {port.device_owner} ({named})."
             raise ServicePortInUseError(msg)
         return

@@ -70,8 +70,8 @@ def add_interface_at(router: Router, subnet: Subnet, address: str | None = None)
 
     Raises the errors of ``create_port`` and ``add_interface_by_port``.
     """
-    wanted = {"subnet_id": subnet.id} | ({"ip_address": address} if address else {})
-    port = create_port(router.project_id, subnet.network, fixed_ips=[wanted], groups=[])
+    fixed_ip = {"subnet_id": subnet.id} | ({"ip_address": address} if address else {})
+    port = create_port(router.project_id, subnet.network, fixed_ips=[fixed_ip], groups=[])
     return add_interface_by_port(router, port)
 
 

@@ -208,24 +208,24 @@ class Way:
         the port's project; then the oldest router. Raises ExternalGatewayForFloatingIPNotFoundError.
         """
         fixed = self.port.fixed_ips.select_related("subnet").filter(address=fixed_address).first()
-        found: list[tuple[bool, bool, Router]] = []
+        result: list[tuple[bool, bool, Router]] = []
         if fixed is not None:
             legs = Port.objects.filter(device_owner=ROUTER_INTERFACE, fixed_ips__subnet=fixed.subnet)
             joined = set(legs.values_list("device_id", flat=True))
             there = FixedIP.objects.filter(subnet=fixed.subnet, address=fixed.subnet.gateway_ip)
             at_gateway = set(there.values_list("port__device_id", flat=True))
-            found = [
+            result = [
                 (router.id not in at_gateway, router.project_id != self.port.project_id, router)
                 for router in self.routers
                 if router.id in joined
             ]
-        if not found:
+        if not result:
             msg = (
                 f"External network {self.network_id} is not reachable from subnet {fixed.subnet_id if fixed else None}."
                 f" Therefore, cannot associate Port {self.port.id} with a Floating IP."
             )
             raise ExternalGatewayForFloatingIPNotFoundError(msg, field="port_id")
-        return min(found, key=lambda each: (each[0], each[1], each[2].created_at))[2]
+        return min(result, key=lambda each: (each[0], each[1], each[2].created_at))[2]
 
 
 def lock_way(port: Port, network_id: uuid.UUID) -> Way:
@@ -235,12 +235,12 @@ def lock_way(port: Port, network_id: uuid.UUID) -> Way:
     and then sees the new association. The order of locks is routers, port, floating IP. Raises RecordNotFoundError.
     """
     legs = Port.objects.filter(device_owner=ROUTER_INTERFACE, network=port.network_id).values("device_id")
-    wanted = Router.objects.filter(id__in=legs, gateway_port__network_id=network_id)
-    ids = list(wanted.order_by("id").values_list("id", flat=True))
+    routers = Router.objects.filter(id__in=legs, gateway_port__network_id=network_id)
+    ids = list(routers.order_by("id").values_list("id", flat=True))
     locked = Router.objects.select_for_update(no_key=True, of=("self",)).filter(id__in=ids).order_by("id")
     keys = [router.id for router in locked]
     now = records.lock(port)
-    return Way(now, network_id, tuple(wanted.filter(id__in=keys)))
+    return Way(now, network_id, tuple(routers.filter(id__in=keys)))
 
 
 def _take(own: Port, subnets: Sequence[Subnet], address: str | None) -> FixedIP:

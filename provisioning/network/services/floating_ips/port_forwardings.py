@@ -42,25 +42,25 @@ class ForwardingRequest:
 
 
 @when_broken_off
-def create_port_forwarding(floating: FloatingIP, wanted: ForwardingRequest) -> PortForwarding:
+def create_port_forwarding(floating: FloatingIP, request: ForwardingRequest) -> PortForwarding:
     """Create a forwarding.
 
     Raises BadRequestError, also if no router connects the port to the floating IP, PortHasBindingFloatingIPError,
     FloatingIPPortAlreadyAssociatedError.
     """
     with transaction.atomic():
-        way = lock_way(wanted.internal_port, floating.network_id)
+        way = lock_way(request.internal_port, floating.network_id)
         floating = records.lock(floating)
         row = PortForwarding(floating_ip=floating)
-        _check(floating, row, wanted)
+        _check(floating, row, request)
         if floating.fixed_port_id is not None:
             msg = (
-                f"Cannot associate floating IP {floating.address} ({floating.id}) with port {wanted.internal_port.id} "
-                f"using fixed IP {wanted.internal_address}, as that fixed IP already has a floating IP on external "
+                f"Cannot associate floating IP {floating.address} ({floating.id}) with port {request.internal_port.id} "
+                f"using fixed IP {request.internal_address}, as that fixed IP already has a floating IP on external "
                 f"network {floating.network_id}."
             )
             raise FloatingIPPortAlreadyAssociatedError(msg)
-        _write(floating, row, wanted, way)
+        _write(floating, row, request, way)
     return row
 
 
@@ -76,7 +76,7 @@ def update_port_forwarding(row: PortForwarding, changes: Mapping[str, object]) -
         way = lock_way(port if isinstance(port, Port) else there, row.floating_ip.network_id)
         floating = records.lock(row.floating_ip)
         row = floating.port_forwardings.get(pk=row.pk)
-        wanted = ForwardingRequest(
+        request = ForwardingRequest(
             row.protocol,
             (row.external_port_first, row.external_port_last),
             row.internal_port,
@@ -84,9 +84,9 @@ def update_port_forwarding(row: PortForwarding, changes: Mapping[str, object]) -
             (row.internal_port_first, row.internal_port_last),
             row.description,
         )
-        wanted = replace(wanted, **{**changes, "internal_port": way.port})  # type: ignore[arg-type]
-        _check(floating, row, wanted)
-        _write(floating, row, wanted, way)
+        request = replace(request, **{**changes, "internal_port": way.port})  # type: ignore[arg-type]
+        _check(floating, row, request)
+        _write(floating, row, request, way)
     return row
 
 
@@ -100,20 +100,20 @@ def delete_port_forwarding(row: PortForwarding) -> None:
         _changed(floating)
 
 
-def _write(floating: FloatingIP, row: PortForwarding, wanted: ForwardingRequest, way: Way) -> None:
+def _write(floating: FloatingIP, row: PortForwarding, request: ForwardingRequest, way: Way) -> None:
     """Write a validated forwarding of a locked floating IP; ``way``: the locked internal port and its routers."""
     try:
-        router = way.router_to(wanted.internal_address)
+        router = way.router_to(request.internal_address)
     except ExternalGatewayForFloatingIPNotFoundError as error:
         raise BadRequestError(f"Bad port_forwarding request: {error.message}") from error
     if floating.router_id not in {None, router.id}:
         raise BadRequestError(
             f"Bad port_forwarding request: Floating IP {floating.id} forwards through router {floating.router_id} only."
         )
-    row.protocol, row.description = wanted.protocol, wanted.description
-    row.external_port_first, row.external_port_last = wanted.external
-    row.internal_port, row.internal_ip_address = wanted.internal_port, wanted.internal_address
-    row.internal_port_first, row.internal_port_last = wanted.internal
+    row.protocol, row.description = request.protocol, request.description
+    row.external_port_first, row.external_port_last = request.external
+    row.internal_port, row.internal_ip_address = request.internal_port, request.internal_address
+    row.internal_port_first, row.internal_port_last = request.internal
     row.save()
     if floating.router_id is None:
         floating.router = router
@@ -121,65 +121,65 @@ def _write(floating: FloatingIP, row: PortForwarding, wanted: ForwardingRequest,
     _changed(floating)
 
 
-def _check(floating: FloatingIP, row: PortForwarding, wanted: ForwardingRequest) -> None:
-    if wanted.protocol not in PROTOCOLS:
-        raise BadRequestError(f"Bad port_forwarding request: protocol {wanted.protocol[:32]} is not supported.")
-    for first, last in (wanted.external, wanted.internal):
+def _check(floating: FloatingIP, row: PortForwarding, request: ForwardingRequest) -> None:
+    if request.protocol not in PROTOCOLS:
+        raise BadRequestError(f"Bad port_forwarding request: protocol {request.protocol[:32]} is not supported.")
+    for first, last in (request.external, request.internal):
         if not 1 <= first <= last <= 65535:
             raise BadRequestError(f"Bad port_forwarding request: Invalid value for port range {first}:{last}.")
-    spans = [last - first for first, last in (wanted.external, wanted.internal)]
+    spans = [last - first for first, last in (request.external, request.internal)]
     if spans[0] != spans[1] and spans[1] != 0:
         raise BadRequestError(
             "Bad port_forwarding request: The internal port range must be as long as the external one, or one port."
         )
-    if not wanted.internal_port.fixed_ips.filter(address=wanted.internal_address).exists():
+    if not request.internal_port.fixed_ips.filter(address=request.internal_address).exists():
         raise BadRequestError(
-            f"Bad port_forwarding request: Port {wanted.internal_port.id} does not have fixed ip "
-            f"{wanted.internal_address}."
+            f"Bad port_forwarding request: Port {request.internal_port.id} does not have fixed ip "
+            f"{request.internal_address}."
         )
-    others = floating.port_forwardings.filter(protocol=wanted.protocol).exclude(pk=row.pk)
-    first, last = wanted.external
-    _check_size(floating, row, wanted)
+    others = floating.port_forwardings.filter(protocol=request.protocol).exclude(pk=row.pk)
+    first, last = request.external
+    _check_size(floating, row, request)
     other = others.filter(external_port_first__lte=last, external_port_last__gte=first).first()
     if other is not None:
-        raise _collision("external", other, wanted.external)
-    _check_inside(row, wanted)
+        raise _collision("external", other, request.external)
+    _check_inside(row, request)
 
 
-def _check_inside(row: PortForwarding, wanted: ForwardingRequest) -> None:
+def _check_inside(row: PortForwarding, request: ForwardingRequest) -> None:
     """Reject an internal port that another external port is already forwarded to, and a port with its own
     floating IP.
     """
-    port = wanted.internal_port
+    port = request.internal_port
     bound = port.floating_ips.first()
     if bound is not None and row.internal_port_id != port.id:
         msg = (
             f"Cannot create port forwarding to floating IP {bound.address} ({bound.id}) with port {port.id} using "
-            f"fixed IP {wanted.internal_address}, as that port already has a binding floating IP."
+            f"fixed IP {request.internal_address}, as that port already has a binding floating IP."
         )
         raise PortHasBindingFloatingIPError(msg, field="internal_port_id")
-    same = port.port_forwardings.filter(protocol=wanted.protocol, internal_ip_address=wanted.internal_address)
-    first, last = wanted.internal
+    same = port.port_forwardings.filter(protocol=request.protocol, internal_ip_address=request.internal_address)
+    first, last = request.internal
     other = same.exclude(pk=row.pk).filter(internal_port_first__lte=last, internal_port_last__gte=first).first()
     if other is not None:
-        raise _collision("internal", other, wanted.internal)
+        raise _collision("internal", other, request.internal)
 
 
-def _collision(side: str, there: PortForwarding, asked: Ports) -> BadRequestError:
+def _collision(side: str, there: PortForwarding, requested: Ports) -> BadRequestError:
     first, last = getattr(there, f"{side}_port_first"), getattr(there, f"{side}_port_last")
     return BadRequestError(
         f"Bad port_forwarding request: There is a port collision with the {side}_port_range. The following ranges "
-        f"collide: {first}:{last} and {asked[0]}:{asked[1]}.",
+        f"collide: {first}:{last} and {requested[0]}:{requested[1]}.",
         field=f"{side}_port",
     )
 
 
-def _check_size(floating: FloatingIP, row: PortForwarding, wanted: ForwardingRequest) -> None:
+def _check_size(floating: FloatingIP, row: PortForwarding, request: ForwardingRequest) -> None:
     """Reject port forwardings with more filter elements than hosts can load quickly."""
     names = ("external_port_first", "external_port_last", "internal_port_first", "internal_port_last")
     others = floating.port_forwardings.exclude(pk=row.pk).values_list(*names)
     elements = sum(_elements((outer, end), (inner, last)) for outer, end, inner, last in others)
-    if elements + _elements(wanted.external, wanted.internal) > MOST_ELEMENTS:
+    if elements + _elements(request.external, request.internal) > MOST_ELEMENTS:
         raise BadRequestError(
             f"Bad port_forwarding request: Floating IP {floating.id} can have {MOST_ELEMENTS} port forwardings; "
             "of a range that is forwarded to other ports, each port counts as one."

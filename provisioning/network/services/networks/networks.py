@@ -236,11 +236,11 @@ def allocate_segment(network: Network) -> None:
 
 def _save(network: Network, write: Callable[[Network], object]) -> None:
     """Write a network with the requested segment, or with a free one."""
-    given = network.segmentation_id is not None or network.network_type == FLAT
-    if given and network.segmentation_id in _kept_vnis(network):
+    is_specified = network.segmentation_id is not None or network.network_type == FLAT
+    if is_specified and network.segmentation_id in _kept_vnis(network):
         raise _taken(network)
-    for _ in range(1 if given else MAX_TRIES):
-        if not given:
+    for _ in range(1 if is_specified else MAX_TRIES):
+        if not is_specified:
             network.segmentation_id = _free_segment(network)
         try:
             with transaction.atomic():
@@ -248,7 +248,7 @@ def _save(network: Network, write: Callable[[Network], object]) -> None:
         except IntegrityError:
             continue
         return
-    raise _taken(network) if given else NoNetworkAvailableError(NONE_LEFT)
+    raise _taken(network) if is_specified else NoNetworkAvailableError(NONE_LEFT)
 
 
 def _taken(network: Network) -> ConflictError:

@@ -116,21 +116,21 @@ def update_subnet(subnet: Subnet, changes: Mapping[str, Any], revision: int | No
     """
     row = records.lock(subnet, revision)
     whole = netaddr.IPNetwork(row.cidr)
-    wanted = dict(changes)
-    if "gateway_ip" in wanted and wanted["gateway_ip"] != row.gateway_ip:
+    values = dict(changes)
+    if "gateway_ip" in values and values["gateway_ip"] != row.gateway_ip:
         _check_gateway_free(row)
-        gateway = _gateway(wanted["gateway_ip"], whole)
-        wanted["gateway_ip"] = None if gateway is None else str(gateway)
-    if "allocation_pools" in wanted:
-        ranges = _pools(wanted["allocation_pools"], whole)
-        wanted["allocation_pools"] = addressing.as_pools(ranges, whole.version)
-    for name, value in wanted.items():
+        gateway = _gateway(values["gateway_ip"], whole)
+        values["gateway_ip"] = None if gateway is None else str(gateway)
+    if "allocation_pools" in values:
+        ranges = _pools(values["allocation_pools"], whole)
+        values["allocation_pools"] = addressing.as_pools(ranges, whole.version)
+    for name, value in values.items():
         setattr(row, name, value)
     _check_gateway_outside(row)
     _check_options(row)
-    wanted |= {name: getattr(row, name) for name in ("dns_nameservers", "host_routes") if name in wanted}
+    values |= {name: getattr(row, name) for name in ("dns_nameservers", "host_routes") if name in values}
     fresh = Subnet.objects.get(pk=row.pk)
-    if records.write(fresh, wanted):
+    if records.write(fresh, values):
         dhcp_ports.follow(fresh.network)
         mark(NETWORK, [fresh.network_id])
         announce(fresh)
@@ -259,8 +259,8 @@ def _check_gateway_free(subnet: Subnet) -> None:
 
 def _check_modes(subnet: Subnet, whole: netaddr.IPNetwork) -> None:
     """Reject invalid combinations of IPv6 modes, with Neutron's messages."""
-    announced, given = subnet.ipv6_ra_mode, subnet.ipv6_address_mode
-    if not announced and not given:
+    announced, mode = subnet.ipv6_ra_mode, subnet.ipv6_address_mode
+    if not announced and not mode:
         return
     if whole.version == 4:
         name = "ipv6_ra_mode" if announced else "ipv6_address_mode"
@@ -270,12 +270,12 @@ def _check_modes(subnet: Subnet, whole: netaddr.IPNetwork) -> None:
             "Invalid input for operation: ipv6_ra_mode or ipv6_address_mode cannot be set when enable_dhcp is set to"
             " False."
         )
-    elif announced and given and announced != given:
+    elif announced and mode and announced != mode:
         msg = (
-            f"Invalid input for operation: ipv6_ra_mode set to '{announced}' with ipv6_address_mode set to '{given}' is"
+            f"Invalid input for operation: ipv6_ra_mode set to '{announced}' with ipv6_address_mode set to '{mode}' is"
             " not valid. If both attributes are set, they must be the same value."
         )
-    elif whole.prefixlen != 64 and {announced, given} & {*STATELESS}:
+    elif whole.prefixlen != 64 and {announced, mode} & {*STATELESS}:
         msg = (
             f"Invalid input for operation: Invalid CIDR {whole} for IPv6 address mode. OpenStack uses the EUI-64"
             " address format, which requires the prefix to be /64."

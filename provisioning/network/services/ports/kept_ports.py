@@ -84,8 +84,8 @@ def restore_port(
 def _create(plan: InterfacePlan, kept: KeptPort) -> None:
     owner = plan.instance_id
     ports, addresses = held_for(owner)
-    wanted = {"ports": ports + 1, "fixed_ips": addresses + len(kept.addresses)}
-    grow(plan.project_id, owner, wanted, refuse=False)
+    needed = {"ports": ports + 1, "fixed_ips": addresses + len(kept.addresses)}
+    grow(plan.project_id, owner, needed, refuse=False)
     network, subnets = usable_network(plan.project_id, kept.network_id, lock_subnets([kept.network_id]))
     port = Port(
         id=kept.id,
@@ -114,25 +114,25 @@ def restore_addresses(port: Port, addresses: Sequence[str]) -> tuple[list[str], 
     """
     with transaction.atomic():
         had = {addressing.usual_form(each.address) for each in port.fixed_ips.all()}
-        wanted = [each for each in map(addressing.usual_form, addresses) if each not in had]
-        wanted, refused = wanted[: max(0, MAX_ADDRESSES - len(had))], wanted[max(0, MAX_ADDRESSES - len(had)) :]
-        if not wanted:
+        missing = [each for each in map(addressing.usual_form, addresses) if each not in had]
+        missing, refused = missing[: max(0, MAX_ADDRESSES - len(had))], missing[max(0, MAX_ADDRESSES - len(had)) :]
+        if not missing:
             return [], refused
-        more = addresses_held(port) + len(wanted)
+        more = addresses_held(port) + len(missing)
         grow(port.project_id, quota_owner(port), {"fixed_ips": more}, refuse=False)
-        subnets, given = lock_subnets([str(port.network_id)]).get(port.network_id, []), []
-        for each in wanted:
+        subnets, restored = lock_subnets([str(port.network_id)]).get(port.network_id, []), []
+        for each in missing:
             try:
                 places = _places(subnets, [each])
             except InvalidInputError:
                 refused.append(each)
                 continue
-            given += [ipam.take(port, place).address for place in places]
+            restored += [ipam.take(port, place).address for place in places]
         shrink(quota_owner(port), {"fixed_ips": addresses_held(port)})
-        if given:
+        if restored:
             set_interface_status(port.id, port.status)
             ports_changed([port])
-        return given, refused
+        return restored, refused
 
 
 def hold_addresses_back(network_id: uuid.UUID, addresses: Sequence[str]) -> None:

@@ -24,15 +24,15 @@ MOST = 5
 """Limit of a port's addresses, Neutron's ``max_fixed_ips_per_port``."""
 
 
-def take_wanted(port: Port, subnets: Sequence[Subnet], wanted: FixedIps) -> None:
+def take_wanted(port: Port, subnets: Sequence[Subnet], requested: FixedIps) -> None:
     """Allocate these addresses to a port, specific ones first.
 
     Raises InvalidInputError, InvalidIpForNetworkError, InvalidIpForSubnetError, AllocationOnAutoAddressSubnetError,
     IpAddressInUseError, IpAddressGenerationFailureError.
     """
-    if len(wanted) > MOST:
+    if len(requested) > MOST:
         raise _invalid("Exceeded maximum amount of fixed ips per port.")
-    for entry in sorted(wanted, key=lambda each: "ip_address" not in each):
+    for entry in sorted(requested, key=lambda each: "ip_address" not in each):
         chosen = _chosen(port, subnets, entry)
         address = entry.get("ip_address")
         if address is not None:
@@ -45,7 +45,7 @@ def take_wanted(port: Port, subnets: Sequence[Subnet], wanted: FixedIps) -> None
                 raise IpAddressGenerationFailureError(error.message, field="fixed_ips") from error
 
 
-def replace(port: Port, subnets: Sequence[Subnet], wanted: FixedIps) -> bool:
+def replace(port: Port, subnets: Sequence[Subnet], requested: FixedIps) -> bool:
     """Replace a port's addresses, except those that its guest derives; return whether any changed.
 
     Requested addresses that the port already has are kept. Raises the errors of ``take_wanted``, and OverQuotaError.
@@ -54,13 +54,13 @@ def replace(port: Port, subnets: Sequence[Subnet], wanted: FixedIps) -> bool:
     mine = [row for row in port.fixed_ips.order_by("id") if not ipam.is_stateless(by_id[row.subnet_id])]
     missing: list[Mapping[str, object]] = []
     kept: list[FixedIP] = []
-    for entry in sorted(wanted, key=lambda each: "ip_address" not in each):
+    for entry in sorted(requested, key=lambda each: "ip_address" not in each):
         row = next((row for row in mine if row not in kept and _matches(entry, row)), None)
         if row is None:
             missing.append(entry)
         else:
             kept.append(row)
-    if len(wanted) > MOST:
+    if len(requested) > MOST:
         raise _invalid("Exceeded maximum amount of fixed ips per port.")
     gone = [row for row in mine if row not in kept]
     before = {row.pk for row in port.fixed_ips.all()}
@@ -96,14 +96,14 @@ def _matches(entry: Mapping[str, object], row: FixedIP) -> bool:
 
 
 def _chosen(port: Port, subnets: Sequence[Subnet], entry: Mapping[str, object]) -> Sequence[Subnet]:
-    wanted = entry.get("subnet_id")
-    if wanted is None:
+    key = entry.get("subnet_id")
+    if key is None:
         if "ip_address" not in entry:
             raise _invalid("IP allocation requires subnet_id or ip_address.")
         return subnets
-    found = [subnet for subnet in subnets if subnet.id == wanted]
+    found = [subnet for subnet in subnets if subnet.id == key]
     if not found:
-        msg = f"Failed to create port on network {port.network_id}, because fixed_ips included invalid subnet {wanted}."
+        msg = f"Failed to create port on network {port.network_id}, because fixed_ips included invalid subnet {key}."
         raise _invalid(msg)
     return found
 

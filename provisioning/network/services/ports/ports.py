@@ -85,10 +85,10 @@ def _on_subnet(place: tuple[Network, Sequence[Subnet]], subnet_id: str | None) -
     network, subnets = place
     if not subnet_id:
         return place
-    wanted = [subnet for subnet in subnets if str(subnet.id) == subnet_id]
-    if not wanted:
+    chosen = [subnet for subnet in subnets if str(subnet.id) == subnet_id]
+    if not chosen:
         raise InvalidInputError(f"Subnet {subnet_id} could not be found.", field="networks")
-    return network, wanted
+    return network, chosen
 
 
 def bind(ports: Sequence[Port], host: str) -> None:
@@ -258,16 +258,16 @@ def lock_subnets(network_ids: Sequence[str]) -> dict[uuid.UUID, list[Subnet]]:
     """
     if not network_ids:
         return {}
-    found: dict[uuid.UUID, list[Subnet]] = {}
+    result: dict[uuid.UUID, list[Subnet]] = {}
     one = len(set(network_ids)) == 1
     rows = (
         _SUBNETS_OF_ONE(network_id=uuid.UUID(network_ids[0])) if one else _locked().filter(network_id__in=network_ids)
     )
     for subnet in rows:
-        found.setdefault(subnet.network_id, []).append(subnet)
-    for subnets in found.values():
+        result.setdefault(subnet.network_id, []).append(subnet)
+    for subnets in result.values():
         subnets.sort(key=lambda subnet: (subnet.created_at, subnet.id))
-    return found
+    return result
 
 
 def _locked() -> QuerySet[Subnet]:
@@ -441,6 +441,6 @@ def places_for(port: Port, network: Network, subnets: Sequence[Subnet], fixed_ip
     """
     if fixed_ip:
         return [ipam.named_place(subnets, fixed_ip)]
-    given = [subnet for subnet in subnets if not ipam.is_stateless(subnet)]
-    versions = [[subnet for subnet in given if subnet.ip_version == version] for version in (4, 6)]
+    with_dhcp = [subnet for subnet in subnets if not ipam.is_stateless(subnet)]
+    versions = [[subnet for subnet in with_dhcp if subnet.ip_version == version] for version in (4, 6)]
     return [ipam.free_place(network, each, port.device_owner) for each in versions if each]

@@ -140,10 +140,10 @@ def legs_of(router: Router) -> QuerySet[Port]:
     return Port.objects.filter(device_owner=ROUTER_INTERFACE, device_id=router.id)
 
 
-def check_overlaps(router: Router, wanted: Iterable[Subnet]) -> None:
+def check_overlaps(router: Router, requested: Iterable[Subnet]) -> None:
     """Reject subnets that overlap a subnet of the router.  Raises BadRequestError."""
     there = {row.id: row for row in [*_SUBNETS(router=router.id), *_SUBNETS_BEHIND(router=router.id)]}
-    for subnet, other in itertools.product(list(wanted), there.values()):
+    for subnet, other in itertools.product(list(requested), there.values()):
         if subnet.id == other.id:
             continue
         one, two = netaddr.IPNetwork(subnet.cidr), netaddr.IPNetwork(other.cidr)
@@ -230,8 +230,8 @@ def _set_gateway(router: Router, gateway: Gateway) -> None:
 
 
 def _others_wanted(port: Port, gateway: Gateway) -> bool:
-    wanted = {each["ip_address"] for each in gateway.fixed_ips if each.get("ip_address")}
-    return bool(wanted - set(port.fixed_ips.values_list("address", flat=True)))
+    needed = {each["ip_address"] for each in gateway.fixed_ips if each.get("ip_address")}
+    return bool(needed - set(port.fixed_ips.values_list("address", flat=True)))
 
 
 def _gateway_port(router: Router, gateway: Gateway, subnets: Sequence[Subnet]) -> Port:
@@ -243,8 +243,8 @@ def _gateway_port(router: Router, gateway: Gateway, subnets: Sequence[Subnet]) -
         status="ACTIVE",
     )
     if gateway.fixed_ips:
-        for wanted in gateway.fixed_ips:
-            _take_wanted(port, subnets, wanted)
+        for requested in gateway.fixed_ips:
+            _take_wanted(port, subnets, requested)
         return port
     by_version = [[subnet for subnet in subnets if subnet.ip_version == version] for version in (4, 6)]
     for each in filter(None, by_version):
@@ -252,8 +252,8 @@ def _gateway_port(router: Router, gateway: Gateway, subnets: Sequence[Subnet]) -
     return port
 
 
-def _take_wanted(port: Port, subnets: Sequence[Subnet], wanted: Mapping[str, str]) -> None:
-    subnet_id, address = wanted.get("subnet_id"), wanted.get("ip_address")
+def _take_wanted(port: Port, subnets: Sequence[Subnet], requested: Mapping[str, str]) -> None:
+    subnet_id, address = requested.get("subnet_id"), requested.get("ip_address")
     if address:
         address = str(addressing.parse_address(address, field="external_fixed_ips"))
     fitting = [

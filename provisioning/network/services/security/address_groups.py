@@ -61,14 +61,14 @@ def delete_address_group(group: AddressGroup, revision: int | None = None) -> No
 @when_broken_off
 def add_addresses(group: AddressGroup, addresses: Sequence[str]) -> AddressGroup:
     """Add ranges.  Raises AddressesAlreadyExistError, InvalidInputError."""
-    wanted = _read(addresses)
+    requested = _read(addresses)
     with transaction.atomic():
         group = records.lock(group)
-        there = sorted(set(wanted) & set(group.addresses))
+        there = sorted(set(requested) & set(group.addresses))
         if there:
             msg = f"Addresses {', '.join(there)} already exist in the address group {group.id}"
             raise AddressesAlreadyExistError(msg, field="addresses")
-        together = sorted({*group.addresses, *wanted})
+        together = sorted({*group.addresses, *requested})
         _check_many(together)
         return _set(group, together)
 
@@ -94,14 +94,14 @@ def _set(group: AddressGroup, addresses: list[str]) -> AddressGroup:
 
 
 def _read(addresses: Sequence[str]) -> list[str]:
-    found = []
+    result = []
     for text in addresses:
         try:
-            found.append(str(addressing.read_prefix(text, loose=True).cidr))
+            result.append(str(addressing.read_prefix(text, loose=True).cidr))
         except ValueError:
             msg = f"Invalid input for addresses. Reason: '{str(text)[:64]}' is not a valid IP subnet."
             raise InvalidInputError(msg, field="addresses") from None
-    return found
+    return result
 
 
 def _check_many(addresses: Sequence[str]) -> None:

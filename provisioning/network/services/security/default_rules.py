@@ -50,9 +50,9 @@ _RULES = Prepared(
 
 def default_rule(rule_id: str | uuid.UUID) -> DefaultSecurityGroupRule:
     """Return one rule.  Raises DefaultSecurityGroupRuleNotFoundError."""
-    wanted = read_id(rule_id)
+    requested = read_id(rule_id)
     for rule in default_rules():
-        if rule.id == wanted:
+        if rule.id == requested:
             return rule
     raise DefaultSecurityGroupRuleNotFoundError(f"Default Security Group rule {rule_id} does not exist")
 
@@ -126,8 +126,8 @@ def _meaning(rule: DefaultSecurityGroupRule) -> tuple[object, ...]:
 
 
 def _named(group_id: str) -> SecurityGroup | None:
-    wanted = read_id(group_id)
-    return SecurityGroup.objects.filter(id=wanted).first() if wanted else None
+    requested = read_id(group_id)
+    return SecurityGroup.objects.filter(id=requested).first() if requested else None
 
 
 def _address_group(group_id: object) -> AddressGroup | None:

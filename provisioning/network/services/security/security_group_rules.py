@@ -61,25 +61,25 @@ class WantedRule:
 
 
 @when_broken_off
-def create_security_group_rules(wanted: Sequence[WantedRule]) -> list[SecurityGroupRule]:
+def create_security_group_rules(requested: Sequence[WantedRule]) -> list[SecurityGroupRule]:
     """Add rules to one group, all or none, and return them in order.
 
     Raises SecurityGroupNotSingleGroupRulesError, SecurityGroupMultipleRemoteEntitiesError,
     SecurityGroupRuleExistsError, OverQuotaError, InvalidInputError.
     """
-    if len({each.group.id for each in wanted}) > 1:
+    if len({each.group.id for each in requested}) > 1:
         msg = "Only allowed to update rules for one security profile at a time"
         raise SecurityGroupNotSingleGroupRulesError(msg)
-    for each in wanted:
+    for each in requested:
         if len([one for one in (each.flow.prefix, each.remote_group, each.remote_address_group) if one]) > 1:
             raise SecurityGroupMultipleRemoteEntitiesError("Only one remote entity (IP or group) should be provided.")
-    if not wanted:
+    if not requested:
         return []
-    rows = [each.row() for each in wanted]
+    rows = [each.row() for each in requested]
     with transaction.atomic():
-        group = records.lock(wanted[0].group)
+        group = records.lock(requested[0].group)
         there = {meaning_of(rule): rule.id for rule in group.rules.all()}
-        for each, row in zip(wanted, rows, strict=True):
+        for each, row in zip(requested, rows, strict=True):
             if each.meaning in there:
                 msg = f"Security group rule already exists. Rule id is {there[each.meaning]}."
                 raise SecurityGroupRuleExistsError(msg)
@@ -102,22 +102,22 @@ def _check_address_groups(group: SecurityGroup, rows: Sequence[SecurityGroupRule
 
 
 @when_broken_off
-def add_missing_rules(wanted: Sequence[WantedRule]) -> list[SecurityGroupRule]:
+def add_missing_rules(requested: Sequence[WantedRule]) -> list[SecurityGroupRule]:
     """Add those rules that their group does not have, and return them in order.
 
     Raises SecurityGroupRuleExistsError if it has all of them, and the errors of ``create_security_group_rules``.
     """
     with transaction.atomic():
-        group = records.lock(wanted[0].group)
+        group = records.lock(requested[0].group)
         there = {meaning_of(rule) for rule in group.rules.all()}
-        missing = [each for each in wanted if each.meaning not in there]
+        missing = [each for each in requested if each.meaning not in there]
         if not missing:
             raise SecurityGroupRuleExistsError(f"{group.name or group.id} already allows this.")
         return create_security_group_rules(missing)
 
 
 @when_broken_off
-def change_security_group_rule(rule: SecurityGroupRule, wanted: WantedRule) -> SecurityGroupRule:
+def change_security_group_rule(rule: SecurityGroupRule, requested: WantedRule) -> SecurityGroupRule:
     """Replace the traffic that a rule allows; the rule keeps its id.
 
     Raises SecurityGroupRuleNotFoundError if it was deleted, SecurityGroupRuleExistsError if another rule of the group
@@ -129,10 +129,10 @@ def change_security_group_rule(rule: SecurityGroupRule, wanted: WantedRule) -> S
         before = every.pop(rule.id, None)
         if before is None:
             raise SecurityGroupRuleNotFoundError(f"Security group rule {rule.id} does not exist")
-        same = next((row for row in every.values() if meaning_of(row) == wanted.meaning), None)
+        same = next((row for row in every.values() if meaning_of(row) == requested.meaning), None)
         if same is not None:
             raise SecurityGroupRuleExistsError(f"Security group rule already exists. Rule id is {same.id}.")
-        row = wanted.row()
+        row = requested.row()
         row.id, row.created_at, row.revision_number = before.id, before.created_at, before.revision_number + 1
         _check_address_groups(group, [row])
         row.save(force_update=True)
@@ -178,11 +178,11 @@ def allow_ingress(group: SecurityGroup, protocol: str, port: int | None = None) 
     Raises OverQuotaError.
     """
     flow = flows.checked("ingress", "IPv4", protocol, port, port, "0.0.0.0/0")
-    wanted = WantedRule(group, flow)
+    requested = WantedRule(group, flow)
     with transaction.atomic():
         records.lock(group)
-        there = next((rule for rule in group.rules.all() if meaning_of(rule) == wanted.meaning), None)
-        return there or create_security_group_rules([wanted])[0]
+        there = next((rule for rule in group.rules.all() if meaning_of(rule) == requested.meaning), None)
+        return there or create_security_group_rules([requested])[0]
 
 
 def _changed(group: SecurityGroup, rules: Sequence[SecurityGroupRule]) -> None:

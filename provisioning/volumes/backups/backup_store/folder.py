@@ -63,15 +63,15 @@ class FolderStore(ObjectStore):
                 raise ObjectMissingError("A part of the backup is missing in its store.") from error
 
     def objects(self, folder: str) -> list[StoredObject]:
-        found = []
+        result = []
         with _translated_errors(), suppress(FileNotFoundError):
             for path in sorted((self._root / folder).iterdir()):
                 with suppress(FileNotFoundError):
                     status = path.stat()
-                    found.append(
+                    result.append(
                         StoredObject(path.name, status.st_size, datetime.fromtimestamp(status.st_mtime, tz=UTC))
                     )
-        return found
+        return result
 
     def remove(self, folder: str, names: Iterable[str]) -> None:
         place = self._root / folder

@@ -76,8 +76,8 @@ def _available(backup_id: uuid.UUID) -> Backup:
 
 
 def _target(context: RequestContext, backup: Backup, volume_id: str) -> Volume:
-    wanted = volume_for(context, volume_id)
-    volume = state.lock([wanted.id]).get(wanted.id)
+    target = volume_for(context, volume_id)
+    volume = state.lock([target.id]).get(target.id)
     if volume is None:
         raise VolumeNotFoundError(volume_id)
     Restore().check(volume)

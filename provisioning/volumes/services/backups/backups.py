@@ -63,8 +63,8 @@ def create_backup(context: RequestContext, request: BackupRequest) -> Backup:
     check_texts(request.name, request.description)
     check_metadata(request.metadata)
     check_zone(request.availability_zone)
-    wanted = volume_for(context, request.volume_id)
-    volume = state.lock([wanted.id]).get(wanted.id)
+    requested = volume_for(context, request.volume_id)
+    volume = state.lock([requested.id]).get(requested.id)
     if volume is None:
         raise VolumeNotFoundError(request.volume_id)
     snapshot = _snapshot(context, request, volume)

@@ -94,8 +94,8 @@ def _check(consumer: str, specs: Mapping[str, str], together: Mapping[str, str])
         return
     for name, value in specs.items():
         if name in disk_limits.NAMES and disk_limits.number_in(value) is None:
-            wanted = f"{name} must be a whole number from 0 to {disk_limits.LARGEST}"
-            msg = f"Invalid input received: {wanted}, not {str(value)[:64]!r}."
+            expected = f"{name} must be a whole number from 0 to {disk_limits.LARGEST}"
+            msg = f"Invalid input received: {expected}, not {str(value)[:64]!r}."
             raise InvalidInputError(msg, field=name)
     limits = disk_limits.asked(together, size_gb=1)
     lost = sorted(limits.keys() - disk_limits.kept(limits).keys())

@@ -56,7 +56,7 @@ def create_volume(context: RequestContext, request: VolumeRequest, *, volume_id:
     if size < source.least_gb:
         msg = f"A volume of this source needs at least {source.least_gb} GiB; {size} GiB were requested."
         raise InvalidInputError(msg, field="size")
-    wanted = placement.request_of(
+    pool_request = placement.request_of(
         context, size_gb=size, volume_type=volume_type, zone=zone, source_pool_id=source.pool_id,
         hints=request.scheduler_hints,
     )  # fmt: skip
@@ -73,18 +73,18 @@ def create_volume(context: RequestContext, request: VolumeRequest, *, volume_id:
         status=VolumeStatus.DOWNLOADING if source.body.image else VolumeStatus.CREATING,
         volume_type=volume_type,
         availability_zone=zone or DEFAULT_ZONE,
-        multiattach=wanted.multiattach,
+        multiattach=pool_request.multiattach,
         metadata=dict(request.metadata),
         group=_group(context, request.group_id, volume_type),
         **{**keys.new_columns(getattr(volume_type, "encryption", None)), **source.columns},
     )
     announce(volume, "create.start")
-    _place(volume, wanted, source, context.request_id)
+    _place(volume, pool_request, source, context.request_id)
     return volume
 
 
-def _place(volume: Volume, wanted: PoolRequest, source: Source, request_id: str) -> None:
-    pool_id, reason = placement.place(wanted)
+def _place(volume: Volume, pool_request: PoolRequest, source: Source, request_id: str) -> None:
+    pool_id, reason = placement.place(pool_request)
     if pool_id is None:
         messages.of_volume(volume, messages.SCHEDULE, reason, detail=messages.NO_HOST, request_id=request_id)
         state.move(volume, VolumeStatus.ERROR, changes={"deadline": None})
@@ -207,7 +207,7 @@ def _elsewhere(volume: Volume, event: AgentEvent, body: CreateVolumeRequest) -> 
     specs = (
         {str(key): str(value) for key, value in volume.volume_type.extra_specs.items()} if volume.volume_type else {}
     )
-    wanted = PoolRequest(
+    pool_request = PoolRequest(
         size_gb=volume.size_gb,
         zone=volume.availability_zone,
         extra_specs=specs,
@@ -215,7 +215,7 @@ def _elsewhere(volume: Volume, event: AgentEvent, body: CreateVolumeRequest) -> 
         multiattach=volume.multiattach,
         failed=frozenset({volume.pool_id}),
     )
-    pool_id, _ = placement.place(wanted)
+    pool_id, _ = placement.place(pool_request)
     if pool_id is None:
         return False
     send(volume, DeleteVolumeRequest(volume=spec_of(volume, with_key=False)), beside=True)

@@ -87,8 +87,8 @@ def _of_image(context: RequestContext, image_id: str) -> Source:
         raise InvalidInputError(msg, field="imageRef")
     least = max(-(-(image.virtual_size or image.size or 0) // GIB), image.min_disk)
     columns = {"source_image_id": image.id, "bootable": True, "image_metadata": image_metadata(image)}
-    wanted = str(image.properties.get(VOLUME_TYPE) or "")
-    return Source(VolumeSource(image=image_ref(image)), columns, least_gb=least, wanted_type=wanted)
+    requested = str(image.properties.get(VOLUME_TYPE) or "")
+    return Source(VolumeSource(image=image_ref(image)), columns, least_gb=least, wanted_type=requested)
 
 
 def _of_snapshot(context: RequestContext, snapshot_id: str) -> Source:

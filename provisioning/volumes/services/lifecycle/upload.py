@@ -102,9 +102,9 @@ class UploadToImage(CopyTask[Volume, UploadVolumeRequest], VolumeTask[UploadVolu
     def load(self, ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, Volume]:
         busy = Volume.objects.filter(status=VolumeStatus.UPLOADING).values_list("id", "admin_metadata")
         named = {str(key): volume_id for volume_id, metadata in busy for key in [metadata.get(UPLOADED_TO)] if key}
-        wanted = {key: named[str(key)] for key in ids if str(key) in named}
-        rows = state.lock(list(wanted.values()))
-        return {key: rows[volume_id] for key, volume_id in wanted.items() if volume_id in rows}
+        needed = {key: named[str(key)] for key in ids if str(key) in named}
+        rows = state.lock(list(needed.values()))
+        return {key: rows[volume_id] for key, volume_id in needed.items() if volume_id in rows}
 
     def awaited(self, volume: Volume) -> Iterator[HostCommand]:
         yield from super().awaited(volume)

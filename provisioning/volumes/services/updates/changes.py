@@ -40,8 +40,8 @@ def update_volume(
     check_texts(name, description)
     check_metadata(metadata or {})
     volume = locked_volume(context, volume_id)
-    given = {"name": name, "description": description, "metadata": None if metadata is None else dict(metadata)}
-    return state.update(volume, {key: value for key, value in given.items() if value is not None}, "update.end")
+    values = {"name": name, "description": description, "metadata": None if metadata is None else dict(metadata)}
+    return state.update(volume, {key: value for key, value in values.items() if value is not None}, "update.end")
 
 
 @when_broken_off
@@ -78,9 +78,9 @@ def set_items(
     """
     volume = locked_volume(context, volume_id)
     _check_bag(volume, bag)
-    wanted = dict(items) if replace else {**getattr(volume, bag), **items}
-    check_metadata(wanted, bag)
-    return state.update(volume, {bag: wanted}, "update.end")
+    resulting = dict(items) if replace else {**getattr(volume, bag), **items}
+    check_metadata(resulting, bag)
+    return state.update(volume, {bag: resulting}, "update.end")
 
 
 @when_broken_off

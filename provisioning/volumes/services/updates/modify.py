@@ -32,7 +32,7 @@ def modify_volume(
     volume = locked_volume(context, volume_id)
     if volume.status in modifications.TASKS:
         raise BeingModifiedError(f"Volume {volume.id} is being modified.")
-    wanted = type_for(context, volume_type) if volume_type else volume.volume_type
+    target = type_for(context, volume_type) if volume_type else volume.volume_type
     size = volume.size_gb if size_gb is None else size_gb
     if size < volume.size_gb:
         msg = f"The new size, {size} GiB, is less than the current one, {volume.size_gb} GiB: volumes cannot shrink."
@@ -43,16 +43,16 @@ def modify_volume(
             "original_size_gb": volume.size_gb,
             "target_size_gb": size,
             "original_type": modifications.type_name(volume),
-            "target_type": wanted.name if wanted else "",
+            "target_type": target.name if target else "",
             "original_multiattach": volume.multiattach,
-            "target_multiattach": placement.allows_multiattach(wanted) if wanted else volume.multiattach,
+            "target_multiattach": placement.allows_multiattach(target) if target else volume.multiattach,
             "started_at": timezone.now(),
             "ended_at": None,
             "failed": False,
         },
     )
-    if wanted is not None and wanted.id != volume.volume_type_id:
-        volume = retype(context, volume.id, str(wanted.id), migration_policy=ON_DEMAND)
+    if target is not None and target.id != volume.volume_type_id:
+        volume = retype(context, volume.id, str(target.id), migration_policy=ON_DEMAND)
     if size > volume.size_gb:
         _check_stays(volume)
         volume = Extend.begin(context, volume.id, size)

@@ -45,56 +45,56 @@ def retype(
     if migration_policy not in (NEVER, ON_DEMAND):
         raise InvalidInputError("The migration policy must be never or on-demand.", field="migration_policy")
     volume = locked_volume(context, volume_id)
-    wanted = type_for(context, new_type)
-    if wanted.id == volume.volume_type_id:
+    target = type_for(context, new_type)
+    if target.id == volume.volume_type_id:
         raise InvalidInputError(f"Volume {volume.id} already has this type.", field="new_type")
     Move().check(volume)
     pool_of(volume)
     check_not_moving(volume)
     check_not_leaving(volume)
     check_in_no_group(volume)
-    encrypted = hasattr(wanted, "encryption")
-    multiattach = placement.allows_multiattach(wanted)
+    encrypted = hasattr(target, "encryption")
+    multiattach = placement.allows_multiattach(target)
     if volume.status == VolumeStatus.IN_USE and multiattach != volume.multiattach:
         raise InvalidVolumeError("Multiattach can only be changed while the volume is not attached.")
     if not volume.multiattach:
-        check_may_share(context, wanted)
-    hold(volume.project_id, volume.id, quota.of_type(wanted, volume.size_gb))
-    if encrypted == bool(volume.encryption_key) and _fits(context, volume, wanted):
-        return _in_place(volume, wanted, multiattach=multiattach)
+        check_may_share(context, target)
+    hold(volume.project_id, volume.id, quota.of_type(target, volume.size_gb))
+    if encrypted == bool(volume.encryption_key) and _fits(context, volume, target):
+        return _in_place(volume, target, multiattach=multiattach)
     if migration_policy == NEVER:
         msg = "The volume must be moved for this type, but the migration policy is never."
         raise InvalidInputError(msg, field="migration_policy")
     check_movable(volume)
-    request = placement.request_of(context, size_gb=volume.size_gb, volume_type=wanted)
+    request = placement.request_of(context, size_gb=volume.size_gb, volume_type=target)
     pool_id, reason = placement.place(request)
     if pool_id is None:
         raise InvalidInputError(reason, field="new_type")
-    begin(volume, StoragePool.objects.get(id=pool_id), wanted, VolumeStatus.RETYPING)
+    begin(volume, StoragePool.objects.get(id=pool_id), target, VolumeStatus.RETYPING)
     return volume
 
 
-def _fits(context: RequestContext, volume: Volume, wanted: VolumeType) -> bool:
+def _fits(context: RequestContext, volume: Volume, target: VolumeType) -> bool:
     """Return whether the volume's own pool meets the requirements of the type."""
-    request = placement.request_of(context, size_gb=0, volume_type=wanted)
+    request = placement.request_of(context, size_gb=0, volume_type=target)
     own = [pool for pool in placement.pool_views() if pool.id == volume.pool_id]
     return bool(decide_pool(own, request).ranked)
 
 
-def _in_place(volume: Volume, wanted: VolumeType, *, multiattach: bool) -> Volume:
+def _in_place(volume: Volume, target: VolumeType, *, multiattach: bool) -> Volume:
     before = limits_of(volume.volume_type, volume.size_gb)
     if volume.volume_type is not None:
         release_quota(volume.id, only=list(quota.of_type(volume.volume_type, volume.size_gb)))
-    _move_snapshots(volume, wanted)
-    state.update(volume, {"volume_type": wanted, "multiattach": multiattach}, "retype.start", "retype.end")
-    if limits_of(wanted, volume.size_gb) != before:
+    _move_snapshots(volume, target)
+    state.update(volume, {"volume_type": target, "multiattach": multiattach}, "retype.start", "retype.end")
+    if limits_of(target, volume.size_gb) != before:
         limits.tell(volume)
     return volume
 
 
-def _move_snapshots(volume: Volume, wanted: VolumeType) -> None:
+def _move_snapshots(volume: Volume, target: VolumeType) -> None:
     """Count the quota of the volume's snapshots for its new type.  Raises OverQuotaError."""
     for each in Snapshot.objects.filter(volume_id=volume.id, consumes_quota=True):
         if volume.volume_type is not None:
             release_quota(each.id, only=list(quota.of_snapshot_type(volume.volume_type, each.size_gb)))
-        hold(each.project_id, each.id, quota.of_snapshot_type(wanted, each.size_gb))
+        hold(each.project_id, each.id, quota.of_snapshot_type(target, each.size_gb))

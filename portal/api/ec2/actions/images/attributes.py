@@ -113,8 +113,8 @@ def _permit(call: Call, image: Image) -> None:
 
 def _permissions(call: Call) -> tuple[Permissions, Permissions]:
     """Return the permissions to add and to remove, in either form of the request. Raises Ec2Error."""
-    given = call.get("LaunchPermission", {})
-    added, removed = list(given.get("Add", [])), list(given.get("Remove", []))
+    specified = call.get("LaunchPermission", {})
+    added, removed = list(specified.get("Add", [])), list(specified.get("Remove", []))
     old = [{"Group": each} for each in call.get("UserGroups", [])]
     old += [{"UserId": each} for each in call.get("UserIds", [])]
     if old:
@@ -137,15 +137,15 @@ def _is_public(permissions: Permissions) -> bool:
 
 def _projects(permissions: Iterable[Mapping[str, str]]) -> set[uuid.UUID]:
     """Return the projects in the permissions. Raises Ec2Error for an invalid project id."""
-    found = set()
+    result = set()
     for each in permissions:
         if "UserId" in each:
             project = read_id(each["UserId"])
             if project is None:
                 why = f"Invalid attribute item value '{each['UserId'][:64]}' for userId: it is the id of a project"
                 raise Ec2Error("InvalidAMIAttributeItemValue", why)
-            found.add(project)
-    return found
+            result.add(project)
+    return result
 
 
 @action("ResetImageAttribute", "modify_image", "delete_member", takes="ImageId Attribute", missing=KIND.missing)

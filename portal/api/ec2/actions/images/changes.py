@@ -49,15 +49,15 @@ def create(call: Call) -> dict[str, Any]:
     """Create an image of an instance, which keeps running. If the instance boots from a volume, the image consists of
     snapshots of its volumes.
     """
-    given = tags.specified(call, KIND, [names.SNAPSHOT])
+    specified = tags.specified(call, KIND, [names.SNAPSHOT])
     name, properties = _name(call), _description(call)
     instance = instance_of(call, call.arguments["InstanceId"])
     with _named_alone(call, name):
         key = create_image(call.context, instance.id, name, properties or None)
-    tags.write(call, KIND, [key], given)
-    if names.SNAPSHOT.resource_type in given:
+    tags.write(call, KIND, [key], specified)
+    if names.SNAPSHOT.resource_type in specified:
         image = images_of_use(call.project_id, listed=False).filter(pk=key)
-        tags.write(call, names.SNAPSHOT, list(snapshots_of(call.context, image)), given)
+        tags.write(call, names.SNAPSHOT, list(snapshots_of(call.context, image)), specified)
     return {"ImageId": ids.id_of(KIND.prefix, key)}
 
 
@@ -79,7 +79,7 @@ def register(call: Call) -> dict[str, Any]:
     for parameter, only in (("VirtualizationType", "hvm"), ("BootMode", "legacy-bios")):
         if call.get(parameter, only) != only:
             raise errors.unsupported(f"{parameter} is {only} in this cloud")
-    given = tags.specified(call, KIND)
+    specified = tags.specified(call, KIND)
     name, properties = _name(call), _description(call)
     architecture = call.get("Architecture")
     if architecture is not None:
@@ -91,7 +91,7 @@ def register(call: Call) -> dict[str, Any]:
     disks = _disks(call)
     with _named_alone(call, name):
         image = register_image(call.context, NewImage(name, disks, properties))
-    tags.write(call, KIND, [image.id], given)
+    tags.write(call, KIND, [image.id], specified)
     return {"ImageId": ids.id_of(KIND.prefix, image.id)}
 
 
@@ -130,11 +130,11 @@ def _description(call: Call) -> dict[str, str]:
 
 
 def _disks(call: Call) -> list[ImageDisk]:
-    given = [each for each in call.get("BlockDeviceMappings", []) if "NoDevice" not in each]
-    if not given:
+    specified = [each for each in call.get("BlockDeviceMappings", []) if "NoDevice" not in each]
+    if not specified:
         raise errors.missing_parameter("BlockDeviceMapping")
-    root = guest_name(call.get("RootDeviceName", given[0].get("DeviceName", ROOT)))
-    disks = [_disk(call, each, root) for each in given]
+    root = guest_name(call.get("RootDeviceName", specified[0].get("DeviceName", ROOT)))
+    disks = [_disk(call, each, root) for each in specified]
     if len({disk.device_name for disk in disks}) < len(disks):
         raise _invalid("A device name is given twice")
     if not any(disk.is_root and disk.snapshot_id for disk in disks):

@@ -17,9 +17,9 @@ def _rows(call: Call) -> QuerySet[Image]:
 
     Hidden and disabled images, and community images of other projects, are included only if their ids are specified.
     """
-    given = call.get("ImageIds", [])
-    rows = images_of_use(call.project_id, listed=not given)
-    if not given and not call.get("IncludeDisabled", False):
+    specified = call.get("ImageIds", [])
+    rows = images_of_use(call.project_id, listed=not specified)
+    if not specified and not call.get("IncludeDisabled", False):
         rows = rows.exclude(status=Image.Status.DEACTIVATED)
     return rows
 

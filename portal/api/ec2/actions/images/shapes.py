@@ -153,10 +153,10 @@ def mappings(image: Image, disks: Sequence[DiskRequest], related: Related) -> li
 
     Ids of other projects' snapshots are omitted.
     """
-    found: list[dict[str, Any]] = []
+    result: list[dict[str, Any]] = []
     if not any(disk.boot_index == 0 for disk in disks):
         root = {"VolumeSize": root_gb(image), "DeleteOnTermination": True, "Encrypted": False}
-        found.append({"DeviceName": ROOT, "Ebs": root})
+        result.append({"DeviceName": ROOT, "Ebs": root})
     for disk in disks:
         snapshot = related.snapshots.get(read_id(disk.source_id) or uuid.UUID(int=0))
         volume = {
@@ -167,8 +167,8 @@ def mappings(image: Image, disks: Sequence[DiskRequest], related: Related) -> li
             "Encrypted": bool(snapshot.volume.encryption_key) if snapshot else None,
         }
         name = disk.device_name or (ROOT if disk.boot_index == 0 else "")
-        found.append({"DeviceName": name, "Ebs": volume})
-    return found
+        result.append({"DeviceName": name, "Ebs": volume})
+    return result
 
 
 def architecture_of(image: Image) -> str:

@@ -96,19 +96,21 @@ def modify_instance_attribute(call: Call) -> dict[str, Any]:
     Read-only attributes may be set to their current value.
     """
     instance = reading.wanted(call, [call.arguments["InstanceId"]])[0]
-    asked = _asked(call)
-    if len(asked) != 1:
+    requested = _asked(call)
+    if len(requested) != 1:
         raise errors.combination("Exactly one attribute may be specified")
-    ((name, value),) = asked.items()
+    ((name, value),) = requested.items()
     _WRITERS[name](call, instance, value)
     return {}
 
 
 def _asked(call: Call) -> dict[str, Any]:
     """Return the attributes to update, in either form of the request."""
-    asked: dict[str, Any] = {name: call.arguments[name] for name in _WRITERS if call.arguments.get(name) is not None}
-    for name in asked.keys() & _OF_ONE_VALUE:
-        asked[name] = asked[name].get("Value")
+    requested: dict[str, Any] = {
+        name: call.arguments[name] for name in _WRITERS if call.arguments.get(name) is not None
+    }
+    for name in requested.keys() & _OF_ONE_VALUE:
+        requested[name] = requested[name].get("Value")
     attribute = call.get("Attribute")
     if attribute is not None:
         known = {name[0].lower() + name[1:]: name for name in _OF_ONE_VALUE}
@@ -118,8 +120,8 @@ def _asked(call: Call) -> dict[str, Any]:
             value: object = call.get("Value")
             if value is None:
                 raise errors.missing_parameter("Value")
-            asked[known[attribute]] = value if known[attribute] in _OF_TEXT else str(value).lower() == "true"
-    return asked
+            requested[known[attribute]] = value if known[attribute] in _OF_TEXT else str(value).lower() == "true"
+    return requested
 
 
 def _set_lock(call: Call, instance: Instance, value: object) -> None:
@@ -132,18 +134,18 @@ def _set_lock(call: Call, instance: Instance, value: object) -> None:
         Unlock.begin(call.context, instance.id)
 
 
-def _set_groups(call: Call, instance: Instance, given: Sequence[str]) -> None:
+def _set_groups(call: Call, instance: Instance, specified: Sequence[str]) -> None:
     """Replace the security groups of all interfaces of the instance."""
     policy.enforce(call.context, "os_compute_api:os-security-groups:add")
     policy.enforce(call.context, "os_compute_api:os-security-groups:remove")
-    wanted = {str(key) for key in names.resources(names.GROUP, given).values()}
-    if not wanted:
+    requested = {str(key) for key in names.resources(names.GROUP, specified).values()}
+    if not requested:
         raise errors.missing_parameter("GroupId")
     interfaces = reading.related([instance]).interfaces.get(instance.id, ())
     present = {str(group) for interface in interfaces for group in interface.groups}
-    for group in sorted(wanted - present):
+    for group in sorted(requested - present):
         add_security_group(call.context, instance.id, group)
-    for group in sorted(present - wanted):
+    for group in sorted(present - requested):
         remove_security_group(call.context, instance.id, group)
 
 
@@ -155,13 +157,13 @@ def _set_kept(call: Call, instance: Instance, mappings: Sequence[dict[str, Any]]
     by_name = {name: device for device in devices for name in (device.device_name, shapes.device_name(device, known))}
     for mapping in mappings:
         device = by_name.get(mapping.get("DeviceName", ""))
-        wanted = mapping.get("Ebs", {}).get("DeleteOnTermination")
+        requested = mapping.get("Ebs", {}).get("DeleteOnTermination")
         if device is None or device.volume_id is None:
             name = mapping.get("DeviceName")
             raise Ec2Error("InvalidInstanceAttributeValue", f"No device is currently mapped at {str(name)[:64]}")
-        if wanted is None:
+        if requested is None:
             raise errors.missing_parameter("BlockDeviceMapping.Ebs.DeleteOnTermination")
-        keep_or_delete(call.context, instance.id, str(device.volume_id), delete_on_termination=wanted)
+        keep_or_delete(call.context, instance.id, str(device.volume_id), delete_on_termination=requested)
 
 
 def _set_shutdown(call: Call, instance: Instance, value: object) -> None:
@@ -176,7 +178,7 @@ def _set_source_check(call: Call, instance: Instance, value: object) -> None:
     if value == interfaces[0].port_security:
         return
     policy.enforce(call.context, "update_port", {"project_id": interfaces[0].project_id})
-    check_sources(call, port_for(call.context, interfaces[0].port_id), wanted=bool(value))
+    check_sources(call, port_for(call.context, interfaces[0].port_id), requested=bool(value))
 
 
 def _set_type(call: Call, instance: Instance, value: object) -> None:

@@ -48,9 +48,9 @@ def disks_of(call: Call) -> tuple[Asked, ...]:
     image = images_of_use(call.project_id, listed=False).filter(pk=names.resource(names.IMAGE, call.get("ImageId", "")))
     own = _Image(image.first())
     dropped = {_key(mapping["DeviceName"]) for mapping in mappings if "NoDevice" in mapping and "DeviceName" in mapping}
-    asked = [each for mapping in mappings if (each := _disk(call, mapping, own)) is not None]
-    found = {_key(each.name): each for each in asked}
-    if len(found) < len(asked):
+    requested = [each for mapping in mappings if (each := _disk(call, mapping, own)) is not None]
+    found = {_key(each.name): each for each in requested}
+    if len(found) < len(requested):
         raise _invalid("Two device names refer to the same disk")
     if found.keys().isdisjoint(own.disks) and not dropped:
         return tuple(found.values())
@@ -137,14 +137,14 @@ def _of_image(call: Call, root: DiskRequest, image: _Image) -> DiskRequest:
     return replace(root, source_id=str(source), size=root.size or least)
 
 
-def store_requested(instances: Sequence[Instance], asked: Sequence[Asked], image: uuid.UUID) -> None:
+def store_requested(instances: Sequence[Instance], requested: Sequence[Asked], image: uuid.UUID) -> None:
     """Store the device names of a launch, and the image of its root volumes."""
     devices: dict[uuid.UUID, list[BlockDevice]] = {}
-    for device in BlockDevice.objects.filter(instance__in=instances).order_by("position") if asked else ():
+    for device in BlockDevice.objects.filter(instance__in=instances).order_by("position") if requested else ():
         devices.setdefault(device.instance_id, []).append(device)
     for instance in instances:
         # Disks of the image come first, unless a mapping has replaced them.
-        for device, each in zip(devices[instance.id][-len(asked) :], asked, strict=True) if asked else ():
+        for device, each in zip(devices[instance.id][-len(requested) :], requested, strict=True) if requested else ():
             values: dict[str, Any] = {given.DEVICE: each.name} if each.name else {}
             if each.type_asked:
                 values[given.VOLUME_TYPE] = each.type_asked

@@ -26,14 +26,14 @@ def _shapes(call: Call, instances: Sequence[Instance]) -> list[Shape]:
     used = {image for image in of_instances.values() if image is not None}
     images = list(images_of_use(call.project_id, listed=False).filter(pk__in=used)) if used else []
     known = {image.id: shape for image, shape in zip(images, image_shapes(call, images), strict=True)}
-    found = []
+    result = []
     for instance in instances:
         whole, image = shapes.instance_shape(instance, related), of_instances[instance.id]
         shape = {name: whole[name] for name in ("InstanceId", "InstanceType", "LaunchTime", "State", "Tags")}
         zone = shapes.zone_of(instance)
         shape |= {"AvailabilityZone": zone, "ZoneId": zone, "OwnerId": instance.project_id.hex}
-        found.append(shape | {"ImageMetadata": _metadata(whole["ImageId"], known.get(image) if image else None)})
-    return found
+        result.append(shape | {"ImageMetadata": _metadata(whole["ImageId"], known.get(image) if image else None)})
+    return result
 
 
 def _metadata(ec2_id: str, image: Shape | None) -> dict[str, Any]:
@@ -70,13 +70,13 @@ describe(
 MOST_HOPS = 64
 
 
-def read(given: Mapping[str, Any]) -> dict[str, Any]:
+def read(specified: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns for the ``MetadataOptions`` of a request. Raises Ec2Error."""
     for name, present in shapes.FIXED_OPTIONS.items():
-        if given.get(name, present) != present:
+        if specified.get(name, present) != present:
             raise errors.unsupported(f"MetadataOptions.{name} is {present} for every instance of this cloud")
     columns: dict[str, Any] = {}
-    tokens, hops = given.get("HttpTokens"), given.get("HttpPutResponseHopLimit")
+    tokens, hops = specified.get("HttpTokens"), specified.get("HttpPutResponseHopLimit")
     if tokens is not None:
         columns["http_tokens"] = tokens
     if hops is not None:

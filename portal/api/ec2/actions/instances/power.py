@@ -123,10 +123,10 @@ def _changed(call: Call, change: Change) -> list[dict[str, Any]]:
 
 
 def _instance_ids(call: Call) -> list[str]:
-    given: list[str] = call.get("InstanceIds", [])
-    if not given:
+    specified: list[str] = call.get("InstanceIds", [])
+    if not specified:
         raise Ec2Error("MissingParameter", "The request must contain the parameter InstanceId")
-    return given
+    return specified
 
 
 def _refuse_ended(call: Call, instance: Instance, word: str) -> None:

@@ -48,9 +48,9 @@ def visible_rows(context: RequestContext) -> QuerySet[Instance]:
     return selectors.rows_with_ended(context, timezone.now() - SHOWN_AFTER_END)
 
 
-def wanted(call: Call, given: Sequence[str]) -> list[Instance]:
+def wanted(call: Call, specified: Sequence[str]) -> list[Instance]:
     """Return the instances with these ids in the order of the ids. Raises Ec2Error."""
-    return names.those(names.INSTANCE, given, visible_rows(call.context))
+    return names.those(names.INSTANCE, specified, visible_rows(call.context))
 
 
 def related(instances: Sequence[Instance]) -> Related:
@@ -62,13 +62,13 @@ def related(instances: Sequence[Instance]) -> Related:
     every = [interface for each in interfaces.values() for interface in each]
     ports = [interface.port_id for interface in every]
     devices = [device for each in volumes.values() for device in each]
-    asked = given.values_of([*keys, *(device.id for device in devices)])
+    requested = given.values_of([*keys, *(device.id for device in devices)])
     known = names.known(
         {
             names.INSTANCE: keys,
             names.IMAGE: [
                 *(instance.image_id for instance in instances),
-                *(uuid.UUID(each[given.IMAGE]) for each in asked.values() if given.IMAGE in each),
+                *(uuid.UUID(each[given.IMAGE]) for each in requested.values() if given.IMAGE in each),
                 *(device.source_id for device in devices if device.source_type == "image" and device.source_id),
             ],
             names.INTERFACE: ports,
@@ -86,5 +86,5 @@ def related(instances: Sequence[Instance]) -> Related:
         tags=tags.shapes(names.INSTANCE, keys),
         faults=selectors.fault_of(instances),
         metadata_options=options_of(keys),
-        given=asked,
+        given=requested,
     )

@@ -81,10 +81,10 @@ def run_instances(call: Call) -> dict[str, Any]:
 
 def _keep_type(call: Call, made: Sequence[Instance]) -> None:
     """Store the requested instance type if it is an alias of the flavor."""
-    asked = call.get("InstanceType", TYPE_OF_OLD_CLIENTS)
+    requested = call.get("InstanceType", TYPE_OF_OLD_CLIENTS)
     for instance in made:
-        if instance.flavor["name"] != asked:
-            given.keep(instance.project_id, instance.id, {given.INSTANCE_TYPE: [asked, instance.flavor["name"]]})
+        if instance.flavor["name"] != requested:
+            given.keep(instance.project_id, instance.id, {given.INSTANCE_TYPE: [requested, instance.flavor["name"]]})
 
 
 def _request(
@@ -128,8 +128,8 @@ def _check_supported(call: Call) -> None:
         "EbsOptimized": call.get("EbsOptimized", False),
         "InstanceInitiatedShutdownBehavior": call.get("InstanceInitiatedShutdownBehavior", "stop") != "stop",
     }
-    for name, wanted in refused.items():
-        if wanted:
+    for name, supported in refused.items():
+        if supported:
             raise errors.unsupported(f"This value of the parameter {name} is not supported by this cloud")
 
 
@@ -160,19 +160,19 @@ def _networks(call: Call, most: int) -> tuple[Networks, tuple[str, ...] | None]:
     ordered = sorted(interfaces, key=lambda each: each.get("DeviceIndex", 0))
     if [each.get("DeviceIndex", 0) for each in ordered] != list(range(len(ordered))):
         raise errors.invalid_value("NetworkInterface.DeviceIndex", "", "They must be 0, 1, … without gaps.")
-    wanted = {tuple(each.get("Groups", [])) for each in ordered if not each.get("NetworkInterfaceId")}
-    if len(wanted) > 1:
+    requested = {tuple(each.get("Groups", [])) for each in ordered if not each.get("NetworkInterfaceId")}
+    if len(requested) > 1:
         raise errors.unsupported(
             "All new network interfaces in one RunInstances request must have the same security groups in this cloud."
         )
-    return tuple(_interface(call, each) for each in ordered), _groups(next(iter(wanted), ()), [])
+    return tuple(_interface(call, each) for each in ordered), _groups(next(iter(requested), ()), [])
 
 
 def _default_groups(call: Call, networks: Networks | None) -> tuple[str, ...] | None:
     """Return the default group of the VPC if all new interfaces are on one VPC. None: the project's default group."""
     usual = default_network(call.context) if networks is None else None
-    asked = [] if networks is None or isinstance(networks, str) else [each.network_id for each in networks]
-    named = {each for each in asked if each} or ({str(usual.id)} if usual is not None else set())
+    requested = [] if networks is None or isinstance(networks, str) else [each.network_id for each in networks]
+    named = {each for each in requested if each} or ({str(usual.id)} if usual is not None else set())
     if len(named) != 1:
         return None
     group = default_group_of(uuid.UUID(named.pop()))
@@ -184,18 +184,18 @@ _TAKEN = frozenset(
 )
 
 
-def _interface(call: Call, given: Mapping[str, Any]) -> NetworkRequest:
-    strange = sorted(name for name, value in given.items() if value and name not in _TAKEN)
+def _interface(call: Call, specified: Mapping[str, Any]) -> NetworkRequest:
+    strange = sorted(name for name, value in specified.items() if value and name not in _TAKEN)
     if strange:
         raise errors.unsupported(f"The parameter NetworkInterface.{strange[0]} is not supported by this cloud")
-    port = given.get("NetworkInterfaceId")
+    port = specified.get("NetworkInterfaceId")
     if port:
-        if given.get("SubnetId") or given.get("PrivateIpAddress") or given.get("Groups"):
+        if specified.get("SubnetId") or specified.get("PrivateIpAddress") or specified.get("Groups"):
             raise errors.combination("A network interface has its own subnet, addresses and security groups")
         return NetworkRequest(port_id=str(names.resource(names.INTERFACE, port)))
-    if given.get("DeleteOnTermination") is False:
+    if specified.get("DeleteOnTermination") is False:
         raise errors.unsupported("An interface that is created for an instance is deleted with it")
-    subnet, address = given.get("SubnetId"), given.get("PrivateIpAddress")
+    subnet, address = specified.get("SubnetId"), specified.get("PrivateIpAddress")
     if subnet:
         return _on_subnet(call, subnet, address)
     usual = None if address else default_network(call.context)
@@ -204,20 +204,20 @@ def _interface(call: Call, given: Mapping[str, Any]) -> NetworkRequest:
     return NetworkRequest(network_id=str(usual.id))
 
 
-def _on_subnet(call: Call, given: str, address: str | None) -> NetworkRequest:
-    wanted = names.resource(names.SUBNET, given)
+def _on_subnet(call: Call, specified: str, address: str | None) -> NetworkRequest:
+    requested = names.resource(names.SUBNET, specified)
     try:
-        subnet = network.usable_subnet(call.context, wanted) or network.subnet_for(call.context, wanted)
+        subnet = network.usable_subnet(call.context, requested) or network.subnet_for(call.context, requested)
     except SubnetNotFoundError as error:
-        raise names.not_found(names.SUBNET, [given]) from error
+        raise names.not_found(names.SUBNET, [specified]) from error
     return NetworkRequest(
         network_id=str(subnet.network_id), fixed_ip=address or None, subnet_id=None if address else str(subnet.id)
     )
 
 
-def _groups(given: Sequence[str], named: Sequence[str]) -> tuple[str, ...] | None:
+def _groups(specified: Sequence[str], named: Sequence[str]) -> tuple[str, ...] | None:
     """Return the UUIDs of the EC2 ids ``given``, followed by the names ``named``; None without any, which means the
     project's default group.
     """
-    found = names.resources(names.GROUP, given)
-    return (*(str(found[each]) for each in given), *named) or None
+    found = names.resources(names.GROUP, specified)
+    return (*(str(found[each]) for each in specified), *named) or None

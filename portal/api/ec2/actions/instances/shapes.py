@@ -70,8 +70,8 @@ def type_of(instance: Instance, related: Related) -> str:
     """
     coming = instance.vm_state == VmState.STOPPED and instance.old_flavor is not None
     flavor: str = (instance.old_flavor if coming else instance.flavor)["name"]  # type: ignore[index]
-    asked, name = related.given.get(instance.id, {}).get(given.INSTANCE_TYPE, ("", ""))
-    return str(asked) if name == flavor else flavor
+    requested, name = related.given.get(instance.id, {}).get(given.INSTANCE_TYPE, ("", ""))
+    return str(requested) if name == flavor else flavor
 
 
 def device_name(device: BlockDevice, related: Related) -> str:
@@ -89,9 +89,9 @@ def image_of(instance: Instance, related: Related) -> uuid.UUID | None:
     """Return the image of an instance, or the image that its root volume was created from."""
     if instance.image_id is not None:
         return instance.image_id
-    asked = related.given.get(instance.id, {}).get(given.IMAGE)
-    if asked is not None:
-        return uuid.UUID(asked)
+    requested = related.given.get(instance.id, {}).get(given.IMAGE)
+    if requested is not None:
+        return uuid.UUID(requested)
     root = next((device for device in related.volumes.get(instance.id, ()) if device.is_root), None)
     return root.source_id if root is not None and root.source_type == "image" else None
 

@@ -39,16 +39,16 @@ ATTRIBUTES = ("Attachment", "Description", "Groups", "SourceDestCheck")
 )
 def modify_network_interface_attribute(call: Call) -> dict[str, Any]:
     """Update one attribute: description, groups, source check, or deletion on termination."""
-    given = [name for name in ATTRIBUTES if name in call.arguments]
-    if len(given) != 1:
+    specified = [name for name in ATTRIBUTES if name in call.arguments]
+    if len(specified) != 1:
         raise errors.combination(f"Exactly one of {', '.join(ATTRIBUTES)} is changed at a time")
     port = interface_named(call, call.arguments["NetworkInterfaceId"])
-    if given == ["Description"]:
+    if specified == ["Description"]:
         services.update_port(port, {"description": check_description(value_of(call, "Description"))})
-    elif given == ["Groups"]:
+    elif specified == ["Groups"]:
         services.update_port(port, {}, groups=groups_named(call, call.arguments["Groups"]))
-    elif given == ["SourceDestCheck"]:
-        check_sources(call, port, wanted=value_of(call, "SourceDestCheck"))
+    elif specified == ["SourceDestCheck"]:
+        check_sources(call, port, requested=value_of(call, "SourceDestCheck"))
     else:
         _set_delete_on_termination(call, port)
     return {}
@@ -62,20 +62,20 @@ def modify_network_interface_attribute(call: Call) -> dict[str, Any]:
 )
 def reset_network_interface_attribute(call: Call) -> dict[str, Any]:
     """Enable the source check of an interface."""
-    check_sources(call, interface_named(call, call.arguments["NetworkInterfaceId"]), wanted=True)
+    check_sources(call, interface_named(call, call.arguments["NetworkInterfaceId"]), requested=True)
     return {}
 
 
 def _set_delete_on_termination(call: Call, port: Port) -> None:
     attachment = call.arguments["Attachment"]
-    given, value = attachment.get("AttachmentId"), attachment.get("DeleteOnTermination")
-    if not given or value is None:
-        raise errors.missing_parameter("Attachment.AttachmentId" if not given else "Attachment.DeleteOnTermination")
+    specified, value = attachment.get("AttachmentId"), attachment.get("DeleteOnTermination")
+    if not specified or value is None:
+        raise errors.missing_parameter("Attachment.AttachmentId" if not specified else "Attachment.DeleteOnTermination")
     strange = sorted(attachment.keys() - {"AttachmentId", "DeleteOnTermination"})
     if strange:
         raise errors.unsupported(f"An attachment has no {strange[0]} here")
-    if not is_attached(port) or names.resource(names.ATTACHMENT, given) != port.id:
-        raise names.not_found(names.ATTACHMENT, [given])
+    if not is_attached(port) or names.resource(names.ATTACHMENT, specified) != port.id:
+        raise names.not_found(names.ATTACHMENT, [specified])
     set_delete_with_device(port, value=value)
 
 
@@ -92,15 +92,15 @@ def describe_network_interface_attribute(call: Call) -> dict[str, Any]:
     attribute = call.get("Attribute")
     if not attribute:
         raise errors.missing_parameter("Attribute")
-    found: dict[str, dict[str, Any]] = {
+    attributes: dict[str, dict[str, Any]] = {
         "description": {"Description": {"Value": shape["Description"]}},
         "groupSet": {"Groups": shape["Groups"]},
         "sourceDestCheck": {"SourceDestCheck": {"Value": shape["SourceDestCheck"]}},
         "attachment": {"Attachment": shape.get("Attachment")},
     }
-    if attribute not in found:
+    if attribute not in attributes:
         raise errors.unsupported(f"There is no attribute {attribute} of an interface here")
-    return {"NetworkInterfaceId": ids.id_of(names.INTERFACE.prefix, port.id), **found[attribute]}
+    return {"NetworkInterfaceId": ids.id_of(names.INTERFACE.prefix, port.id), **attributes[attribute]}
 
 
 IN_USE = "InvalidIPAddress.InUse"
@@ -148,13 +148,13 @@ def assign_ipv6_addresses(call: Call) -> dict[str, Any]:
     """
     port = interface_named(call, call.arguments["NetworkInterfaceId"])
     subnets = ipv6_subnets(call, port.network_id)
-    wanted = ipv6_entries(call, subnets)
-    if not wanted and subnets and all(is_stateless(subnet) for subnet in subnets):
+    requested = ipv6_entries(call, subnets)
+    if not requested and subnets and all(is_stateless(subnet) for subnet in subnets):
         raise errors.unsupported("Guests configure their IPv6 addresses themselves on this network")
-    if not wanted:
+    if not requested:
         raise errors.missing_parameter("Ipv6AddressCount")
     before = {fixed.address for fixed in fixed_of(port, 6)}
-    now = _add(call, port, wanted)
+    now = _add(call, port, requested)
     made = [fixed.address for fixed in fixed_of(now, 6) if fixed.address not in before]
     return {"NetworkInterfaceId": call.arguments["NetworkInterfaceId"], "AssignedIpv6Addresses": made}
 
@@ -162,9 +162,9 @@ def assign_ipv6_addresses(call: Call) -> dict[str, Any]:
 def _add(call: Call, port: Port, entries: Entries) -> Port:
     have = kept(port)
     known = {entry["ip_address"] for entry in have}
-    wanted = [*have, *(entry for entry in entries if entry.get("ip_address") not in known)]
-    check_addresses(call, "update", port.network, wanted)
-    services.update_port(port, {}, fixed_ips=wanted)
+    requested = [*have, *(entry for entry in entries if entry.get("ip_address") not in known)]
+    check_addresses(call, "update", port.network, requested)
+    services.update_port(port, {}, fixed_ips=requested)
     return interface_named(call, call.arguments["NetworkInterfaceId"])
 
 
@@ -176,10 +176,10 @@ def _add(call: Call, port: Port, entries: Entries) -> Port:
 )
 def unassign_private_ip_addresses(call: Call) -> dict[str, Any]:
     """Unassign secondary addresses from an interface; the primary one is kept."""
-    port, given = interface_named(call, call.arguments["NetworkInterfaceId"]), call.get("PrivateIpAddresses", [])
-    if not given:
+    port, specified = interface_named(call, call.arguments["NetworkInterfaceId"]), call.get("PrivateIpAddresses", [])
+    if not specified:
         raise errors.missing_parameter("PrivateIpAddress")
-    _take(call, port, [plain(each, 4) for each in given], {fixed.address for fixed in fixed_of(port, 4)[1:]})
+    _take(call, port, [plain(each, 4) for each in specified], {fixed.address for fixed in fixed_of(port, 4)[1:]})
     return {}
 
 
@@ -191,20 +191,20 @@ def unassign_private_ip_addresses(call: Call) -> dict[str, Any]:
 )
 def unassign_ipv6_addresses(call: Call) -> dict[str, Any]:
     """Unassign IPv6 addresses from an interface, except those that its guest configures itself."""
-    port, given = interface_named(call, call.arguments["NetworkInterfaceId"]), call.get("Ipv6Addresses", [])
-    if not given:
+    port, specified = interface_named(call, call.arguments["NetworkInterfaceId"]), call.get("Ipv6Addresses", [])
+    if not specified:
         raise errors.missing_parameter("Ipv6Addresses")
     own = {fixed.address for fixed in fixed_of(port, 6) if not is_stateless(fixed.subnet)}
-    gone = [plain(each, 6) for each in given]
+    gone = [plain(each, 6) for each in specified]
     _take(call, port, gone, own)
     return {"NetworkInterfaceId": call.arguments["NetworkInterfaceId"], "UnassignedIpv6Addresses": gone}
 
 
-def _take(call: Call, port: Port, given: list[str], removable: set[str]) -> None:
-    missing = next((address for address in given if address not in removable), None)
+def _take(call: Call, port: Port, specified: list[str], removable: set[str]) -> None:
+    missing = next((address for address in specified if address not in removable), None)
     if missing is not None:
         msg = f"{missing[:60]} is not a secondary address of {call.arguments['NetworkInterfaceId']}"
         raise Ec2Error("InvalidParameterValue", msg)
-    left = [entry for entry in kept(port) if entry["ip_address"] not in given]
+    left = [entry for entry in kept(port) if entry["ip_address"] not in specified]
     check_addresses(call, "update", port.network, [])
     services.update_port(port, {}, fixed_ips=left)

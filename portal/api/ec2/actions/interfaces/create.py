@@ -51,7 +51,7 @@ def create_network_interface(call: Call) -> dict[str, Any]:
     description = check_description(call.get("Description", ""))
     subnet = subnet_named(call, call.arguments["SubnetId"])
     network = selectors.usable_network_for(call.context, subnet.network_id)
-    given = tags.specified(call, names.INTERFACE)
+    specified = tags.specified(call, names.INTERFACE)
     groups = groups_named(call, call.get("Groups", [])) or default_groups(call, network.id)
     first, others = _addresses(call, subnet)
     check_addresses(call, "create", network, [*first, *others])
@@ -59,7 +59,7 @@ def create_network_interface(call: Call) -> dict[str, Any]:
     if others:
         taken = [{"subnet_id": fixed.subnet_id, "ip_address": fixed.address} for fixed in port.fixed_ips.order_by("id")]
         services.update_port(port, {}, fixed_ips=[*taken, *others])
-    tags.write(call, names.INTERFACE, [port.id], given)
+    tags.write(call, names.INTERFACE, [port.id], specified)
     row = interface_named(call, ids.id_of(names.INTERFACE.prefix, port.id))
     return {"NetworkInterface": shapes(call, [row])[0]}
 
@@ -89,15 +89,15 @@ def _named(call: Call) -> tuple[str | None, list[str]]:
     """Return the primary address and the list of secondary addresses; the primary address is None if any address will
     do. Raises Ec2Error.
     """
-    given = call.get("PrivateIpAddresses", [])
-    if not all(each.get("PrivateIpAddress") for each in given):
+    specified = call.get("PrivateIpAddresses", [])
+    if not all(each.get("PrivateIpAddress") for each in specified):
         raise errors.missing_parameter("PrivateIpAddresses.PrivateIpAddress")
-    first = [plain(each["PrivateIpAddress"], 4) for each in given if each.get("Primary")]
+    first = [plain(each["PrivateIpAddress"], 4) for each in specified if each.get("Primary")]
     if call.get("PrivateIpAddress"):
         first.insert(0, plain(call.arguments["PrivateIpAddress"], 4))
     if len(set(first)) > 1:
         raise Ec2Error("InvalidParameterCombination", "Only one primary private IP address can be specified")
-    every = [plain(each["PrivateIpAddress"], 4) for each in given]
+    every = [plain(each["PrivateIpAddress"], 4) for each in specified]
     return (first[0] if first else None), [each for each in dict.fromkeys(every) if each not in first]
 
 
@@ -115,8 +115,8 @@ def ipv6_entries(call: Call, subnets: Sequence[Subnet]) -> Entries:
     """Return the requested IPv6 addresses. SLAAC subnets have none, because their guests configure their own addresses.
     Raises Ec2Error.
     """
-    count, given = call.get("Ipv6AddressCount", 0), [*call.get("Ipv6Addresses", [])]
-    addresses = [each.get("Ipv6Address") if isinstance(each, dict) else each for each in given]
+    count, specified = call.get("Ipv6AddressCount", 0), [*call.get("Ipv6Addresses", [])]
+    addresses = [each.get("Ipv6Address") if isinstance(each, dict) else each for each in specified]
     if not count and not addresses:
         return []
     if count and addresses:
@@ -191,10 +191,10 @@ def _check_index(call: Call, taken: list[int]) -> None:
 )
 def detach_network_interface(call: Call) -> dict[str, Any]:
     """Detach an interface. An interface that was created with the instance is also deleted."""
-    given = call.arguments["AttachmentId"]
-    port = names.one(names.ATTACHMENT, given, interface_rows(call))
+    specified = call.arguments["AttachmentId"]
+    port = names.one(names.ATTACHMENT, specified, interface_rows(call))
     if not is_attached(port) or port.device_id is None:
-        raise names.not_found(names.ATTACHMENT, [given])
+        raise names.not_found(names.ATTACHMENT, [specified])
     if port.device_index == 0:
         msg = "The network interface at device index 0 cannot be detached."
         raise Ec2Error("OperationNotPermitted", msg)

@@ -71,22 +71,22 @@ def kept(port: Port) -> Entries:
     ]
 
 
-def check_addresses(call: Call, verb: str, network: Network, wanted: Sequence[dict[str, object]]) -> None:
+def check_addresses(call: Call, verb: str, network: Network, requested: Sequence[dict[str, object]]) -> None:
     """Raise Ec2Error for more addresses than a port may have, and for specified addresses unless the policy allows
     them.
     """
-    if len(wanted) > MOST:
+    if len(requested) > MOST:
         raise Ec2Error("PrivateIpAddressLimitExceeded", f"An interface has at most {MOST} addresses here")
     target = owner_of(network) | {"project_id": call.project_id}
     enforce(call, target, f"{verb}_port:fixed_ips", f"{verb}_port:fixed_ips:subnet_id")
-    if any("ip_address" in entry for entry in wanted):
+    if any("ip_address" in entry for entry in requested):
         enforce(call, target, f"{verb}_port:fixed_ips:ip_address")
 
 
-def groups_named(call: Call, given: Sequence[str]) -> list[SecurityGroup]:
+def groups_named(call: Call, specified: Sequence[str]) -> list[SecurityGroup]:
     """Return the security groups with these ids, without duplicates. Raises Ec2Error."""
     groups = Groups(call)
-    return list({group.id: group for group in (groups.by_id(each) for each in given)}.values())
+    return list({group.id: group for group in (groups.by_id(each) for each in specified)}.values())
 
 
 def check_description(text: str) -> str:

@@ -26,8 +26,8 @@ def _groups(call: Call) -> QuerySet[SecurityGroup]:
     as in the other APIs.
     """
     services.ensure_default_security_group(call.project_id)
-    rows, wanted = groups_and_rules(call.context), call.get("GroupNames", [])
-    return names.with_names(rows.filter(own(call.context)), "name", wanted, no_such_name) if wanted else rows
+    rows, requested = groups_and_rules(call.context), call.get("GroupNames", [])
+    return names.with_names(rows.filter(own(call.context)), "name", requested, no_such_name) if requested else rows
 
 
 def _group_shapes(call: Call, groups: Sequence[SecurityGroup]) -> list[Shape]:

@@ -34,7 +34,7 @@ def create_security_group(call: Call) -> dict[str, Any]:
     if name.startswith(f"{names.GROUP.prefix}-"):
         raise errors.invalid_value("GroupName", name, "A group's name does not begin with 'sg-'.")
     vpc = names.one(names.VPC, call.arguments["VpcId"], vpc_networks_for(call.context)) if call.get("VpcId") else None
-    given = tags.specified(call, names.GROUP)
+    specified = tags.specified(call, names.GROUP)
     duplicate = Ec2Error("InvalidGroup.Duplicate", f"The security group '{name}' already exists")
     network_id = vpc.id if vpc is not None else None
     if Groups(call).count(name, network_id):
@@ -44,10 +44,10 @@ def create_security_group(call: Call) -> dict[str, Any]:
         note_vpc_of_group(group, vpc)
     if Groups(call).count(name, network_id) > 1:  # checked again: the project's quota counters are locked now
         raise duplicate
-    tags.write(call, names.GROUP, [group.id], given)
+    tags.write(call, names.GROUP, [group.id], specified)
     return {
         "GroupId": ids.id_of(names.GROUP.prefix, group.id),
-        "Tags": tags.shape(given.get(names.GROUP.resource_type, {})),
+        "Tags": tags.shape(specified.get(names.GROUP.resource_type, {})),
     }
 
 

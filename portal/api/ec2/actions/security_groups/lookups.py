@@ -102,20 +102,20 @@ class Groups:
         return group
 
 
-def chosen_rules(given: Sequence[str], every: Sequence[OfGroup]) -> list[OfGroup]:
+def chosen_rules(specified: Sequence[str], every: Sequence[OfGroup]) -> list[OfGroup]:
     """Return the permissions with these ids, without duplicates, or all permissions without ids. The id of each of its
     rules selects a permission.
 
     Raises Ec2Error with the unknown ids.
     """
-    if not given:
+    if not specified:
         return list(every)
-    wanted = names.resources(names.RULE, given)
+    requested = names.resources(names.RULE, specified)
     by_rule = {rule.id: each for each in every for rule in each.granted.rules}
-    missing = [each for each in dict.fromkeys(given) if wanted[each] not in by_rule]
+    missing = [each for each in dict.fromkeys(specified) if requested[each] not in by_rule]
     if missing:
         raise names.not_found(names.RULE, missing)
-    found = {by_rule[wanted[each]].granted.id: by_rule[wanted[each]] for each in given}
+    found = {by_rule[requested[each]].granted.id: by_rule[requested[each]] for each in specified}
     return list(found.values())
 
 
@@ -141,15 +141,15 @@ def asked(call: Call, groups: Groups, group: SecurityGroup, *, egress: bool) -> 
         raise errors.combination(f"The parameters IpPermissions and {flat[0]} may not be used together")
     if not listed and not flat:
         raise errors.missing_parameter("IpPermissions")
-    found: dict[object, Asked] = {}
+    result: dict[object, Asked] = {}
     for entry in listed or _from_flat(call.arguments):
         for each in _of_entry(groups, group, entry, egress=egress):
-            if each.permission in found:
+            if each.permission in result:
                 raise Ec2Error("InvalidParameterValue", "The same permission must not appear multiple times")
-            found[each.permission] = each
-    if len(found) > MOST:
+            result[each.permission] = each
+    if len(result) > MOST:
         raise Ec2Error("InvalidParameterValue", f"A request may name {MOST} permissions at most")
-    return list(found.values())
+    return list(result.values())
 
 
 def _from_flat(arguments: Mapping[str, Any]) -> list[dict[str, Any]]:

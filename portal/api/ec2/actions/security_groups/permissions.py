@@ -81,11 +81,11 @@ class OfGroup:
 
 def granted(rules: Iterable[SecurityGroupRule]) -> list[Granted]:
     """Return the permissions of a group's rules, oldest first."""
-    found: dict[Permission, Granted] = {}
+    result: dict[Permission, Granted] = {}
     for rule in sorted(rules, key=lambda rule: (rule.created_at, rule.ethertype, rule.id)):
         permission = permission_of(rule)
-        found.setdefault(permission, Granted(permission)).rules.append(rule)
-    return list(found.values())
+        result.setdefault(permission, Granted(permission)).rules.append(rule)
+    return list(result.values())
 
 
 def permission_of(rule: SecurityGroupRule) -> Permission:
@@ -136,11 +136,11 @@ class Traffic:
     def _asked(self, rules: Sequence[WantedRule], description: str | None) -> Asked:
         if description is not None and len(description) > LONGEST:
             raise errors.invalid_value("Description", description, f"It has more than {LONGEST} characters.")
-        wanted = tuple(
+        requested = tuple(
             WantedRule(each.group, each.flow, each.remote_group, each.remote_address_group, description or "")
             for each in rules
         )
-        return Asked(permission_of(wanted[0].row()), wanted, description)
+        return Asked(permission_of(requested[0].row()), requested, description)
 
     def _rule(
         self,

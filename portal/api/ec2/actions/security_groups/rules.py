@@ -44,26 +44,26 @@ def authorize_egress(call: Call) -> dict[str, Any]:
 def _authorize(call: Call, *, egress: bool) -> dict[str, Any]:
     groups = Groups(call)
     group = groups.to_change("create_security_group_rule")
-    given = tags.specified(call, names.RULE)
-    wanted = asked(call, groups, group, egress=egress)
+    specified = tags.specified(call, names.RULE)
+    requested = asked(call, groups, group, egress=egress)
     there = {each.permission: each for each in permissions_of(group)}
-    missing = [rule for each in wanted for rule in _missing(each, there.get(each.permission))]
+    missing = [rule for each in requested for rule in _missing(each, there.get(each.permission))]
     services.create_security_group_rules(missing)
     now = {each.permission: each for each in permissions_of(group)}
-    made = [now[each.permission] for each in wanted]
-    tags.write(call, names.RULE, [each.granted.id for each in made], given)
+    made = [now[each.permission] for each in requested]
+    tags.write(call, names.RULE, [each.granted.id for each in made], specified)
     return {"Return": True, "SecurityGroupRules": rule_shapes(made)}
 
 
-def _missing(wanted: Asked, there: OfGroup | None) -> Sequence[services.WantedRule]:
+def _missing(requested: Asked, there: OfGroup | None) -> Sequence[services.WantedRule]:
     """Return the rules of the request that the existing permission lacks: for IPv4, IPv6 or both. Raises Ec2Error if it
     lacks none.
     """
     have = {rule.ethertype for rule in there.granted.rules} if there is not None else set()
-    missing = [rule for rule in wanted.rules if rule.flow.ethertype not in have]
+    missing = [rule for rule in requested.rules if rule.flow.ethertype not in have]
     if not missing:
-        permission = wanted.permission
-        place = permission.cidr or (wanted.rules[0].remote_group or wanted.rules[0].remote_address_group)
+        permission = requested.permission
+        place = permission.cidr or (requested.rules[0].remote_group or requested.rules[0].remote_address_group)
         ports = (
             "ALL" if permission.ports is None else f"from port: {permission.ports[0]}, to port: {permission.ports[1]}"
         )
@@ -99,11 +99,11 @@ def _revoke(call: Call, *, egress: bool) -> dict[str, Any]:
     groups = Groups(call)
     group = groups.to_change("delete_security_group_rule")
     there = permissions_of(group, egress=egress)
-    wanted = call.get("SecurityGroupRuleIds", [])
-    if wanted:
+    requested = call.get("SecurityGroupRuleIds", [])
+    if requested:
         if "IpPermissions" in call.arguments or any(name in call.arguments for name in FLAT):
             raise errors.combination("SecurityGroupRuleIds may not be used together with other permissions")
-        gone = chosen_rules(wanted, there)
+        gone = chosen_rules(requested, there)
     else:
         gone = _named(call, groups, group, there, egress=egress)
     shapes = rule_shapes(gone, revoked=True)
@@ -117,13 +117,13 @@ def _named(
     call: Call, groups: Groups, group: SecurityGroup, there: Sequence[OfGroup], *, egress: bool
 ) -> list[OfGroup]:
     known = {each.permission: each for each in there}
-    found = []
+    result = []
     for each in asked(call, groups, group, egress=egress):
         if each.permission not in known:
             msg = "The specified rule does not exist in this security group."
             raise Ec2Error("InvalidPermission.NotFound", msg)
-        found.append(known[each.permission])
-    return found
+        result.append(known[each.permission])
+    return result
 
 
 BOTH = ("create_security_group_rule", "delete_security_group_rule")
@@ -145,20 +145,20 @@ def modify_security_group_rules(call: Call) -> dict[str, Any]:
             raise errors.missing_parameter("SecurityGroupRule.SecurityGroupRuleId")
         there = permissions_of(group)
         (before,) = chosen_rules([each["SecurityGroupRuleId"]], there)
-        wanted = of_rule(groups, group, each.get("SecurityGroupRule", {}), egress=before.permission.egress)
-        same = next((rule for rule in there if rule.permission == wanted.permission), None)
+        requested = of_rule(groups, group, each.get("SecurityGroupRule", {}), egress=before.permission.egress)
+        same = next((rule for rule in there if rule.permission == requested.permission), None)
         if same is not None and same is not before:
             raise Ec2Error("InvalidPermission.Duplicate", "Another rule of this security group allows the same")
-        _change(before.granted, wanted)
+        _change(before.granted, requested)
     return {"Return": True}
 
 
-def _change(before: Granted, wanted: Asked) -> None:
+def _change(before: Granted, requested: Asked) -> None:
     """Replace a permission; the first of its rules keeps its id."""
     for rule in before.rules[1:]:
         services.delete_security_group_rule(rule)
-    services.change_security_group_rule(before.rules[0], wanted.rules[0])
-    services.create_security_group_rules(wanted.rules[1:])
+    services.change_security_group_rule(before.rules[0], requested.rules[0])
+    services.create_security_group_rules(requested.rules[1:])
 
 
 @action(
@@ -200,9 +200,11 @@ def _describe(call: Call, *, egress: bool) -> dict[str, Any]:
         services.describe_security_group_rules(chosen.granted.rules, text)
     if not listed:
         known = {each.permission: each for each in there}
-        for wanted in asked(call, groups, group, egress=egress):
-            if wanted.permission not in known:
+        for requested in asked(call, groups, group, egress=egress):
+            if requested.permission not in known:
                 msg = "The specified rule does not exist in this security group."
                 raise Ec2Error("InvalidPermission.NotFound", msg)
-            services.describe_security_group_rules(known[wanted.permission].granted.rules, wanted.description or "")
+            services.describe_security_group_rules(
+                known[requested.permission].granted.rules, requested.description or ""
+            )
     return {"Return": True}

@@ -65,10 +65,10 @@ def _group(group: SecurityGroup, known: GroupNames, tagged: tags.Shapes) -> dict
 
 def permission_shapes(every: Sequence[Granted], known: GroupNames) -> list[dict[str, Any]]:
     """Return permissions in the format of groups, merged by protocol and port range."""
-    found: dict[tuple[str, tuple[int, int] | None], dict[str, Any]] = {}
+    result: dict[tuple[str, tuple[int, int] | None], dict[str, Any]] = {}
     for each in every:
         permission = each.permission
-        shape = found.setdefault((permission.protocol, permission.ports), _traffic(permission))
+        shape = result.setdefault((permission.protocol, permission.ports), _traffic(permission))
         description = {"Description": each.description} if each.description else {}
         if permission.group_id is not None:
             group = known.named[permission.group_id]
@@ -82,7 +82,7 @@ def permission_shapes(every: Sequence[Granted], known: GroupNames) -> list[dict[
             shape["Ipv6Ranges"].append({"CidrIpv6": permission.cidr, **description})
         else:
             shape["IpRanges"].append({"CidrIp": permission.cidr, **description})
-    return list(found.values())
+    return list(result.values())
 
 
 def _traffic(permission: Permission) -> dict[str, Any]:
@@ -99,9 +99,9 @@ def rule_shapes(every: Sequence[OfGroup], *, revoked: bool = False) -> list[dict
     known = GroupNames.of(
         {each.group.id: each.group for each in every}.values(), [rule for each in every for rule in each.granted.rules]
     )
-    wanted = [each.granted.id for each in every]
-    own = ids.ids_of(names.RULE.prefix, wanted)
-    tagged = {} if revoked else tags.shapes(names.RULE, wanted)
+    rule_ids = [each.granted.id for each in every]
+    own = ids.ids_of(names.RULE.prefix, rule_ids)
+    tagged = {} if revoked else tags.shapes(names.RULE, rule_ids)
     shapes = []
     for each in every:
         shape = _rule(each, known, own[each.granted.id])

@@ -29,12 +29,12 @@ NO_ATTACHMENT = "InvalidAttachment.NotFound"
 )
 def attach(call: Call) -> dict[str, Any]:
     """Attach a volume to an instance; the attachment is complete when its state is ``attached``."""
-    ec2_id, asked = call.arguments["VolumeId"], call.arguments["Device"]
+    ec2_id, requested = call.arguments["VolumeId"], call.arguments["Device"]
     volume = volume_of(call, ec2_id)
     instance = instance_of(call, call.arguments["InstanceId"])
-    device = guest_name(asked)
+    device = guest_name(requested)
     if not is_guest_name(device):
-        raise errors.invalid_value("unixDevice", asked, f"{asked[:64]} is not a valid device name.")
+        raise errors.invalid_value("unixDevice", requested, f"{requested[:64]} is not a valid device name.")
     there = list(volume.attachments.all())
     if any(each.instance_id == instance.id for each in there) or (there and not volume.multiattach):
         raise Ec2Error("VolumeInUse", f"{ec2_id} is already attached to an instance")
@@ -47,8 +47,8 @@ def attach(call: Call) -> dict[str, Any]:
     except InvalidInputError as error:
         raise _in_this_state(error) from error
     if made.device_name[-1] != device[-1]:  # the guest's bus may differ
-        raise errors.invalid_value("unixDevice", asked, f"Attachment point {asked[:64]} is already in use")
-    given.keep(instance.project_id, made.id, {given.DEVICE: asked})
+        raise errors.invalid_value("unixDevice", requested, f"Attachment point {requested[:64]} is already in use")
+    given.keep(instance.project_id, made.id, {given.DEVICE: requested})
     shape = _shape(call, volume, made.attachment_id)
     return shape or {"VolumeId": ec2_id, "State": "attaching"}
 

@@ -28,13 +28,13 @@ KIND = names.VOLUME
 )
 def create_volume(call: Call) -> dict[str, Any]:
     """Create a volume, empty or from a snapshot; its ``Name`` tag also becomes its name."""
-    given = tags.specified(call, KIND)
+    specified = tags.specified(call, KIND)
     size, snapshot = call.get("Size"), call.get("SnapshotId")
     if size is None and not snapshot:
         raise Ec2Error("MissingParameter", "The request must contain the parameter size/snapshot")
     request = services.VolumeRequest(
         size_gb=size,
-        name=given.get(KIND.resource_type, {}).get("Name", ""),
+        name=specified.get(KIND.resource_type, {}).get("Name", ""),
         volume_type=(found_type := type_asked(call.context, call.get("VolumeType"))),
         availability_zone=_zone(call),
         snapshot_id=str(snapshot_of(call, snapshot).id) if snapshot else "",
@@ -46,7 +46,7 @@ def create_volume(call: Call) -> dict[str, Any]:
             raise
         raise Ec2Error("InvalidZone.NotFound", error.message) from error
     _check_promised(call, made)
-    tags.write(call, KIND, [made.id], given)
+    tags.write(call, KIND, [made.id], specified)
     store_requested(made.project_id, made.id, of_amazon(call.arguments, found_type))
     volume = volumes_of(call.context).get(id=made.id)
     return shapes.volume_shape(volume, shapes.related([volume]))

@@ -38,13 +38,13 @@ def modify_volume(call: Call) -> dict[str, Any]:
     if size is None and not values:
         raise errors.combination("The request must contain at least one of the parameters Size and VolumeType")
     wanted_type = type_asked(call.context, values.get("VolumeType"))
-    asked = of_amazon(values if "VolumeType" in values else before | values, wanted_type)
+    requested = of_amazon(values if "VolumeType" in values else before | values, wanted_type)
     try:
         row = services.modify_volume(call.context, volume.id, size_gb=size, volume_type=wanted_type)
     except BeingModifiedError as error:
         raise Ec2Error("IncorrectModificationState", error.message) from error
-    store_requested(volume.project_id, volume.id, asked)
-    words = {"Original": before, "Target": asked or {}}
+    store_requested(volume.project_id, volume.id, requested)
+    words = {"Original": before, "Target": requested or {}}
     types = {
         f"{which}{name}": each[name]
         for which, each in words.items()
@@ -67,9 +67,9 @@ def _shapes(volumes: Sequence[Volume]) -> list[dict[str, Any]]:
     never = [known[volume.id] for volume in volumes if _row(volume) is None]
     if never:
         raise Ec2Error("InvalidVolumeModification.NotFound", f"Modification for volume '{never[0]}' does not exist.")
-    asked = {key: each.get(given.MODIFICATION, {}) for key, each in given.values_of(known).items()}
+    requested = {key: each.get(given.MODIFICATION, {}) for key, each in given.values_of(known).items()}
     return [
-        _shape(volume, row, known[volume.id]) | asked.get(volume.id, {})
+        _shape(volume, row, known[volume.id]) | requested.get(volume.id, {})
         for volume in volumes
         if (row := _row(volume)) is not None
     ]

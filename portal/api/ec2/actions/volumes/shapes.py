@@ -184,8 +184,8 @@ def _asked_name(device: BlockDevice | None, related: Related) -> str | None:
 def _type(volume: Volume, related: Related) -> dict[str, Any]:
     """Return the AWS type in the request if this cloud has no type of that name, otherwise the volume's own type."""
     own = {"VolumeType": volume.volume_type.name if volume.volume_type else NO_TYPE}
-    asked: dict[str, Any] = related.given.get(volume.id, {}).get(given.VOLUME_TYPE, {})
-    return own | asked
+    requested: dict[str, Any] = related.given.get(volume.id, {}).get(given.VOLUME_TYPE, {})
+    return own | requested
 
 
 def attachment_shape(attachment: Attachment, related: Related) -> dict[str, Any]:

@@ -27,13 +27,13 @@ KIND = names.SNAPSHOT
 )
 def create_snapshot(call: Call) -> dict[str, Any]:
     """Create a snapshot of a volume, also while it is attached; its ``Name`` tag also becomes its name."""
-    given = tags.specified(call, KIND)
+    specified = tags.specified(call, KIND)
     volume = volume_of(call, call.arguments["VolumeId"])
-    name = given.get(KIND.resource_type, {}).get("Name", "")
+    name = specified.get(KIND.resource_type, {}).get("Name", "")
     made = services.create_snapshot(
         call.context, volume.id, name=name, description=call.get("Description", ""), force=True
     )
-    tags.write(call, KIND, [made.id], given)
+    tags.write(call, KIND, [made.id], specified)
     return shapes.snapshot_shapes([made])[0]
 
 
@@ -57,8 +57,8 @@ def delete_snapshot(call: Call) -> dict[str, Any]:
 
 def _asked(call: Call) -> Q | None:
     """Return a condition that no snapshot fulfils if another project is named: snapshots are not shared."""
-    asked = [wanted for name in ("OwnerIds", "RestorableByUserIds") if (wanted := call.get(name, []))]
-    return None if all(owned.is_named(call, wanted) for wanted in asked) else Q(pk__in=[])
+    specified = [requested for name in ("OwnerIds", "RestorableByUserIds") if (requested := call.get(name, []))]
+    return None if all(owned.is_named(call, requested) for requested in specified) else Q(pk__in=[])
 
 
 describe(

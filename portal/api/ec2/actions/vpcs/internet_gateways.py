@@ -33,9 +33,9 @@ NOT_ATTACHED = "Gateway.NotAttached"
 )
 def create_internet_gateway(call: Call) -> dict[str, Any]:
     """Create a detached gateway."""
-    given = tags.specified(call, names.GATEWAY)
+    specified = tags.specified(call, names.GATEWAY)
     gateway = services.create_internet_gateway(call.project_id)
-    tags.write(call, names.GATEWAY, [gateway.id], given)
+    tags.write(call, names.GATEWAY, [gateway.id], specified)
     return {"InternetGateway": shapes([gateway], [])[0]}
 
 
@@ -78,10 +78,10 @@ def detach_internet_gateway(call: Call) -> dict[str, Any]:
 
     A gateway without a VPC is not attached, also if the VPC has been deleted: clients ignore that when they clean up.
     """
-    gateway, given = _named(call), call.arguments["VpcId"]
-    vpc = vpc_to_change(call, given, "update_router") if gateway.router_id else None
+    gateway, specified = _named(call), call.arguments["VpcId"]
+    vpc = vpc_to_change(call, specified, "update_router") if gateway.router_id else None
     if vpc is None or gateway.router_id not in {router.id for router in vpc.routers}:
-        message = f"resource {call.arguments['InternetGatewayId']} is not attached to network {given}"
+        message = f"resource {call.arguments['InternetGatewayId']} is not attached to network {specified}"
         raise Ec2Error(NOT_ATTACHED, message)
     services.detach_internet_gateway(gateway)
     return {}
@@ -96,8 +96,8 @@ def delete_internet_gateway(call: Call) -> dict[str, Any]:
 
 def _named(call: Call) -> InternetGateway:
     """Return the gateway of the request. Raises Ec2Error."""
-    given = call.arguments["InternetGatewayId"]
-    return to_change(gateway_named(call, given))
+    specified = call.arguments["InternetGatewayId"]
+    return to_change(gateway_named(call, specified))
 
 
 def gateway_named(call: Call, ec2_id: str) -> InternetGateway:

@@ -48,8 +48,8 @@ def subnet_named(call: Call, ec2_id: str) -> Subnet:
 
 def table_named(call: Call, ec2_id: str) -> Table:
     """Return a router on a network that the caller may see, as a route table. Raises Ec2Error."""
-    wanted = names.resource(names.ROUTE_TABLE, ec2_id)
-    found = next((table for table in tables_of(vpcs_for(call.context)) if table.router.id == wanted), None)
+    requested = names.resource(names.ROUTE_TABLE, ec2_id)
+    found = next((table for table in tables_of(vpcs_for(call.context)) if table.router.id == requested), None)
     if found is None:
         raise names.not_found(names.ROUTE_TABLE, [ec2_id])
     return found
@@ -70,8 +70,8 @@ def zone_of_networks() -> str:
     """Return the zone in which subnets are shown: EC2 shows one zone for each subnet, although the subnets exist in
     every zone.
     """
-    wanted, zones = settings.SCHEDULER_DEFAULT_ZONE or DEFAULT_ZONE, hosts.availability_zones()
-    return wanted if wanted in zones or not zones else zones[0]
+    default, zones = settings.SCHEDULER_DEFAULT_ZONE or DEFAULT_ZONE, hosts.availability_zones()
+    return default if default in zones or not zones else zones[0]
 
 
 def read_range(parameter: str, text: str, code: str) -> netaddr.IPNetwork:
@@ -90,9 +90,9 @@ def read_range(parameter: str, text: str, code: str) -> netaddr.IPNetwork:
 
 def unless(call: Call, parameter: str, *, present: Any, why: str) -> None:
     """Raise Ec2Error if an argument differs from the only supported value."""
-    given = call.get(parameter)
-    wanted = given.get("Value") if isinstance(given, dict) else given
-    if wanted is not None and wanted != present:
+    specified = call.get(parameter)
+    requested = specified.get("Value") if isinstance(specified, dict) else specified
+    if requested is not None and requested != present:
         raise errors.unsupported(f"{parameter}: {why}")
 
 

@@ -57,8 +57,8 @@ class Known:
     tags: Mapping[uuid.UUID, Sequence[Mapping[str, str]]]
 
 
-def _routers_of_vpcs(given: Sequence[str]) -> Q:
-    vpcs = [each for each in given if ids.is_id(names.VPC.prefix, each)]
+def _routers_of_vpcs(specified: Sequence[str]) -> Q:
+    vpcs = [each for each in specified if ids.is_id(names.VPC.prefix, each)]
     return Q(pk__in=routers_of_networks(ids.resources_of(names.VPC.prefix, vpcs).values()))
 
 
@@ -164,11 +164,11 @@ def routed(gateways: Sequence[InternetGateway]) -> dict[uuid.UUID, list[str]]:
     These are the routes created by EC2, or the default route of each IP version if the Network API has connected the
     router.
     """
-    asked, found = given.values_of([gateway.id for gateway in gateways]), {}
+    requested, found = given.values_of([gateway.id for gateway in gateways]), {}
     for gateway in gateways:
         if gateway.router is not None and gateway.router_id is not None:
             there = reachable(gateway.router)
-            named = asked.get(gateway.id, {}).get(given.ROUTES)
+            named = requested.get(gateway.id, {}).get(given.ROUTES)
             found[gateway.router_id] = there if named is None else [each for each in there if each in named]
     return found
 
@@ -239,24 +239,24 @@ def associate_route_table(call: Call) -> dict[str, Any]:
 @action("DisassociateRouteTable", "remove_router_interface", takes="AssociationId")
 def disassociate_route_table(call: Call) -> dict[str, Any]:
     """Remove the explicit association of a subnet, so that it uses the main table of its VPC."""
-    given = call.arguments["AssociationId"]
-    names.check_form(names.ROUTE_ASSOCIATION, [given])
+    specified = call.arguments["AssociationId"]
+    names.check_form(names.ROUTE_ASSOCIATION, [specified])
     tables = tables_of(vpcs_for(call.context))
     association = names.ROUTE_ASSOCIATION.prefix
     always = {vpc.network.id for table in tables for vpc in table.main_of}
     always |= {subnet for table in tables if not table.main_of for subnet in table.subnets}
     subnets = {subnet for table in tables for subnet in table.subnets}  # a subnet without an id has no association
     known = {**ids.given(association, subnets), **ids.ids_of(association, always)}
-    wanted = next((each for each, ec2_id in known.items() if ec2_id == given), None)
-    if any(vpc.network.id == wanted for table in tables for vpc in table.main_of):
-        raise errors.invalid_value("AssociationId", given, "The main route table is not disassociated.")
-    table = next((table for table in tables if wanted in table.subnets), None)
-    if table is None or wanted is None:
-        raise names.not_found(names.ROUTE_ASSOCIATION, [given])
+    requested = next((each for each, ec2_id in known.items() if ec2_id == specified), None)
+    if any(vpc.network.id == requested for table in tables for vpc in table.main_of):
+        raise errors.invalid_value("AssociationId", specified, "The main route table is not disassociated.")
+    table = next((table for table in tables if requested in table.subnets), None)
+    if table is None or requested is None:
+        raise names.not_found(names.ROUTE_ASSOCIATION, [specified])
     enforce(call, {"project_id": table.router.project_id}, "remove_router_interface")
     if not table.main_of:
         raise errors.unsupported(
             "The subnet is connected to a router that is not the VPC's main one, and cannot be moved"
         )
-    ids.forget(association, wanted)
+    ids.forget(association, requested)
     return {}

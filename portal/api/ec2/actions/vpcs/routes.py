@@ -80,12 +80,12 @@ def _destination(call: Call) -> str:
     """Return the destination. Raises Ec2Error unless the request specifies it in exactly one form, as an IPv4 or an
     IPv6 range.
     """
-    given = [(name, call.arguments[name]) for name in DESTINATIONS if call.get(name)]
-    if len(given) != 1:
-        if given:
+    specified = [(name, call.arguments[name]) for name in DESTINATIONS if call.get(name)]
+    if len(specified) != 1:
+        if specified:
             raise errors.combination(f"Only one of {' and '.join(DESTINATIONS)} is given")
         raise errors.missing_parameter(DESTINATIONS[0])
-    ((name, text),) = given
+    ((name, text),) = specified
     try:
         found = addressing.read_prefix(text).cidr
     except ValueError:
@@ -110,10 +110,10 @@ def _there(call: Call, table: Table) -> set[str]:
 
 def _gateway(call: Call, table: Table) -> InternetGateway | None:
     """Return the internet gateway of a new route, or None if its target is an interface. Raises Ec2Error."""
-    given = [name for name in TARGETS if call.get(name)]
-    if len(given) > 1:
+    specified = [name for name in TARGETS if call.get(name)]
+    if len(specified) > 1:
         raise errors.combination(f"Only one of {', '.join(TARGETS)} is given")
-    if not given:
+    if not specified:
         raise errors.missing_parameter(TARGETS[0])
     target = call.get("GatewayId")
     if target is None:

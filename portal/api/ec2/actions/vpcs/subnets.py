@@ -47,15 +47,15 @@ def create_subnet(call: Call) -> dict[str, Any]:
     """Create an IPv4 subnet, or an IPv6 one (``Ipv6Native``), and attach it to the VPC's router."""
     vpc = vpc_to_change(call, call.arguments["VpcId"], "create_subnet")
     _check_zone(call)
-    given = tags.specified(call, names.SUBNET)
-    fields: SubnetFields = {"name": given.get(names.SUBNET.resource_type, {}).get(NAME, "")[:255]}
+    specified = tags.specified(call, names.SUBNET)
+    fields: SubnetFields = {"name": specified.get(names.SUBNET.resource_type, {}).get(NAME, "")[:255]}
     whole = _range6(call) if call.get("Ipv6Native") else _range(call, vpc)
     if addressing.overlapping(whole, vpc.subnets) is not None:
         raise Ec2Error(CONFLICT, f"The CIDR '{whole}' conflicts with another subnet")
     if whole.version == 6:
         fields |= {"ipv6_ra_mode": SLAAC, "ipv6_address_mode": SLAAC}
     subnet = services.create_routed_subnet(vpc.network, str(whole), vpc.main, fields)
-    tags.write(call, names.SUBNET, [subnet.id], given)
+    tags.write(call, names.SUBNET, [subnet.id], specified)
     return {"Subnet": shapes(call, [subnet_named(call, ids.id_of(names.SUBNET.prefix, subnet.id))])[0]}
 
 
@@ -199,9 +199,9 @@ def modify_subnet_attribute(call: Call) -> dict[str, Any]:
     subnet = subnet_named(call, call.arguments["SubnetId"])
     enforce(call, owner_of(subnet.network) | {"project_id": subnet.project_id}, "update_subnet")
     (shape,) = shapes(call, [subnet])
-    given = call.arguments.keys() - {"SubnetId"}
-    if len(given) != 1:
+    specified = call.arguments.keys() - {"SubnetId"}
+    if len(specified) != 1:
         raise errors.combination("Exactly one attribute of a subnet is changed at a time")
-    for name in given:
+    for name in specified:
         unless(call, name, present=shape[name], why="it depends on the operator's settings and the subnet's range")
     return {}

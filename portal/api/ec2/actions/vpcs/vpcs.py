@@ -37,10 +37,10 @@ def create_vpc(call: Call) -> dict[str, Any]:
     whole = read_range("CidrBlock", cidr, "InvalidVpc.Range")
     unless(call, "InstanceTenancy", present="default", why="hosts are shared by all projects")
     unless(call, "AmazonProvidedIpv6CidrBlock", present=False, why="create a subnet with an IPv6 range of your own")
-    given = tags.specified(call, names.VPC)
-    name = given.get(names.VPC.resource_type, {}).get(NAME) or f"vpc {whole}"
+    specified = tags.specified(call, names.VPC)
+    name = specified.get(names.VPC.resource_type, {}).get(NAME) or f"vpc {whole}"
     made = services.create_vpc(call.project_id, str(whole), name)
-    tags.write(call, names.VPC, [made.network_id], given)
+    tags.write(call, names.VPC, [made.network_id], specified)
     return {"Vpc": shapes(call, vpcs_for(call.context, [made.network_id]))[0]}
 
 
@@ -123,8 +123,8 @@ describe(
 def describe_vpc_attribute(call: Call) -> dict[str, Any]:
     """Return VPC attributes, which are the same for every VPC."""
     vpc = vpc_named(call, call.arguments["VpcId"])
-    wanted = call.arguments["Attribute"]
-    name = f"{wanted[0].upper()}{wanted[1:]}"
+    requested = call.arguments["Attribute"]
+    name = f"{requested[0].upper()}{requested[1:]}"
     return {"VpcId": ids.id_of(names.VPC.prefix, vpc.network.id), name: {"Value": ATTRIBUTES[name]}}
 
 
