@@ -29,6 +29,7 @@ from portal.dashboard.network.security_groups.listing import SECURITY_GROUPS
 from portal.dashboard.overview.views import parts_for
 from portal.dashboard.topology.views import picture_for
 from portal.dashboard.volumes import live as volumes
+from portal.dashboard.volumes.failures import FAILURES
 from portal.dashboard.volumes.listing import BACKUPS, SNAPSHOTS, VOLUMES
 from portal.dashboard.words import wording
 from provisioning.common.context import RequestContext
@@ -135,6 +136,7 @@ LISTS: tuple[RecordList[Any], ...] = (
     VOLUMES,
     SNAPSHOTS,
     BACKUPS,
+    FAILURES,
     IMAGES,
     HOSTS,
     MIGRATIONS,

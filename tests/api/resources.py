@@ -189,6 +189,7 @@ NOT_CREATED = {
     ("image", "tags"),
     ("network", "agents"),
     ("network", "availability_zones"),
+    ("network", "floatingip_pools"),
     ("network", "network_ip_availabilities"),
     ("network", "service_providers"),
     ("volume", "backups"),

@@ -29,7 +29,7 @@ from provisioning.images.models import Image
 from provisioning.network.models import Port
 from provisioning.volumes.models import Volume
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import create_volume, extend_volume
+from provisioning.volumes.services import Extend, create_volume
 from tests.support import invariants
 from tests.support.clouds import ADMIN, Cloud, context, state_of
 from tests.support.jobs import drain
@@ -179,7 +179,7 @@ def test_a_volume_whose_extension_the_dead_host_did_not_report_has_its_new_size(
     cloud.run()
     attach_volume(alice, server.id, VolumeToAttach(str(volume.id)))
     cloud.run()
-    extend_volume(alice, volume.id, 2)
+    Extend.begin(alice, volume.id, 2)
     work(cloud, target)
     assert Volume.objects.get().status == "extending"
     dies(server, forced=True)

@@ -101,7 +101,7 @@ def test_a_host_that_claims_a_server_is_told_nothing_of_it(cloud: Cloud, alice: 
     liar = claimed_by(cloud, row, OLDER)
     (command,) = liar.take()
     assert isinstance(command.body, DestroyRequest)
-    assert command.body == DestroyRequest()
+    assert command.body == DestroyRequest(keep_root=True)
     liar.guests[str(row.id)] = (row.attempt, PowerState.RUNNING)
     liar.hello()
     assert liar.take() == []
@@ -116,7 +116,7 @@ def test_a_host_that_has_leftovers_is_told_nothing_of_the_server(cloud: Cloud, a
     liar.measured()
     (command,) = liar.take()
     assert isinstance(command.body, DestroyRequest)
-    assert command.body == DestroyRequest()
+    assert command.body == DestroyRequest(keep_root=True)
 
 
 def test_a_host_that_claims_a_deleted_server_does_not_keep_its_own_host_from_being_asked(

@@ -146,7 +146,7 @@ PARTS = {
                 _reset,
                 "delete_quota",
                 "Reset the project's limits to the defaults; 404 if it has no limits of its own.",
-                more=lambda view: {"given": view.kwargs["project_id"]},
+                more=lambda view: {"project_id": view.kwargs["project_id"]},
             ),
         },
     ),

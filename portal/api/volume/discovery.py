@@ -129,7 +129,7 @@ PARTS = parts(
             "List the filters of each list, or of the one in ``resource``.",
             name="resource_filters",
             shape=_filters,
-            more=lambda view: {"wanted": view.request.query_params.get("resource")},
+            more=lambda view: {"requested": view.request.query_params.get("resource")},
             since=(3, 33),
         ),
     },

@@ -216,6 +216,7 @@ def test_the_other_guest_of_a_shared_volume_notices_nothing(storage: Storage) ->
         assert old.does("read -P 1 0 4096")
         both = storage.connect(HERE, THERE, other)
         with storage.guest(both, THERE) as new:
+            assert new.does("read -P 1 0 4096")
             assert storage.connect(THERE, other) == both
             assert not old.does("write -P 2 0 4096")
             assert new.does("write -P 3 0 4096")

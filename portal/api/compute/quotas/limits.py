@@ -38,7 +38,7 @@ _NETWORK_USED = {"totalFloatingIpsUsed": "floatingips", "totalSecurityGroupsUsed
 
 
 def _asked(view: ComputeView) -> dict[str, Any]:
-    return {"asked": last(view.checked_query(), "tenant_id"), "version": view.microversion}
+    return {"tenant_id": last(view.checked_query(), "tenant_id"), "version": view.microversion}
 
 
 def _show(context: RequestContext, *, tenant_id: str | None, version: Version) -> dict[str, Any]:
