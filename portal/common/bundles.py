@@ -63,6 +63,8 @@ wrapper passes them an object of their own instead of the global one.
 """
 _NOTE = re.compile(r"^ *//.*\n", re.MULTILINE)
 _BLOCK = re.compile(r"^ */\*.*?\*/", re.MULTILINE | re.DOTALL)
+_OPTIONAL = re.compile(r"font-display:\s*swap")
+"""Text does not move when the font arrives: a page that is drawn before it arrives keeps the font of the system."""
 _SOURCE_MAP = re.compile(r"//# sourceMappingURL=.*")
 _SPACE = re.compile(r"\s*([{};])\s*|(?<=[a-z]:) ")
 """Blanks that are removed from our own style sheets, which have no braces or semicolons in texts."""
@@ -154,7 +156,7 @@ def styles() -> str:
     bootstrap = (_packages() / "bootstrap/dist/css/bootstrap.min.css").read_text()
     own = _SPACE.sub(r"\1", "".join((base / "static" / name).read_text() for name in OWN_STYLES))
     parts = [
-        inter.replace("url(./files/", "url(../vendor/inter/files/"),
+        _OPTIONAL.sub("font-display:optional", inter.replace("url(./files/", "url(../vendor/inter/files/")),
         of_used(_COMMENT.sub("", bootstrap), words),
         icons(used_icons()),
         own,

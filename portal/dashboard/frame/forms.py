@@ -92,7 +92,7 @@ class Form(forms.Form):
     default_renderer = FormRenderer()
     service_fields: ClassVar[Mapping[str, str]] = {}
     notes: ClassVar[Mapping[str, str]] = {}
-    focuses: ClassVar[bool] = True
+    focuses: bool = True
 
     def __init__(self, data: QueryDict | None = None, *, initial: Mapping[str, Any] | None = None) -> None:
         super().__init__(data, initial=dict(initial or {}), auto_id="%s", label_suffix="")

@@ -306,7 +306,10 @@ class FormPage(Page):
 
     def form_context(self, form: Form) -> dict[str, Any]:
         """Return the context of the form."""
-        return {"form": form, **self.extra_context(), "copies": self.copies, "copied": self.copied}
+        context = {"form": form, **self.extra_context(), "copies": self.copies, "copied": self.copied}
+        if context.get("danger"):
+            form.focuses = False  # the focus is on Cancel
+        return context
 
     def show(self, form: Form, *, status: int = 200) -> HttpResponse:
         """Show the page with this form."""
