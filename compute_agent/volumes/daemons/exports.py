@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from compute_agent.volumes.daemons.qmp import DaemonError, Qmp
 from compute_agent.volumes.driver import Json, Opening
 
 CREDENTIALS, AUTHORIZED = "tls", "clients"
+ENDS_WITHIN, POLL = 30.0, 0.01
+"""Seconds that the connections of a deleted export may need to end, and between two looks at them."""
 
 
 class Export(msgspec.Struct, frozen=True):
@@ -112,6 +115,15 @@ def _end_export(qmp: Qmp, key: str) -> None:
             raise
 
 
+def _wait_for_end(qmp: Qmp, key: str) -> None:
+    """Wait until the connections of a deleted export have ended; until then its node is in use."""
+    deadline = time.monotonic() + ENDS_WITHIN
+    while any(each["id"] == key for each in qmp.execute("query-block-exports")):
+        if time.monotonic() > deadline:
+            raise DaemonError(f"The connections of {key} do not end.")
+        time.sleep(POLL)
+
+
 def _export_id(name: str) -> str:
     return "export-" + name.replace(":", "-")
 
@@ -122,6 +134,7 @@ def follow_gate(qmp: Qmp, description: Description, socket: Path) -> None:
     there = {each["id"]: each["node-name"] for each in qmp.execute("query-block-exports")}
     for key in sorted(there.keys() - {_export_id(name) for name in desired}):
         _end_export(qmp, key)
+        _wait_for_end(qmp, key)
         qmp.execute("blockdev-del", node_name=there[key])
     for name, read_only in desired.items():
         if _export_id(name) not in there:

@@ -21,7 +21,7 @@ from compute_agent.virt.processes import processes
 from compute_agent.virt.processes.rights import Rights
 from compute_agent.virt.processes.storage_account import StorageAccount
 from compute_agent.volumes import drivers
-from compute_agent.volumes.daemons import daemon_process
+from compute_agent.volumes.daemons import daemon_process, exports
 from compute_agent.volumes.daemons.daemon import Daemons
 from compute_agent.volumes.daemons.export_address import Address
 from compute_agent.volumes.driver import PoolSettings, VolumeDriver
@@ -231,3 +231,21 @@ def test_an_agent_that_was_killed_leaves_no_gate(storage: Storage) -> None:
     (runtime / storage.volume.id / "daemon.json").unlink()
     storage.daemons.sweep()
     assert not gate.exists()
+
+
+def test_a_node_is_deleted_when_the_connections_of_its_export_have_ended() -> None:
+    """QEMU ends them after the answer to ``block-export-del``."""
+    looks, done = [2], list[str]()
+
+    class Qmp:
+        def execute(self, command: str, **_: object) -> list[dict[str, str]]:
+            done.append(command)
+            if command == "query-block-exports":
+                looks[0] -= "block-export-del" in done
+                return [{"id": "export-old", "node-name": "gate-old"}] if looks[0] >= 0 else []
+            assert command != "blockdev-del" or looks[0] < 0, "Node gate-old is in use"
+            return []
+
+    spec = VolumeSpec(id=str(uuid.uuid4()), pool_id=str(uuid.uuid4()), size_gb=1)
+    exports.follow_gate(Qmp(), exports.Description(volume=spec), Path("/nowhere"))  # type: ignore[arg-type]
+    assert done == ["query-block-exports", "block-export-del", *["query-block-exports"] * 3, "blockdev-del"]
