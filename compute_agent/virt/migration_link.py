@@ -30,6 +30,8 @@ MOST_BYTES = 64 << 20
 """Limit of a frame: it may contain a config drive."""
 LENGTH = 4
 CHUNK = 1 << 20
+FAREWELL_WITHIN = 1.0
+"""Seconds in which a connection that ends sends its last bytes."""
 HANDSHAKE_SECONDS = 15.0
 LOOK_EVERY = 0.3
 """Seconds between checks whether a migration was stopped, and between reports of its progress."""
@@ -443,9 +445,15 @@ class Sending:
         reader, writer = await asyncio.wait_for(
             asyncio.open_connection(self._address, self._port, limit=CHUNK, **secured), HANDSHAKE_SECONDS
         )
-        with contextlib.closing(writer):
+        try:
             await _write(writer, Frame(kind))
             yield reader, writer
+        finally:
+            writer.close()
+            with contextlib.suppress(OSError, TimeoutError):
+                await asyncio.wait_for(writer.wait_closed(), FAREWELL_WITHIN)
+            writer.transport.abort()  # the loop ends: nothing else closes the socket of a host that is silent
+            await asyncio.sleep(0)
 
     @contextlib.asynccontextmanager
     async def _streams(self) -> AsyncIterator[None]:
