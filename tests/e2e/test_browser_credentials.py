@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.e2e.conftest import watch
+from tests.e2e.pictures import picture
 from tests.support.one_machine import CHECKOUT, ENVIRONMENT, OneMachine
 
 pytestmark = [pytest.mark.e2e, pytest.mark.compat, pytest.mark.deep]
@@ -20,7 +20,6 @@ def cloud(simulated: OneMachine) -> OneMachine:
     return simulated
 
 
-PICTURES = Path(os.environ.get("PICTURES_DIR", CHECKOUT / "test-results" / "pictures"))
 PAGES = (
     "/settings/",
     "/settings/password/",
@@ -29,11 +28,6 @@ PAGES = (
     "/api-access/",
     "/api-access/ec2/",
 )
-
-
-def picture(page: Page, name: str) -> None:
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=PICTURES / f"{name}.png")
 
 
 def issue(config: Path) -> subprocess.CompletedProcess[str]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.e2e.conftest import watch
-from tests.support.one_machine import CHECKOUT, OneMachine
+from tests.e2e.pictures import picture
+from tests.support.one_machine import OneMachine
 
 pytestmark = [pytest.mark.e2e]
 
@@ -21,13 +20,7 @@ def cloud(simulated: OneMachine) -> OneMachine:
     return simulated
 
 
-PICTURES = Path(os.environ.get("PICTURES_DIR", CHECKOUT / "test-results" / "pictures"))
 LISTS = ("projects", "users", "groups", "roles", "domains")
-
-
-def picture(page: Page, name: str) -> None:
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=PICTURES / f"{name}.png", mask=[page.get_by_test_id("password")], mask_color="#8a95a6")
 
 
 def sign_in(page: Page, cloud: OneMachine, name: str, password: str) -> None:
@@ -73,7 +66,7 @@ def make_user(page: Page) -> str:
     expect(page.get_by_label("The password")).to_be_hidden()
     page.get_by_role("button", name="Create user").click()
     expect(page.get_by_role("heading", name="ada is created")).to_be_visible()
-    picture(page, "user-made")
+    picture(page, "user-made", hidden=[page.get_by_test_id("password")])
     return page.get_by_test_id("password").inner_text()
 
 

@@ -14,11 +14,11 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.e2e.conftest import Key, watch
-from tests.support.one_machine import CHECKOUT, OneMachine, wait_for
+from tests.e2e.pictures import picture
+from tests.support.one_machine import OneMachine, wait_for
 from up.processes import children
 
 pytestmark = [pytest.mark.e2e, pytest.mark.libvirt]
-PICTURES = Path(os.environ.get("PICTURES_DIR", CHECKOUT / "test-results" / "pictures"))
 NAME = "browser-guest"
 STEPS = (
     *("api_create", "schedule", "claim", "allocate_network", "hand_off"),
@@ -37,11 +37,6 @@ RECORD_STATES = """() => {
     new MutationObserver(look).observe(document.body, {subtree: true, childList: true, attributes: true});
     look();
 }"""
-
-
-def picture(page: Page, name: str) -> None:
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=PICTURES / f"{name}.png")
 
 
 def hold(pids: list[int], number: int) -> None:
@@ -121,7 +116,6 @@ def test_launch_watch_read_and_sign_in(cloud: OneMachine, signed_in: BrowserCont
     wizard = watch(signed_in, f"{cloud.url}/instances/launch/")
     page = wizard.page
     fill_in(page, key)
-    picture(page, "wizard")
     submit_while_nobody_works(cloud, page, [listing.page])
 
     assert_watched(page)
@@ -136,11 +130,8 @@ def test_launch_watch_read_and_sign_in(cloud: OneMachine, signed_in: BrowserCont
     address = str(cloud.openstack_json("server", "show", NAME)["addresses"]["demo-net"][0])
     expect(console).to_contain_text(re.compile(rf"Novella guest: {NAME} {re.escape(address)}/\d+"))
     expect(page.get_by_text(address).first).to_be_visible()
-    picture(page, "instance")
-    picture(listing.page, "instances")
     overview = watch(signed_in, f"{cloud.url}/")
     expect(overview.page.get_by_text(NAME).first).to_be_visible()
-    picture(overview.page, "dashboard")
 
     port = cloud.openstack("port", "list", "--server", NAME, "-f", "value", "-c", "ID").strip()
     floating = str(cloud.openstack_json("floating", "ip", "create", "--port", port, "public")["floating_ip_address"])

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, expect
 
 from tests.e2e.conftest import press, watch
-from tests.support.one_machine import CHECKOUT, OneMachine
+from tests.support.one_machine import OneMachine
 
 pytestmark = [pytest.mark.e2e]
-PICTURES = Path(os.environ.get("PICTURES_DIR", CHECKOUT / "test-results" / "pictures"))
 
 
 @pytest.fixture(name="cloud")
@@ -32,11 +29,6 @@ def instance(cloud: OneMachine) -> str:
     return f"/instances/{made.strip()}/"
 
 
-def picture(page: Page, name: str) -> None:
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=PICTURES / f"{name}.png", animations="disabled")
-
-
 def test_a_rule_by_a_template_and_a_floating_ip_in_two_clicks(
     cloud: OneMachine, signed_in: BrowserContext, instance: str
 ) -> None:
@@ -50,7 +42,6 @@ def test_a_rule_by_a_template_and_a_floating_ip_in_two_clicks(
     rules.page.get_by_role("button", name="Add rule").click()
     expect(rules.page.get_by_text("TCP 443 from anywhere (0.0.0.0/0)")).to_be_visible()
     expect(reach).to_contain_text("TCP 443")  # the other page followed by itself
-    picture(rules.page, "security-group")
 
     listing = watch(signed_in, f"{cloud.url}/instances/")
     row = listing.page.locator(f"#instance-{instance.split('/')[2]}")
@@ -62,7 +53,6 @@ def test_a_rule_by_a_template_and_a_floating_ip_in_two_clicks(
     expect(reach).to_contain_text("SSH is open to the world")
     (floating,) = cloud.openstack_json("floating", "ip", "list")
     expect(reach).to_contain_text(str(floating["Floating IP Address"]))
-    picture(shown.page, "who-can-reach")
     assert shown.complaints == rules.complaints == listing.complaints == []
 
 

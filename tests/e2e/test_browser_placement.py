@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.e2e.conftest import watch
+from tests.e2e.pictures import picture
 from tests.e2e.sdk_proxies import connect
 from tests.support.one_machine import CHECKOUT, ENVIRONMENT, PATIENCE, OneMachine, running, wait_for
 
@@ -23,7 +22,6 @@ pytestmark = [
         "ignore::PendingDeprecationWarning",
     ),
 ]
-PICTURES = Path(os.environ.get("PICTURES_DIR", CHECKOUT / "test-results" / "pictures"))
 TIMES = "\N{MULTIPLICATION SIGN}"
 SENTENCE = "4 hosts → 3 are up → 2 have the memory → 0 have the disk: 40 GiB asked, 30 GiB is the most free."
 
@@ -61,11 +59,6 @@ def fill(cloud: OneMachine) -> None:
     ]
     for server in servers:
         compute.wait_for_server(server, interval=0.2, wait=int(PATIENCE))
-
-
-def picture(page: Page, name: str, *, full_page: bool = False) -> None:
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=PICTURES / f"{name}.png", full_page=full_page, animations="disabled")
 
 
 def signed_in(cloud: OneMachine, chromium: Browser, name: str) -> Page:
@@ -122,7 +115,7 @@ def test_the_page_says_why_there_is_no_host(cloud: OneMachine, chromium: Browser
     assert "sim" not in page.get_by_test_id("decisions").inner_text()
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-        picture(page, f"explain-{scheme}")
+        picture(page, "explain" if scheme == "light" else f"explain-{scheme}")
     page.set_viewport_size({"width": 390, "height": 844})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     picture(page, "explain-phone", full_page=True)

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from tests.e2e.conftest import watch
-from tests.support.one_machine import CHECKOUT, OneMachine, wait_for
+from tests.e2e.pictures import picture
+from tests.support.one_machine import OneMachine, wait_for
 
 pytestmark = pytest.mark.e2e
-PICTURES = Path(os.environ.get("PICTURES_DIR", CHECKOUT / "test-results" / "pictures"))
-
-
-def picture(page: Page, name: str) -> None:
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=PICTURES / f"{name}.png")
 
 
 def test_an_operation_is_tried(simulated: OneMachine, chromium: Browser) -> None:

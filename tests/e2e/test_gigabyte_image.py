@@ -18,7 +18,8 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.e2e.conftest import Key, watch
-from tests.e2e.test_browser_launch import group_of, picture, ssh
+from tests.e2e.pictures import picture
+from tests.e2e.test_browser_launch import group_of, ssh
 from tests.support.guest_image import guest_image
 from tests.support.one_machine import PATIENCE, OneMachine, running
 from tests.support.web import Handler, Web, web_server

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, WebSocket, expect
 
 from tests.e2e.conftest import watch
-from tests.e2e.test_browser_launch import picture
+from tests.e2e.pictures import picture
 from tests.support.one_machine import OneMachine, wait_for
 
 pytestmark = pytest.mark.e2e

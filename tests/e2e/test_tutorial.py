@@ -1,6 +1,6 @@
 """The commands of docs/tutorial.md work in their order, and its pictures are of the pages that they lead to.
 
-``PICTURES_DIR=docs/images bin/test tests/e2e/test_tutorial.py`` takes the pictures again.
+``WRITE_PICTURES=1 bin/test tests/e2e/test_tutorial.py`` takes the pictures again.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.e2e.conftest import enter, watch
+from tests.e2e.pictures import picture
 from tests.support.one_machine import CHECKOUT, ENVIRONMENT, PATIENCE, OneMachine
 
 pytestmark = [pytest.mark.deep, pytest.mark.compat, pytest.mark.e2e, pytest.mark.timeout(1200)]
-PICTURES = Path(os.environ.get("PICTURES_DIR", CHECKOUT / "test-results" / "pictures"))
 TUTORIAL = (CHECKOUT / "docs/tutorial.md").read_text()
 IN_GUEST = re.compile(r"\bcurl\b|novella ssh")
 LINKED = (".venv", "compute_agent", "manage.py")
@@ -91,40 +91,35 @@ def test_the_web_server_answers(cloud: OneMachine, tmp_path: Path) -> None:
     assert cloud.openstack_json("volume", "list") == []
 
 
-def picture(page: Page, name: str, address: str, *shown: str) -> None:
+def show(page: Page, name: str, address: str, *shown: str) -> None:
     """Take a picture of a page as soon as it shows these texts."""
     page.goto(address)
     for text in shown:
         expect(page.get_by_text(text).filter(visible=True).first).to_be_visible()
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=PICTURES / f"{name}.png", animations="disabled")
+    picture(page, name)
 
 
 def test_users_see_what_they_have_created(simulated: OneMachine, pages: Page, tmp_path: Path) -> None:
     reader = Reader(simulated, tmp_path)
     *steps, removal = [block for block in blocks("For users") if not IN_GUEST.search(block)]
     reader.run(steps)
-    [address] = [str(row["Floating IP Address"]) for row in simulated.openstack_json("floating", "ip", "list")]
     url = simulated.url
     ids = {
         kind: simulated.openstack(*kind.split(), "show", "-f", "value", "-c", "id", name).strip()
         for kind, name in (("server", "web"), ("volume", "web-data"), ("security group", "web-access"))
     }
-    picture(pages, "network-map", f"{url}/network-map/", "web-net", "web-router")
-    picture(pages, "networks", f"{url}/networks/", "web-net", "demo-net")
-    picture(pages, "floating-ips", f"{url}/floating-ips/", address)
-    picture(pages, "security-group", f"{url}/security-groups/{ids['security group']}/", "TCP 80 from anywhere")
-    picture(pages, "instances", f"{url}/instances/", "web")
-    picture(pages, "volumes", f"{url}/volumes/", "web-data", "web-restored")
-    picture(pages, "volume", f"{url}/volumes/{ids['volume']}/", "web-data")
+    show(pages, "network-map", f"{url}/network-map/", "web-net", "web-router")
+    show(pages, "security-group", f"{url}/security-groups/{ids['security group']}/", "TCP 80 from anywhere")
+    show(pages, "volumes", f"{url}/volumes/", "web-data", "web-restored")
+    show(pages, "volume", f"{url}/volumes/{ids['volume']}/", "web-data")
     pages.goto(f"{url}/instances/{ids['server']}/network/")
     pages.get_by_test_id("reach").scroll_into_view_if_needed()
     expect(pages.get_by_test_id("reach")).to_contain_text("TCP 80")
-    pages.screenshot(path=PICTURES / "who-can-reach.png", animations="disabled")
+    picture(pages, "who-can-reach")
     pages.goto(f"{url}/instances/launch/")
     pages.locator("#name").fill("web")
     expect(pages.get_by_text("fits").first).to_be_visible()
-    pages.screenshot(path=PICTURES / "wizard.png", animations="disabled")
+    picture(pages, "wizard")
     reader.run([removal])
     assert simulated.openstack_json("volume", "list") == []
 
@@ -137,9 +132,6 @@ def test_operators_add_a_host_and_copy_the_records(simulated: OneMachine, chromi
     page.get_by_role("button", name="Create a join token").click()
     token = page.locator(".shown-once").inner_text().splitlines()[1]
     (tmp_path / "token").write_text(token)
-    picture(page, "operators", f"{simulated.url}/admin/", "Hosts")
-    picture(page, "storage-pools", f"{simulated.url}/admin/volumes/storagepool/", "local")
-    picture(page, "hosts", f"{simulated.url}/hosts/", "Join a host")
     context.close()
 
     variables = {"STATE": str(tmp_path / "state"), "PORTAL": simulated.url, "DATA": str(simulated.data)}

@@ -20,7 +20,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.e2e.conftest import Key, watch
-from tests.e2e.test_browser_launch import picture
+from tests.e2e.pictures import picture
 from tests.support.one_machine import CHECKOUT, PATIENCE, OneMachine, wait_for
 
 pytestmark = [pytest.mark.libvirt]
@@ -261,7 +261,7 @@ def test_a_person_sees_the_screen_and_types_on_the_serial_line(
     screen.keyboard.press("Enter")
     screen.keyboard.type("root")
     wait_for("what was typed is seen", lambda: screen.evaluate(CONTENT) != before)
-    picture(screen, "console-screen")
+    picture(screen, "console")
 
     with signed_in.expect_page() as opened:
         watched.page.get_by_test_id("open-console-serial").click()
