@@ -216,6 +216,7 @@ POOLS = RecordList[StoragePool](
         Column(
             *("hosts", "Hosts", _served_by),
             plain=lambda row: " ".join(each.host.name for each in row.hosts),
+            css="on-a-line",
         ),
         Column("line", "Last day", lambda row: row.line, picture=True, rule=OF_HOSTS),
         Column(
