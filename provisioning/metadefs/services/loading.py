@@ -8,8 +8,7 @@ from provisioning.common.errors import ConflictError
 from provisioning.metadefs.models import LoadedMetadef, MetadefNamespace, MetadefProperty
 from provisioning.metadefs.services import namespaces
 from provisioning.metadefs.services.namespaces import Contents
-from provisioning.metadefs.wellknown import NAMESPACES
-from provisioning.metadefs.wellknown.words import Group, Type, WellKnown
+from provisioning.metadefs.wellknown import NAMESPACES, Group, Type, WellKnown
 
 OUTDATED = ("hosts of this cloud do not act on it.", "is refused.")
 """Endings of descriptions that earlier versions have loaded; ``load`` replaces such descriptions."""

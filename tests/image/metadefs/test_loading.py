@@ -14,11 +14,12 @@ from provisioning.compute.flavors import extra_specs
 from provisioning.metadefs.models import MetadefNamespace, MetadefProperty
 from provisioning.metadefs.services import loading
 from provisioning.metadefs.wellknown import NAMESPACES as KNOWN
-from provisioning.metadefs.wellknown.words import FLAVOR, IMAGE, Type
+from provisioning.metadefs.wellknown import Type
 from tests.image.metadefs.defining import NAMESPACES, define, listed
 from tests.support.cast import Api, Person
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
+FLAVOR, IMAGE = "OS::Nova::Flavor", "OS::Glance::Image"
 PINNING = "OS::Compute::CPUPinning"
 
 
