@@ -87,7 +87,10 @@ class StorageDaemon:
 
     def export(self, name: str) -> VolumeConnection:
         """Export the volume with the size that it has now."""
-        self.ask("block-export-add", type="nbd", id=name, node_name="volume", name=self.name_of(name), writable=True)
+        self.ask(
+            "block-export-add", type="nbd", id=name, node_name="volume", name=self.name_of(name), writable=True,
+            writethrough=True,
+        )  # fmt: skip
         self._exports.append(name)
         return self.connection(name)
 
