@@ -368,7 +368,7 @@ def _topology(requested: _Asked, vcpus: int) -> Topology | None:
             raise HardwareError(each.image, str(preferred), f"at most {limit} are allowed")
     if any(preferred > limit for preferred, limit in zip(from_flavor, limits, strict=True)):
         from_flavor = [0, 0, 0]
-    wanted_parts = from_image if any(from_image) else from_flavor
+    preferred_parts = from_image if any(from_image) else from_flavor
     possible = [
         Topology(sockets=sockets, cores=cores, threads=vcpus // sockets // cores)
         for sockets in range(1, min(vcpus, limits[0]) + 1) if vcpus % sockets == 0
@@ -383,7 +383,7 @@ def _topology(requested: _Asked, vcpus: int) -> Topology | None:
 
     def rank(found: Topology) -> tuple[int, int, int]:
         parts = (found.sockets, found.cores, found.threads)
-        agreed = sum(1 for part, preferred in zip(parts, wanted_parts, strict=True) if part == preferred)
+        agreed = sum(1 for part, preferred in zip(parts, preferred_parts, strict=True) if part == preferred)
         return agreed, found.sockets * found.cores, found.sockets
 
     return max(possible, key=rank)

@@ -1,7 +1,7 @@
 """Documents of networks, routers, floating IPs and security groups that are sent to hosts.
 
 A document contains all the data that this host needs about its subject, and replaces the previous one. It describes the
-wanted state, not actions. The host stores it and applies it to its kernel; after a restart the host applies it again
+desired state, not actions. The host stores it and applies it to its kernel; after a restart the host applies it again
 without the portal. The ``digest`` of a request identifies the document: the host stores it and repeats it in ``Hello``.
 Addresses are text without prefix length, ranges are CIDR; MAC addresses are lower case with colons; UUIDs have dashes;
 MTU is in bytes.

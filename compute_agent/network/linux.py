@@ -1,4 +1,4 @@
-"""The network of a real host. Its parts apply the wanted state to the kernel."""
+"""The network of a real host. Its parts apply the desired state to the kernel."""
 
 import ipaddress
 import logging
@@ -34,11 +34,11 @@ from compute_agent.network.kernel.underlay import Underlay
 from compute_agent.network.kernel.uplink import Uplink
 from compute_agent.network.routers.routing import Routing
 from compute_agent.network.state import leftovers
+from compute_agent.network.state.desired import EVERYTHING, DesiredState, Touched
 from compute_agent.network.state.documents import Document, Documents, kind_of
 from compute_agent.network.state.folding import Folded
 from compute_agent.network.state.parts import Part, for_each
 from compute_agent.network.state.records import Records
-from compute_agent.network.state.wanted import EVERYTHING, DesiredState, Touched
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.errors import RetryableHostError
 
@@ -73,9 +73,9 @@ class LinuxNetwork(HostNetwork):
         are any.
         """
         self._failing = ""
-        """The last failure to apply the wanted state."""
+        """The last failure to apply the desired state."""
         self._unfinished = False
-        """Whether a failure left the kernel in another state than wanted; ``check`` retries."""
+        """Whether a failure left the kernel in another state than the desired one; ``check`` retries."""
         self._underlay = Underlay(settings, self._original)
         self._segments = Segments(self._underlay, settings.physical_networks)
         networks = self._folder / "networks"
@@ -207,13 +207,13 @@ class LinuxNetwork(HostNetwork):
             if self._unfinished:
                 self._bring(EVERYTHING)
                 repaired.append("previous failures")
-            desired = self._wanted()
+            desired = self._desired()
             for_each(self._parts, lambda part: repaired.extend(part.check(desired)))
             return repaired
 
     def leases(self) -> list[Leased]:
         with self._lock:
-            return self._services.leases(self._wanted())
+            return self._services.leases(self._desired())
 
     def leftovers(self, guests: set[str]) -> list[Leftover]:
         with self._lock:
@@ -254,7 +254,7 @@ class LinuxNetwork(HostNetwork):
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
-    def _wanted(self) -> DesiredState:
+    def _desired(self) -> DesiredState:
         networks = self._documents.of(NetworkDocument)
         ports = self._records.local_ports()
         here = {each.port.id for each in ports if not each.away}
@@ -274,12 +274,12 @@ class LinuxNetwork(HostNetwork):
         )
 
     def _bring(self, touched: Touched, *, servers_begun: bool = False) -> None:
-        """Apply the wanted state to the kernel. Unchanged parts are left unchanged.
+        """Apply the desired state to the kernel. Unchanged parts are left unchanged.
 
         When this returns, DHCP servers answer. With ``servers_begun`` they may still be starting, and the caller must
         call ``Services.started``.
         """
-        desired, unfinished = self._wanted(), self._unfinished
+        desired, unfinished = self._desired(), self._unfinished
         if self._lacking:
             for_each(reversed(self._parts), lambda part: part.drop(desired))
             if touched.networks(desired):
@@ -299,7 +299,7 @@ class LinuxNetwork(HostNetwork):
             self._failing = ""
 
     def _bring_all(self) -> None:
-        """Apply the whole wanted state, the filters first. ``check`` retries failures.
+        """Apply the whole desired state, the filters first. ``check`` retries failures.
 
         Failures of a network or router do not delay others.
         """
@@ -336,7 +336,7 @@ class LinuxNetwork(HostNetwork):
 
     def _filter(self) -> None:
         with self._lock:
-            self._filters.apply(self._wanted())
+            self._filters.apply(self._desired())
 
     @staticmethod
     def _check_spec(spec: InstanceSpec) -> None:

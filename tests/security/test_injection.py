@@ -14,7 +14,7 @@ from compute_agent.network.dhcp import dhcp_config
 from compute_agent.network.dhcp.dhcp_user import DhcpUser
 from compute_agent.network.filters import groups, plan, tables
 from compute_agent.network.kernel.links import interface_name
-from compute_agent.network.state.wanted import DesiredState, LocalPort
+from compute_agent.network.state.desired import DesiredState, LocalPort
 from compute_agent.virt.errors import ImageUnacceptableError, RetryableHostError
 
 NETWORK = NetworkRef(

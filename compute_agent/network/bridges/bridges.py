@@ -13,8 +13,8 @@ from compute_agent.contract.build import Frozen, PortRef, Segment
 from compute_agent.contract.network import NetworkDocument
 from compute_agent.network.bridges.segments import Segments, port_of
 from compute_agent.network.kernel import announcing, links
+from compute_agent.network.state.desired import DesiredState, Touched
 from compute_agent.network.state.parts import Part, for_each
-from compute_agent.network.state.wanted import DesiredState, Touched
 from compute_agent.virt.errors import RetryableHostError
 from compute_agent.virt.processes.programs import ProgramError, run_program
 

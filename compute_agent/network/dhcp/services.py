@@ -23,8 +23,8 @@ from compute_agent.network.host_network import Leased
 from compute_agent.network.kernel import links, names, namespace
 from compute_agent.network.kernel.addresses import ensure_addresses
 from compute_agent.network.kernel.uplink import Uplink
+from compute_agent.network.state.desired import DesiredState, Touched
 from compute_agent.network.state.parts import Part, for_each
-from compute_agent.network.state.wanted import DesiredState, Touched
 from compute_agent.virt.errors import RetryableHostError
 
 log = logging.getLogger(__name__)

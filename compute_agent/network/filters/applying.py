@@ -20,7 +20,7 @@ from compute_agent.network.filters.tables import Chain, Elements, Table, changes
 from compute_agent.network.kernel import nft, tracking
 from compute_agent.network.kernel.nft import NftError
 from compute_agent.network.routers.numbers import Numbers
-from compute_agent.network.state.wanted import DesiredState
+from compute_agent.network.state.desired import DesiredState
 from compute_agent.virt.errors import RetryableHostError
 
 log = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class Filters:
         """The number of changes to the kernel's tables."""
 
     def apply(self, desired: DesiredState) -> None:
-        """Apply the wanted filters. Raises RetryableHostError if something could not be applied.
+        """Apply the desired filters. Raises RetryableHostError if something could not be applied.
 
         Only differences are loaded, in one transaction. A rule that the kernel rejects allows nothing. An interface
         passes no traffic if its own rules are rejected. All other rules are loaded; ``check_group`` reports rejected

@@ -1,4 +1,4 @@
-"""The filter plan, drawn from the wanted state: only validated text and numbers reach nft."""
+"""The filter plan, drawn from the desired state: only validated text and numbers reach nft."""
 
 import functools
 import ipaddress
@@ -13,7 +13,7 @@ from compute_agent.contract.build import PortRef
 from compute_agent.contract.network import NetworkDocument, RouterDocument, SecurityGroupDocument
 from compute_agent.network.kernel import names
 from compute_agent.network.kernel.links import interface_name
-from compute_agent.network.state.wanted import DesiredState
+from compute_agent.network.state.desired import DesiredState
 
 log = logging.getLogger(__name__)
 

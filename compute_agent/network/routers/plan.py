@@ -22,7 +22,7 @@ from compute_agent.network.bridges.shared_macs import alias
 from compute_agent.network.kernel import names
 from compute_agent.network.routers.forwards import Answer, answers_of, whole
 from compute_agent.network.routers.words import mac_address, of_version
-from compute_agent.network.state.wanted import DesiredState
+from compute_agent.network.state.desired import DesiredState
 
 LINKS = ipaddress.IPv4Network("169.254.64.0/18")
 """Addresses of the pairs between routers and external networks: two for each router."""

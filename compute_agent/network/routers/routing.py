@@ -28,8 +28,8 @@ from compute_agent.network.routers.plan import (
 )
 from compute_agent.network.routers.ruleset import external_ruleset, router_ruleset
 from compute_agent.network.routers.spaces import Spaces
+from compute_agent.network.state.desired import DesiredState, Touched
 from compute_agent.network.state.parts import Part, for_each
-from compute_agent.network.state.wanted import DesiredState, Touched
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.errors import RetryableHostError
 

@@ -1,1 +1,1 @@
-"""The wanted state of the host's network, and the files that store it."""
+"""The desired state of the host's network, and the files that store it."""

@@ -1,10 +1,10 @@
-"""The common interface of the parts of a host's network. Each part applies its share of the wanted state."""
+"""The common interface of the parts of a host's network. Each part applies its share of the desired state."""
 
 import abc
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from compute_agent.network.state.wanted import DesiredState, Touched
+from compute_agent.network.state.desired import DesiredState, Touched
 from compute_agent.virt.errors import RetryableHostError
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ class Part(abc.ABC):
 
     @abc.abstractmethod
     def drop(self, desired: DesiredState) -> None:
-        """Remove objects that are not wanted. Parts are called in reverse order, after ``bring`` of all parts."""
+        """Remove all other objects. Parts are called in reverse order, after ``bring`` of all parts."""
 
     @abc.abstractmethod
     def check(self, desired: DesiredState) -> list[str]:

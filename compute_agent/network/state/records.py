@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from compute_agent.contract.build import Frozen, InstanceSpec, PortRef
-from compute_agent.network.state.wanted import LocalPort
+from compute_agent.network.state.desired import LocalPort
 
 log = logging.getLogger(__name__)
 

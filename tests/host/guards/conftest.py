@@ -23,7 +23,7 @@ from compute_agent.contract.network import (
 from compute_agent.network.filters.applying import Filters
 from compute_agent.network.filters.plan import link_local
 from compute_agent.network.kernel import links
-from compute_agent.network.state.wanted import DesiredState, LocalPort
+from compute_agent.network.state.desired import DesiredState, LocalPort
 from tests.host.cast import OURS, Wish, network
 from tests.host.lab import Interface, Space
 
@@ -36,7 +36,7 @@ SHARE = 64
 
 @dataclass
 class Guard:
-    """What is wanted of the filters, and the namespace that they are in."""
+    """The desired state of the filters, and their namespace."""
 
     space: Space
     filters: Filters
@@ -48,13 +48,13 @@ class Guard:
     interfaces: list[Interface] = field(default_factory=list)
 
     @property
-    def wanted(self) -> DesiredState:
+    def desired(self) -> DesiredState:
         return DesiredState(
             ports=tuple(self.ports.values()), networks=self.networks, routers=self.routers, security_groups=self.groups
         )
 
     def apply(self) -> None:
-        self.space.do(lambda: self.filters.apply(self.wanted))
+        self.space.do(lambda: self.filters.apply(self.desired))
 
     def know(self, net: NetworkRef) -> None:
         """Make the bridge of a network."""

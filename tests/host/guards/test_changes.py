@@ -72,7 +72,7 @@ def test_bit_by_bit_is_as_good_as_a_whole(guard: Guard, tmp_path: Path, monkeypa
     numbers.mkdir()
     for name in ("ports.json", "zones.json"):
         (numbers / name).write_bytes((guard.folder / name).read_bytes())
-    guard.space.do(lambda: Filters(numbers, lambda _: SHARE).apply(guard.wanted))
+    guard.space.do(lambda: Filters(numbers, lambda _: SHARE).apply(guard.desired))
     assert "delete table" in loads[-1]
     assert in_kernel(guard) == seen
 

@@ -14,7 +14,7 @@ from compute_agent.contract.build import AddressPair, SecurityRule
 from compute_agent.contract.network import AddressRanges, GroupMember
 from compute_agent.network.filters import applying
 from compute_agent.network.filters.applying import Filters, RefusedGroupError
-from compute_agent.network.state.wanted import LocalPort
+from compute_agent.network.state.desired import LocalPort
 from compute_agent.virt.errors import RetryableHostError
 from tests.host.cast import EGRESS, OURS, PING, SSH, THEIRS, network
 from tests.host.guards.conftest import SHARE, Guard, six

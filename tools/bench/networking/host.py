@@ -31,7 +31,7 @@ from compute_agent.contract.network import NetworkDocument, SecurityGroupDocumen
 from compute_agent.network.filters.applying import Filters
 from compute_agent.network.kernel import namespace
 from compute_agent.network.linux import LinuxNetwork
-from compute_agent.network.state.wanted import DesiredState, LocalPort
+from compute_agent.network.state.desired import DesiredState, LocalPort
 from compute_agent.settings import AgentSettings
 
 GUESTS, RULES = 100, 20

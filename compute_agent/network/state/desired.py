@@ -1,4 +1,4 @@
-"""The wanted state of this host's network, from plugged instances and received documents."""
+"""The desired state of this host's network, from plugged instances and received documents."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -52,7 +52,7 @@ class DesiredState:
 
 @dataclass(frozen=True)
 class Touched:
-    """Subjects that may have changed since the wanted state was last applied."""
+    """Subjects that may have changed since the desired state was last applied."""
 
     subjects: frozenset[tuple[str, str]] = frozenset()
     """Pairs of kind and id."""
@@ -63,7 +63,7 @@ class Touched:
         return self.everything or (kind, subject_id) in self.subjects
 
     def networks(self, desired: DesiredState) -> list[NetworkDocument]:
-        """Return the wanted networks that may have changed, or whose interfaces on this host may have changed."""
+        """Return the desired networks that may have changed, or whose interfaces on this host may have changed."""
         return [network for network in desired.networks.values() if self.includes(NETWORK, network.id)]
 
 
