@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from compute_agent.contract.build import PortRef
 from compute_agent.network.host_network import Target
 from compute_agent.network.kernel import names, namespace
+from compute_agent.network.kernel.links import FAMILIES
 from compute_agent.virt.errors import InstanceNotFoundError, UnsupportedError
 
 
@@ -32,7 +33,7 @@ def open_in(space: str, address: str, port: int) -> Target:
 
     Raises UnsupportedError if the host is not permitted to, or if the namespace or the address family does not exist.
     """
-    family = socket.AF_INET6 if ipaddress.ip_address(address).version == 6 else socket.AF_INET
+    family = FAMILIES[ipaddress.ip_address(address).version]
     opened = None
     try:
         with namespace.inside(space):

@@ -16,7 +16,7 @@ import msgspec
 from pyroute2.netlink.exceptions import NetlinkError
 from pyroute2.netlink.nfnetlink.nfctsocket import NFCTAttrTuple, NFCTSocket
 
-from compute_agent.network.filters.connections import VERSIONS
+from compute_agent.network.kernel.links import FAMILIES
 from compute_agent.virt.errors import RetryableHostError
 
 log = logging.getLogger(__name__)
@@ -82,7 +82,7 @@ def flows_of(places: Iterable[Place]) -> list[CarriedFlow]:
 
 def _dumped(place: Place) -> Iterator[CarriedFlow]:
     for address in sorted(place.addresses):
-        family = VERSIONS[ipaddress.ip_address(address).version]
+        family = FAMILIES[ipaddress.ip_address(address).version]
         with NFCTSocket(nfgen_family=family) as tracking:
             for side in ("saddr", "daddr"):
                 for entry in tracking.dump(tuple_orig=NFCTAttrTuple(family=family, **{side: address})):
@@ -120,7 +120,7 @@ def add_flows(places: Iterable[Place], flows: Iterable[CarriedFlow]) -> int:
     own_flows = [(by_network[flow.network_id], flow) for flow in flows if flow.network_id in by_network]
     many = 0
     try:
-        for version, family in VERSIONS.items():
+        for version, family in FAMILIES.items():
             with NFCTSocket(nfgen_family=family) as tracking:
                 for place, flow in own_flows:
                     if _version(flow) == version and _is_valid(place, flow):

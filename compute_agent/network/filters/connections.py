@@ -3,7 +3,6 @@ established connections.
 """
 
 import errno
-import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,9 +10,8 @@ from typing import Any
 from pyroute2.netlink.exceptions import NetlinkError
 from pyroute2.netlink.nfnetlink.nfctsocket import NFCTAttrTuple, NFCTSocket
 
+from compute_agent.network.kernel.links import FAMILIES
 from compute_agent.virt.errors import RetryableHostError
-
-VERSIONS = {4: socket.AF_INET, 6: socket.AF_INET6}
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ def forget_flows(refused: Mapping[int, Judge]) -> int:
     """
     many = 0
     try:
-        for version, family in VERSIONS.items():
+        for version, family in FAMILIES.items():
             with NFCTSocket(nfgen_family=family) as tracking:
                 for zone, key in [found for entry in tracking.dump() if (found := _refused(entry, version, refused))]:
                     many += _forget(tracking, key, zone)
@@ -59,7 +57,7 @@ def _refused(entry: Any, version: int, refused: Mapping[int, Judge]) -> tuple[in
     if zone not in refused or first is None:
         return None
     protocol = first.get_attr("CTA_TUPLE_PROTO")
-    key = NFCTAttrTuple.from_netlink(VERSIONS[version], first)
+    key = NFCTAttrTuple.from_netlink(FAMILIES[version], first)
     key.sport, key.dport = (protocol.get_attr(f"CTA_PROTO_{side}_PORT") for side in ("SRC", "DST"))
     icmp = None if key.icmp_type is None else (key.icmp_type, key.icmp_code or 0)
     flow = Flow(version, key.saddr, key.daddr, key.proto, key.dport, icmp)

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from compute_agent.contract.build import PortRef
-from compute_agent.contract.network import NetworkDocument, RouterDocument, SecurityGroupDocument
-from compute_agent.network.kernel import names
+from compute_agent.contract.network import RouterDocument, SecurityGroupDocument
 from compute_agent.network.kernel.links import interface_name
+from compute_agent.network.kernel.names import link_local, service_mac
 from compute_agent.network.state.desired import DesiredState
 
 log = logging.getLogger(__name__)
@@ -78,15 +78,6 @@ def group_key(group_id: str) -> str:
     return UUID(group_id).hex
 
 
-def link_local(mac: str) -> str:
-    """Return the IPv6 address derived from a MAC address (RFC 4291, appendix A)."""
-    parts = [int(part, 16) for part in mac.split(":")]
-    parts[0] ^= 2
-    octets = [*parts[:3], 0xFF, 0xFE, *parts[3:]]
-    words = [f"{octets[at] << 8 | octets[at + 1]:x}" for at in range(0, 8, 2)]
-    return str(ipaddress.IPv6Address("fe80::" + ":".join(words)))
-
-
 def draw(desired: DesiredState, number_of: Mapping[str, int], zone_of: Mapping[str, int], share: int = 0) -> Plan:
     """Draw the plan. ``number_of``: port id → number. ``zone_of``: network id → zone.
 
@@ -119,13 +110,6 @@ def draw(desired: DesiredState, number_of: Mapping[str, int], zone_of: Mapping[s
 def check(port: PortRef) -> None:
     """Raise ValueError for an interface that cannot be filtered, RetryableHostError for invalid names."""
     _port(port, 0, port.mac_address)
-
-
-def service_mac(network: NetworkDocument) -> str:
-    """Return the MAC address of the network's services, the same on every host."""
-    if network.service is not None:
-        return network.service.mac_address.lower()
-    return names.own_mac("service", network.id)
 
 
 def _port(port: PortRef, number: int, service: str) -> FilteredPort:

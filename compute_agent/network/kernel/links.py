@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import re
+import socket
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,8 @@ from compute_agent.virt.errors import RetryableHostError
 
 IPV6 = Path("/proc/sys/net/ipv6/conf")
 IFF_UP = 1
+FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
+"""IP version → address family."""
 LOOPBACK = 1
 """The index of each namespace's loopback interface (linux/net_namespace.h)."""
 NTF_SELF, NTF_MASTER = 2, 4

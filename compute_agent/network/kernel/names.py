@@ -36,7 +36,7 @@ def service_end(network_id: str) -> str:
 
 def service_mac(network: NetworkDocument) -> str:
     """Return the MAC address of a network's services, the same on every host."""
-    return network.service.mac_address if network.service is not None else own_mac("service", network.id)
+    return network.service.mac_address.lower() if network.service is not None else own_mac("service", network.id)
 
 
 def link_local(mac: str) -> str:

@@ -4,6 +4,7 @@ import errno
 import ipaddress
 import logging
 import os
+import socket
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -20,11 +21,7 @@ log = logging.getLogger(__name__)
 
 PROTOCOL = 78
 """Marks our routes, to distinguish them from the kernel's (rtnetlink's ``rtm_protocol``)."""
-PERMANENT = 0x80
-NTF_MASTER = 4
 RULE_PRIORITY = 100
-INET, INET6 = 2, 10
-FAMILIES = {4: INET, 6: INET6}
 SETTINGS = {
     "net.ipv4.ip_forward": "1",
     "net.ipv6.conf.all.disable_ipv6": "0",
@@ -94,11 +91,11 @@ def ensure_leg(space: str, leg: Leg) -> None:
             links.write_sysctl(f"net/ipv6/conf/{leg.name}/disable_ipv6", "1")
             route.link("set", index=found[0], master=bridges[0], mtu=leg.mtu, state="up")
         route.brport("set", index=found[0], learning=0, unicast_flood=0)
-        route.fdb("replace", ifindex=found[0], lladdr=leg.mac, flags=NTF_MASTER, state=0x40)
+        route.fdb("replace", ifindex=found[0], lladdr=leg.mac, flags=links.NTF_MASTER, state=links.NUD_NOARP)
     with within(space, "join a router with its network") as route:
         index = links.index_of(route, leg.name)
         own = route.get_links(index)[0]
-        if own.get_attr("IFLA_ADDRESS") != leg.mac or own.get_attr("IFLA_MTU") != leg.mtu or not own["flags"] & 1:
+        if own.get_attr("IFLA_ADDRESS") != leg.mac or own.get_attr("IFLA_MTU") != leg.mtu or not _is_up(own):
             route.link("set", index=index, address=leg.mac, mtu=leg.mtu, state="up")
         bring_addresses(route, index, leg.addresses)
 
@@ -169,7 +166,7 @@ def bring_routes(ways: Iterable[Way]) -> list[str]:
                 desired[_key(way, indexes)] = way
             else:
                 refused.append(way.destination)
-        have = {key for family in FAMILIES.values() for key in _routes(route, family)}
+        have = {key for family in links.FAMILIES.values() for key in _routes(route, family)}
         for key in have - set(desired):
             with gone():
                 route.route("del", proto=PROTOCOL, **_arguments(key))
@@ -189,9 +186,9 @@ def bring_neighbours(desired: frozenset[tuple[str, str, str]]) -> None:
         indexes = {name: index for index, name in by_index.items()}
         have = {
             (by_index.get(row["ifindex"], ""), row.get_attr("NDA_DST"), row.get_attr("NDA_LLADDR"))
-            for family in FAMILIES.values()
+            for family in links.FAMILIES.values()
             for row in route.get_neighbours(family=family)
-            if row["state"] & PERMANENT
+            if row["state"] & links.NUD_PERMANENT
         }
         desired = frozenset(each for each in desired if each[0] in indexes)
         kept = {(name, address) for name, address, _ in desired}
@@ -208,7 +205,7 @@ def bring_rules(detours: Iterable[Detour]) -> None:
     """Route packets with the mark of a detour through the detour's routing table."""
     with links.netlink("set a router's rules") as route:
         desired = {detour.number for detour in detours}
-        have = {row.get_attr("FRA_FWMARK") for row in route.get_rules(family=INET)} - {None}
+        have = {row.get_attr("FRA_FWMARK") for row in route.get_rules(family=socket.AF_INET)} - {None}
         for number in have - desired:
             route.rule("del", priority=RULE_PRIORITY, fwmark=number, table=table_of(number))
         for number in desired - have:
@@ -241,16 +238,20 @@ def _make_pair(route: Any, name: str, space: str, other_end: str) -> None:
 def _bring_end(route: Any, name: str, mtu: int, address: str, six: str) -> None:
     index = links.index_of(route, name)
     link = route.get_links(index)[0]
-    if link.get_attr("IFLA_MTU") != mtu or not link["flags"] & 1:
+    if link.get_attr("IFLA_MTU") != mtu or not _is_up(link):
         route.link("set", index=index, mtu=mtu, state="up")
     bring_addresses(route, index, (f"{address}/31",))
-    have = {row.get_attr("IFA_ADDRESS") for row in route.get_addr(family=INET6, index=index)}
+    have = {row.get_attr("IFA_ADDRESS") for row in route.get_addr(family=socket.AF_INET6, index=index)}
     if six not in have:
-        route.addr("add", family=INET6, index=index, address=six, prefixlen=64)
+        route.addr("add", family=socket.AF_INET6, index=index, address=six, prefixlen=64)
+
+
+def _is_up(link: Any) -> bool:
+    return bool(link["flags"] & links.IFF_UP)
 
 
 def _family(address: str) -> int:
-    return FAMILIES[ipaddress.ip_address(address).version]
+    return links.FAMILIES[ipaddress.ip_address(address).version]
 
 
 Key = tuple[int, str, int, str, int]
@@ -259,11 +260,11 @@ Key = tuple[int, str, int, str, int]
 
 def _key(way: Way, indexes: Mapping[str, int]) -> Key:
     network = ipaddress.ip_network(way.destination)
-    return (FAMILIES[network.version], str(network), indexes[way.interface], way.next_hop, way.table)
+    return (links.FAMILIES[network.version], str(network), indexes[way.interface], way.next_hop, way.table)
 
 
 def _routes(route: IPRoute, family: int) -> Iterator[Key]:
-    everywhere = "0.0.0.0/0" if family == INET else "::/0"
+    everywhere = "0.0.0.0/0" if family == socket.AF_INET else "::/0"
     for row in route.get_routes(family=family):
         if row["proto"] == PROTOCOL:
             target = row.get_attr("RTA_DST")
@@ -276,7 +277,7 @@ def _arguments(key: Key) -> dict[str, Any]:
     family, destination, index, next_hop, table = key
     result: dict[str, Any] = {"family": family, "dst": destination, "oif": index, "table": table}
     if next_hop:
-        result |= {"gateway": next_hop, **({"flags": "onlink"} if family == INET else {})}
+        result |= {"gateway": next_hop, **({"flags": "onlink"} if family == socket.AF_INET else {})}
     else:
         result["scope"] = LINK_SCOPE
     return result

@@ -21,8 +21,8 @@ from compute_agent.contract.network import (
     ServicePort,
 )
 from compute_agent.network.filters.applying import Filters
-from compute_agent.network.filters.plan import link_local
 from compute_agent.network.kernel import links
+from compute_agent.network.kernel.names import link_local
 from compute_agent.network.state.desired import DesiredState, LocalPort
 from tests.host.cast import OURS, Wish, network
 from tests.host.lab import Interface, Space

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from compute_agent.network.filters.plan import link_local
+from compute_agent.network.kernel.names import link_local
 from tests.host.cast import EGRESS, network
 from tests.host.guards.conftest import SERVICE_MAC, Guard
 from tests.host.guards.test_identity import ANY4, ANY6, OUT6

@@ -9,7 +9,7 @@ import struct
 import pytest
 
 from compute_agent.contract.build import AddressPair, SecurityRule
-from compute_agent.network.filters.plan import link_local
+from compute_agent.network.kernel.names import link_local
 from tests.host.cast import EGRESS
 from tests.host.guards.conftest import SERVICE_MAC, Guard
 from tests.host.guards.test_groups import SHORT
