@@ -114,22 +114,22 @@ class Filters:
 
     def flows(self, port_ids: Collection[str]) -> bytes:
         """Return the tracked connections of these ports, for ``adopt`` on another host. Raises RetryableHostError."""
-        return carried.encoded(carried.flows_of(self._places(port_ids)))
+        return carried.encoded(carried.flows_of(self._tracked_ports(port_ids)))
 
     def adopt(self, port_ids: Collection[str], flows: bytes) -> None:
         """Track the connections that these ports had on another host (``flows``). Raises RetryableHostError."""
         found = carried.decoded(flows)
         if found:
-            carried.add_flows(self._places(port_ids), found)
+            carried.add_flows(self._tracked_ports(port_ids), found)
 
-    def _places(self, port_ids: Collection[str]) -> list[carried.Place]:
-        """Return where connections of these ports are tracked, as far as the ports are filtered here."""
+    def _tracked_ports(self, port_ids: Collection[str]) -> list[carried.TrackedPort]:
+        """Return those of these ports that are filtered on this host."""
         plan, ids = self._plan, self._ports.names()
         networks = self._zones.names()
         if plan is None:
             return []
         return [
-            carried.Place(
+            carried.TrackedPort(
                 networks[zone],
                 zone,
                 frozenset(each for source in port.sources for each in (*source.v4, *source.v6) if "/" not in each),

@@ -47,7 +47,7 @@ class CarriedFlow(msgspec.Struct, frozen=True, array_like=True):
     state: int = 0
 
 
-class Place(msgspec.Struct, frozen=True):
+class TrackedPort(msgspec.Struct, frozen=True):
     """An interface of the guest on this host: its network, its connection tracking zone, and its addresses."""
 
     network_id: str
@@ -68,34 +68,34 @@ def decoded(data: bytes) -> list[CarriedFlow]:
         return []
 
 
-def flows_of(places: Iterable[Place]) -> list[CarriedFlow]:
+def flows_of(ports: Iterable[TrackedPort]) -> list[CarriedFlow]:
     """Return the guest's tracked connections. Raises RetryableHostError."""
     result: dict[CarriedFlow, None] = {}
     try:
-        for place in places:
-            for flow in _dumped(place):
+        for port in ports:
+            for flow in _dumped(port):
                 result[flow] = None
     except (NetlinkError, OSError) as error:
         raise RetryableHostError("The host could not read connections of guests.", detail=str(error)) from error
     return list(result)[:MOST]
 
 
-def _dumped(place: Place) -> Iterator[CarriedFlow]:
-    for address in sorted(place.addresses):
+def _dumped(port: TrackedPort) -> Iterator[CarriedFlow]:
+    for address in sorted(port.addresses):
         family = FAMILIES[ipaddress.ip_address(address).version]
         with NFCTSocket(nfgen_family=family) as tracking:
             for side in ("saddr", "daddr"):
                 for entry in tracking.dump(tuple_orig=NFCTAttrTuple(family=family, **{side: address})):
-                    if (entry.get_attr("CTA_ZONE") or 0) == place.zone and (flow := _flow(entry, family, place)):
+                    if (entry.get_attr("CTA_ZONE") or 0) == port.zone and (flow := _flow(entry, family, port)):
                         yield flow
 
 
-def _flow(entry: Any, family: int, place: Place) -> CarriedFlow | None:
+def _flow(entry: Any, family: int, port: TrackedPort) -> CarriedFlow | None:
     """Return a connection of the guest; None for one that is not carried."""
     first = NFCTAttrTuple.from_netlink(family, entry.get_attr("CTA_TUPLE_ORIG"))
     if first.proto not in PROTOCOLS or not (entry.get_attr("CTA_STATUS") or 0) & SEEN_REPLY:
         return None
-    if not place.addresses & {first.saddr, first.daddr}:
+    if not port.addresses & {first.saddr, first.daddr}:
         return None
     state = 0
     if first.proto == socket.IPPROTO_TCP:
@@ -105,26 +105,26 @@ def _flow(entry: Any, family: int, place: Place) -> CarriedFlow | None:
         if state not in TCP_STATES:
             return None
     return CarriedFlow(
-        place.network_id, first.saddr, first.daddr, first.proto, first.sport, first.dport,
+        port.network_id, first.saddr, first.daddr, first.proto, first.sport, first.dport,
         entry.get_attr("CTA_TIMEOUT") or 1, state,
     )  # fmt: skip
 
 
-def add_flows(places: Iterable[Place], flows: Iterable[CarriedFlow]) -> int:
+def add_flows(ports: Iterable[TrackedPort], flows: Iterable[CarriedFlow]) -> int:
     """Track the connections of a guest that has moved here. Return their number.
 
     Connections that do not belong to the guest, or are not valid, are ignored: the other host is not trusted. A
     connection that is tracked already is left as it is. Raises RetryableHostError.
     """
-    by_network = {place.network_id: place for place in places}
+    by_network = {port.network_id: port for port in ports}
     own_flows = [(by_network[flow.network_id], flow) for flow in flows if flow.network_id in by_network]
     many = 0
     try:
         for version, family in FAMILIES.items():
             with NFCTSocket(nfgen_family=family) as tracking:
-                for place, flow in own_flows:
-                    if _version(flow) == version and _is_valid(place, flow):
-                        many += _add(tracking, family, place.zone, flow)
+                for port, flow in own_flows:
+                    if _version(flow) == version and _is_valid(port, flow):
+                        many += _add(tracking, family, port.zone, flow)
     except (NetlinkError, OSError) as error:
         raise RetryableHostError("The host could not track a guest's connections.", detail=str(error)) from error
     return many
@@ -142,14 +142,14 @@ def _version(flow: CarriedFlow) -> int:
     return sides[0].version if plain and sides[0].version == sides[1].version else 0
 
 
-def _is_valid(place: Place, flow: CarriedFlow) -> bool:
+def _is_valid(port: TrackedPort, flow: CarriedFlow) -> bool:
     states = TCP_STATES if flow.protocol == socket.IPPROTO_TCP else (0,)
     return (
-        bool(place.addresses & {flow.source, flow.target})
+        bool(port.addresses & {flow.source, flow.target})
         and flow.source != flow.target
         and flow.protocol in PROTOCOLS
         and flow.state in states
-        and all(0 < port < 1 << 16 for port in (flow.source_port, flow.target_port))
+        and all(0 < each < 1 << 16 for each in (flow.source_port, flow.target_port))
     )
 
 

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import pytest
 from msgspec.structs import replace
 
-from compute_agent.network.filters.carried import CarriedFlow, Place, encoded, flows_of
+from compute_agent.network.filters.carried import CarriedFlow, TrackedPort, encoded, flows_of
 from tests.host.cast import EGRESS, OURS, PING, THEIRS
 from tests.host.lab import NOBODY, PATIENCE, Interface, Space
 from tests.host.layer3.test_lasting import STREAMS, connected, echoed
@@ -113,8 +113,8 @@ def test_a_host_cannot_open_connections_of_others(town: Town) -> None:
     addresses = frozenset({ours, theirs, "10.1.0.8"})
 
     def tracked() -> list[CarriedFlow]:
-        places = [Place(one.id, zone, addresses) for zone in range(1, 8)]
-        return machine.inside.do(lambda: flows_of(places))
+        ports = [TrackedPort(one.id, zone, addresses) for zone in range(1, 8)]
+        return machine.inside.do(lambda: flows_of(ports))
 
     assert tracked() == []
     network.adopt(spec.uuid, encoded([valid, valid]))
