@@ -17,8 +17,8 @@ from compute_agent.virt.errors import StoppedError
 from compute_agent.virt.processes.programs import Limits, ProgramError, run_long, run_program
 from compute_agent.virt.processes.rights import lent
 from compute_agent.virt.processes.storage_account import StorageAccount
-from compute_agent.volumes.daemons.export_address import TCP_WITHOUT_TLS, Certificates
-from compute_agent.volumes.errors import CopyFailedError, NotExportedError
+from compute_agent.volumes.daemons.export_address import Certificates, check_certificates
+from compute_agent.volumes.errors import CopyFailedError
 
 LIMITS = Limits(seconds=24 * 3600, cpu_seconds=12 * 3600, memory=2 << 30)
 FORMATS = {"raw": "raw", "qcow2": "qcow2", "vmdk": "vmdk", "vdi": "vdi", "vhd": "vpc", "vhdx": "vhdx"}
@@ -125,9 +125,7 @@ def _remote(
     """Return the words of ``qemu-img`` before, and the address of, an export over TLS. ``held`` removes the shown
     certificates.
     """
-    if certificates is None or not certificates.complete:
-        raise NotExportedError(TCP_WITHOUT_TLS)
-    shown = held.enter_context(_shown(certificates, account))
+    shown = held.enter_context(_shown(check_certificates(certificates), account))
     server = {"type": "inet", "host": origin.address, "port": str(origin.port)}
     secure = {"tls-creds": "tls", "tls-hostname": origin.tls_hostname}
     node = {"driver": "nbd", "export": origin.export, "server": server, **secure}

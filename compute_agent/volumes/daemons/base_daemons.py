@@ -15,14 +15,16 @@ from compute_agent.virt.processes.rights import Rights
 from compute_agent.virt.processes.storage_account import StorageAccount
 from compute_agent.volumes.daemons import daemon_process, exports
 from compute_agent.volumes.daemons.daemon_process import QMP_SOCKET
-from compute_agent.volumes.daemons.export_address import TCP_WITHOUT_TLS, Address, Certificates
-from compute_agent.volumes.daemons.exports import AUTHORIZED, CREDENTIALS, Description
+from compute_agent.volumes.daemons.export_address import Address, Certificates, check_certificates
+from compute_agent.volumes.daemons.exports import CREDENTIALS, Description
 from compute_agent.volumes.daemons.kept_descriptions import KeptDescriptions
 from compute_agent.volumes.daemons.qmp import Qmp
 from compute_agent.volumes.driver import Opening
 from compute_agent.volumes.errors import NotExportedError
 
-DESCRIPTION, SHOWN, GATE = "daemon.json", "tls", "gate-"
+DESCRIPTION, SHOWN = "daemon.json", "tls"
+GATE, COPY, SENT = "gate-", "copy-", "send-"
+"""Prefixes of the folders of daemons that are not a volume's own."""
 
 
 class BaseDaemons:
@@ -110,16 +112,17 @@ class BaseDaemons:
 
     def check_certificates(self) -> Certificates:
         """Return the certificates of this host. Raises NotExportedError if it has none."""
-        certificates = self._address.certificates
-        if certificates is None or not certificates.complete:
-            raise NotExportedError(TCP_WITHOUT_TLS)
-        return certificates
+        return check_certificates(self._address.certificates)
 
     def _folder(self, volume_id: str) -> Path:
         return self.runtime / volume_id
 
     def _folder_of_gate(self, volume_id: str) -> Path:
-        return self.runtime / f"{GATE}{hashlib.sha256(volume_id.encode()).hexdigest()[:16]}"
+        return self._named_folder(GATE, volume_id)
+
+    def _named_folder(self, prefix: str, name: str) -> Path:
+        """Return a folder as short as a volume's, because the path of a socket has 107 bytes."""
+        return self.runtime / f"{prefix}{hashlib.sha256(name.encode()).hexdigest()[:16]}"
 
     def _socket(self, volume_id: str) -> Path:
         return socket_of(self.sockets, volume_id)
@@ -151,8 +154,7 @@ class BaseDaemons:
         """Listen on TCP with the certificates in ``shown``, for the hosts that ``exports.authorize`` allows."""
         credentials = {"qom_type": "tls-creds-x509", "id": CREDENTIALS, "endpoint": "server", "verify_peer": True}
         qmp.execute("object-add", **credentials, dir=str(shown))
-        place = {"type": "inet", "data": {"host": self._address.bind(), "port": str(port)}}
-        exports.serve(qmp, place, tls_creds=CREDENTIALS, tls_authz=AUTHORIZED)
+        exports.serve(qmp, self._address.bind(), port)
 
     def _free_port(self) -> int:
         """Return the next free port after the previous one, so that threads get different ones before they listen."""

@@ -1,16 +1,14 @@
 """Storage daemons that run for one piece of work: copies, and disks that are sent to another host."""
 
 import contextlib
-import hashlib
 import os
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from compute_agent.contract.volume import VolumeClient
 from compute_agent.virt.processes.rights import Rights
 from compute_agent.volumes.daemons import daemon_process, exports
-from compute_agent.volumes.daemons.base_daemons import BaseDaemons
+from compute_agent.volumes.daemons.base_daemons import COPY, SENT, BaseDaemons
 from compute_agent.volumes.daemons.daemon_process import NBD_SOCKET, QMP_SOCKET
 from compute_agent.volumes.daemons.qmp import Qmp
 from compute_agent.volumes.driver import Json, Opening
@@ -24,36 +22,24 @@ class CopyDaemons(BaseDaemons):
         """Export ``opening`` under the name ``name`` while the block runs, for copies by programs of this host. Yields
         the path of the unix socket. The daemon ends after the block.
         """
-        folder = self._folder_of_copy(name)
-        daemon_process.end(folder)
-        self._make(folder)
-        try:
+        with self._copy_folder(name) as folder:
             with daemon_process.listening(folder / NBD_SOCKET) as listen:
                 daemon_process.launch(folder, held, self._rights_for(opening), listen)
             with Qmp(folder / QMP_SOCKET) as qmp:
                 exports.open_nodes(qmp, opening)
                 exports.add_export(qmp, name, opening.node, read_only=read_only)
             yield folder / NBD_SOCKET
-        finally:
-            daemon_process.end(folder)
-            shutil.rmtree(folder, ignore_errors=True)
 
     @contextlib.contextmanager
     def at_work(self, name: str, opening: Opening, held: Sequence[int]) -> Iterator[Qmp]:
         """Yield a QMP connection to a daemon that opens ``opening`` and exports nothing. The daemon ends after the
         block.
         """
-        folder = self._folder_of_copy(name)
-        daemon_process.end(folder)
-        self._make(folder)
-        try:
+        with self._copy_folder(name) as folder:
             daemon_process.launch(folder, held, self._rights_for(opening))
             with Qmp(folder / QMP_SOCKET) as qmp:
                 exports.open_nodes(qmp, opening)
                 yield qmp
-        finally:
-            daemon_process.end(folder)
-            shutil.rmtree(folder, ignore_errors=True)
 
     def send(
         self, name: str, nodes: Mapping[str, Json], own: Sequence[Path], files: Sequence[Path], host_id: str
@@ -93,13 +79,18 @@ class CopyDaemons(BaseDaemons):
 
     def end_sending(self, name: str) -> None:
         """End the daemon of ``send``. Does nothing if there is none."""
-        folder = self._folder_of_sent(name)
-        daemon_process.end(folder)
-        shutil.rmtree(folder, ignore_errors=True)
+        daemon_process.remove(self._folder_of_sent(name))
 
-    def _folder_of_copy(self, name: str) -> Path:
-        """Return the folder of a copy's daemon: as short as a volume's, because the path of a socket has 107 bytes."""
-        return self.runtime / f"copy-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+    @contextlib.contextmanager
+    def _copy_folder(self, name: str) -> Iterator[Path]:
+        """Yield the folder of a copy's daemon. After the block, the daemon is ended and the folder removed."""
+        folder = self._named_folder(COPY, name)
+        daemon_process.end(folder)
+        self._make(folder)
+        try:
+            yield folder
+        finally:
+            daemon_process.remove(folder)
 
     def _folder_of_sent(self, name: str) -> Path:
-        return self.runtime / f"send-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+        return self._named_folder(SENT, name)

@@ -23,14 +23,12 @@ from compute_agent.contract.volume import VolumeClient, VolumeSpec
 from compute_agent.virt.processes import processes
 from compute_agent.virt.processes.rights import Rights
 from compute_agent.volumes.daemons import daemon_process, exports
-from compute_agent.volumes.daemons.base_daemons import DESCRIPTION, GATE
+from compute_agent.volumes.daemons.base_daemons import COPY, DESCRIPTION, GATE, SENT
 from compute_agent.volumes.daemons.copy_daemons import CopyDaemons
 from compute_agent.volumes.daemons.daemon_process import QMP_SOCKET, READY
-from compute_agent.volumes.daemons.export_address import TCP_WITHOUT_TLS
 from compute_agent.volumes.daemons.exports import Description, Export
 from compute_agent.volumes.daemons.qmp import Qmp
 from compute_agent.volumes.driver import Opening, VolumeDriver
-from compute_agent.volumes.errors import NotExportedError
 
 log = logging.getLogger(__name__)
 
@@ -56,8 +54,8 @@ class Daemons(CopyDaemons):
             before = None
         remote = any(not client.local for client in clients)
         tls = self._address.certificates is not None and self._address.certificates.complete
-        if remote and not tls:
-            raise NotExportedError(TCP_WITHOUT_TLS)
+        if remote:
+            self.check_certificates()
         description = before or Description(volume=volume)
         if not self.runs(volume.id) or not description.exports:
             if not description.exports:
@@ -148,18 +146,16 @@ class Daemons(CopyDaemons):
 
     def sweep(self) -> None:
         """End the daemons, and remove the files, that copies of a killed agent have left."""
-        for folder in self.runtime.glob("copy-*"):
-            daemon_process.end(folder)
-            shutil.rmtree(folder, ignore_errors=True)
+        for folder in self.runtime.glob(f"{COPY}*"):
+            daemon_process.remove(folder)
         for pid in daemon_process.strays(self.runtime):
-            log.warning("A storage daemon that nothing is known of is ended: %s", pid)
+            log.warning("An unknown storage daemon is ended: %s", pid)
             processes.kill(pid)
         described = {each.volume.id for each in self.descriptions()}
         gates = {self._folder_of_gate(each) for each in described}
         for folder in self.runtime.glob(f"{GATE}*"):
             if folder not in gates:
-                daemon_process.end(folder)
-                shutil.rmtree(folder, ignore_errors=True)
+                daemon_process.remove(folder)
         for path in self.sockets.glob("*.sock"):
             if path.stem not in described:
                 path.unlink(missing_ok=True)
@@ -167,8 +163,11 @@ class Daemons(CopyDaemons):
     def end_all(self) -> list[str]:
         """End every daemon, and return the ids of the volumes that were open (``novella-agent clean``)."""
         self.sweep()
+        for folder in self.runtime.glob(f"{SENT}*"):
+            daemon_process.remove(folder)
         kept = {each.volume.id for each in self._kept.all()}
-        ended = sorted(kept | {path.name for path in self.runtime.glob("*") if path.is_dir()})
+        folders = {path.name for path in self.runtime.glob("*") if path.is_dir() and not path.name.startswith(GATE)}
+        ended = sorted(kept | folders)
         for volume_id in ended:
             self.disconnect(volume_id)
         shutil.rmtree(self.runtime, ignore_errors=True)
@@ -226,9 +225,7 @@ class Daemons(CopyDaemons):
             self._start_gate(folder, beyond, socket)
 
     def _start_gate(self, folder: Path, description: Description, socket: Path) -> None:
-        certificates, account = self._address.certificates, self._rights.account
-        if certificates is None or not certificates.complete:
-            raise NotExportedError(TCP_WITHOUT_TLS)
+        certificates, account = self.check_certificates(), self._rights.account
         daemon_process.end(folder)
         self._make(folder)
         if account is not None:
@@ -246,9 +243,7 @@ class Daemons(CopyDaemons):
             raise
 
     def _end_gate(self, volume_id: str) -> None:
-        folder = self._folder_of_gate(volume_id)
-        daemon_process.end(folder)
-        shutil.rmtree(folder, ignore_errors=True)
+        daemon_process.remove(self._folder_of_gate(volume_id))
 
     def _socket_for_guests(self, volume_id: str) -> socket.socket:
         """Return a socket to which the account of guests can connect, because it has the group of the
@@ -262,9 +257,7 @@ class Daemons(CopyDaemons):
         return made
 
     def _listen(self, qmp: Qmp, description: Description, opening: Opening) -> None:
-        certificates = self._address.certificates
-        if certificates is None or not certificates.complete:
-            raise NotExportedError(TCP_WITHOUT_TLS)
+        certificates = self.check_certificates()
         exports.authorize(qmp, description.clients)
         shown = self._shown(certificates, self._folder(description.volume.id), self._rights_for(opening))
         self._serve(qmp, shown, description.port)

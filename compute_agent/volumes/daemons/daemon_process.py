@@ -4,6 +4,7 @@ import contextlib
 import logging
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -132,6 +133,12 @@ def end(folder: Path) -> None:
     if not processes.ended(pid, QUIT_SECONDS):
         log.warning("The storage daemon %s does not end; it is killed.", pid)
         processes.kill(pid, signal.SIGKILL)
+
+
+def remove(folder: Path) -> None:
+    """End the folder's daemon as ``end`` does, and remove the folder."""
+    end(folder)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def strays(runtime: Path) -> Iterator[int]:

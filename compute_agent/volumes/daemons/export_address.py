@@ -30,6 +30,13 @@ class Certificates(Protocol):
         """The host name in the server's certificate."""
 
 
+def check_certificates(certificates: Certificates | None) -> Certificates:
+    """Return the host's certificates. Raises NotExportedError if it has none, or if files are missing."""
+    if certificates is None or not certificates.complete:
+        raise NotExportedError(TCP_WITHOUT_TLS)
+    return certificates
+
+
 @dataclass(frozen=True)
 class Address:
     """The address at which other hosts reach this host, and the certificates with which it authenticates."""

@@ -5,14 +5,13 @@ import hashlib
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from compute_agent.contract.volume import VolumeClient, VolumeSpec, client_export
 from compute_agent.volumes.daemons.daemon_process import MOST_CONNECTIONS
 from compute_agent.volumes.daemons.qmp import DaemonError, Qmp
-from compute_agent.volumes.driver import Json, Opening
+from compute_agent.volumes.driver import Opening
 
 CREDENTIALS, AUTHORIZED = "tls", "clients"
 ENDS_WITHIN, POLL = 30.0, 0.01
@@ -65,8 +64,15 @@ def open_nodes(qmp: Qmp, opening: Opening) -> None:
     qmp.execute("blockdev-add", **opening.blockdev)
 
 
-def serve(qmp: Qmp, place: Json, **more: Any) -> None:
-    qmp.execute("nbd-server-start", addr=place, max_connections=MOST_CONNECTIONS, **more)
+def serve(qmp: Qmp, host: str, port: int) -> None:
+    """Listen on TCP for the hosts that ``authorize`` allows. The daemon has the object ``CREDENTIALS``."""
+    qmp.execute(
+        "nbd-server-start",
+        addr={"type": "inet", "data": {"host": host, "port": str(port)}},
+        max_connections=MOST_CONNECTIONS,
+        tls_creds=CREDENTIALS,
+        tls_authz=AUTHORIZED,
+    )
 
 
 def add_export(qmp: Qmp, name: str, node: str, *, read_only: bool) -> None:

@@ -233,6 +233,13 @@ def test_an_agent_that_was_killed_leaves_no_gate(storage: Storage) -> None:
     assert not gate.exists()
 
 
+def test_the_end_of_all_daemons_lists_volumes_and_no_gates(storage: Storage) -> None:
+    storage.connect(HERE)
+    storage.connect(HERE, THERE)
+    assert storage.daemons.end_all() == [storage.volume.id]
+    assert not storage.daemons.runtime.exists()
+
+
 def test_a_node_is_deleted_when_the_connections_of_its_export_have_ended() -> None:
     """QEMU ends them after the answer to ``block-export-del``."""
     looks, done = [2], list[str]()

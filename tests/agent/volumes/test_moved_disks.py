@@ -21,8 +21,10 @@ from compute_agent.contract.moves import GuestOrigin
 from compute_agent.virt.driver import SentFile, SentGuest, never
 from compute_agent.virt.errors import ImageUnacceptableError
 from compute_agent.virt.machine.certificates import HostCertificates
+from compute_agent.virt.processes import processes
 from compute_agent.volumes.copies import disk_transfer
 from compute_agent.volumes.copies.disk_transfer import DiskTransfer
+from compute_agent.volumes.daemons import daemon_process
 from compute_agent.volumes.daemons.daemon import Daemons
 from compute_agent.volumes.daemons.export_address import Address
 from compute_agent.volumes.errors import CopyFailedError
@@ -139,6 +141,18 @@ def test_the_own_data_travels_and_the_image_is_that_of_the_other_host(
     one.transfer.end(spec.uuid)
     assert not one.transfer.is_exported(spec.uuid)
     write(sent.files[0].path, "write -P 0xbb 0 64k")
+
+
+def test_the_end_of_all_daemons_includes_those_of_sent_disks(
+    hosts: tuple[Machine, Machine], spec: InstanceSpec
+) -> None:
+    one, two = hosts
+    one.transfer.export(spec.uuid, made(one, spec), two.id)
+    (folder,) = one.daemons.runtime.iterdir()
+    pid = daemon_process.running(folder)
+    assert pid is not None
+    assert one.daemons.end_all() == []
+    assert processes.ended(pid, 10)
 
 
 def test_without_the_image_the_whole_content_travels(hosts: tuple[Machine, Machine], spec: InstanceSpec) -> None:
