@@ -77,7 +77,7 @@ def _hypervisor(spec: RequestSpec) -> str:
 
 @lru_cache(maxsize=1024)
 def is_hypervisor(has: str, required: str) -> bool:
-    """Whether the hypervisor ``has`` runs images for the hypervisor ``wanted``; True if one of them is empty."""
+    """Whether the hypervisor ``has`` runs images for the hypervisor ``required``; True if one of them is empty."""
     plain, requested = has.strip().lower(), required.strip().lower()
     return not (plain and requested) or requested == plain or requested in _ALSO.get(plain, ())
 

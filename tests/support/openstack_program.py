@@ -28,7 +28,7 @@ _programs: list[subprocess.Popen[str]] = []
 
 
 def run(arguments: tuple[str, ...], environment: dict[str, str], text: str = "") -> subprocess.CompletedProcess[str]:
-    """Run ``openstack`` with these arguments and environment, and with ``said`` on its standard input."""
+    """Run ``openstack`` with these arguments and environment, and with ``text`` on its standard input."""
     with tempfile.TemporaryDirectory(prefix="nv-openstack-") as name, _one_at_a_time:
         folder = Path(name)
         (folder / "in").write_text(text)

@@ -101,8 +101,8 @@ def _boot_order(disks: Iterable[_Disk]) -> dict[int, int]:
 
 
 def assign(requested: Iterable[tuple[str, str]], taken: set[str]) -> list[str]:
-    """Return a name for each disk. ``wanted``: the bus and the requested name of each; a disk gets that name if it is
-    free.
+    """Return a name for each disk. ``requested``: the bus and the requested name of each; a disk gets that name
+    if it is free.
 
     libvirt orders the disks of a bus by name.
     """

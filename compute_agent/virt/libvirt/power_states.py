@@ -88,7 +88,7 @@ class PowerStates:
             self._changed.notify_all()
 
     def wait(self, uuid: str, states: Collection[PowerState], timeout: float) -> PowerState | None:
-        """Wait at most ``timeout`` seconds until the guest is in one of the ``wanted`` states. Return its state; None
+        """Wait at most ``timeout`` seconds until the guest is in one of these ``states``. Return its state; None
         if it is not known.
         """
         with self._changed:

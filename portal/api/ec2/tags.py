@@ -63,7 +63,7 @@ def specified(
 
 
 def write(call: Call, kind: Kind, resources: Sequence[uuid.UUID], specified: Mapping[str, Mapping[str, str]]) -> None:
-    """Add to new resources the tags of their kind in ``given``, the result of ``specified``."""
+    """Add to new resources the tags of their kind. ``specified``: the result of the function ``specified``."""
     requested = specified.get(kind.resource_type)
     if requested:
         tags.write(call.project_id, [(kind.prefix, resource) for resource in resources], requested)

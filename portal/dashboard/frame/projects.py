@@ -93,7 +93,7 @@ def place_of(entries: Sequence[navigation.Entry], section: str, own: str = "") -
 
 
 def place_in(context: RequestContext, place: str) -> str:
-    """Return ``wanted`` if the user may open this page with the token, otherwise the start page."""
+    """Return ``place`` if the user may open this page with the token, otherwise the start page."""
     names = [*OWN_PAGES, *(entry.url_name for entry in navigation.entries_for(context))]
     home = reverse(navigation.HOME_OF[navigation.scope_of(context)])
     return place if place in {reverse(name) for name in names} else home

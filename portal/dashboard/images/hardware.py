@@ -74,10 +74,7 @@ class HardwareForm(Form):
     @property
     def groups(self) -> list[tuple[str, list[forms.BoundField]]]:
         """The fields grouped under their headings."""
-        return [
-            (title, [self[known_property.image] for known_property in group.values()])
-            for title, group in GROUPS.items()
-        ]
+        return [(title, [self[each.image] for each in group.values()]) for title, group in GROUPS.items()]
 
 
 class ImageHardware(FormPage, ImagePage):
@@ -103,8 +100,8 @@ class ImageHardware(FormPage, ImagePage):
         return selectors.image_for(self.context, self.kwargs["image_id"])
 
 
-_ALL = {label: requested for group in GROUPS.values() for label, requested in group.items()}
-_PROPERTIES = [requested.image for requested in _ALL.values()]
+_ALL = {label: each for group in GROUPS.values() for label, each in group.items()}
+_PROPERTIES = [each.image for each in _ALL.values()]
 
 
 def _choices(known_property: Property, image: Image) -> list[tuple[str, str]]:

@@ -227,7 +227,7 @@ def release_second(instance_id: uuid.UUID) -> bool:
 
 
 def raise_room(instance_id: uuid.UUID, requested: Room) -> bool:
-    """Raise the instance's allocation to at least ``wanted``, inside the caller's transaction; nothing is lowered.
+    """Raise the instance's allocation to at least ``requested``, inside the caller's transaction; nothing is lowered.
 
     Returns False, with nothing written, when the host lacks the resources, is disabled, or has no allocation of the
     instance.
@@ -249,7 +249,7 @@ def raise_room(instance_id: uuid.UUID, requested: Room) -> bool:
 
 
 def lower_room(instance_id: uuid.UUID, requested: Room) -> None:
-    """Lower the instance's allocation to at most ``wanted``, inside the caller's transaction. Idempotent."""
+    """Lower the instance's allocation to at most ``requested``, inside the caller's transaction. Idempotent."""
     held = Allocation.objects.filter(instance_id=instance_id).first()
     if held is None:
         return

@@ -189,7 +189,7 @@ def _access_rules(user: User, requested: Iterable[AccessRule | RequestPattern]) 
 def _rule_of(user: User, pattern: RequestPattern, rule_ids: Sequence[uuid.UUID]) -> AccessRule:
     """Return the user's rule for this pattern; it is created if it does not exist.
 
-    If the user has too many rules, unused rules are deleted first, except the ``wanted`` ones.
+    If the user has too many rules, unused rules are deleted first, except those with ``rule_ids``.
     """
     _check_pattern(pattern)
     mine = AccessRule.objects.filter(user=user)
@@ -210,7 +210,7 @@ def _rule_of(user: User, pattern: RequestPattern, rule_ids: Sequence[uuid.UUID])
 
 @transaction.atomic
 def _remove_unused(user: User, rule_ids: Sequence[uuid.UUID]) -> None:
-    """Delete the user's rules that no application credential uses, except the ``wanted`` ones."""
+    """Delete the user's rules that no application credential uses, except those with ``rule_ids``."""
     mine = AccessRule.objects.filter(user=user).exclude(pk__in=rule_ids)
     lock_rows(AccessRule, list(mine.filter(applicationcredential=None).values_list("pk", flat=True)), no_key=False)
     unused = list(mine.filter(applicationcredential=None).values_list("pk", flat=True))

@@ -115,8 +115,9 @@ def _begin(context: RequestContext, image_id: str | uuid.UUID, request: ImportRe
 def import_new(context: RequestContext, specified: dict[str, Any]) -> ImageTask:
     """Create an image from the file at a URL, for Glance's older Tasks API.
 
-    ``given``: ``import_from`` (the URL), ``import_from_format`` and ``image_properties``, all text. Raises the errors
-    of ``create`` and ``import_image``, and InvalidInputError if the image is to have another format than the file.
+    ``specified``: ``import_from`` (the URL), ``import_from_format`` and ``image_properties``, all text. Raises the
+    errors of ``create`` and ``import_image``, and InvalidInputError if the image is to have another format than the
+    file.
     """
     properties = dict(specified["image_properties"])
     values = {name: properties.pop(name) for name in ("name", "visibility", "container_format") if name in properties}

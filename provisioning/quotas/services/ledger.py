@@ -132,8 +132,8 @@ def raise_counters(
     column: str,
     user_id: uuid.UUID | None,
 ) -> None:
-    """Raise the counters before the rows of ``wanted`` are written. After OverQuotaError, which undoes nothing, the
-    caller's transaction must be rolled back.
+    """Raise the counters before their rows are written. After OverQuotaError, which undoes nothing, the caller's
+    transaction must be rolled back.
     """
     totals: dict[str, int] = {}
     for (_, resource), amount in sorted(amounts.items(), key=lambda item: item[0][1]):

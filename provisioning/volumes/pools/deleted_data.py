@@ -103,7 +103,7 @@ def count(measured: Sequence[Measured]) -> None:
 def _count_row(pool: StoragePool, row: DeletedData, requested: int) -> int:
     """Update the row's size and its project's quota usage. Returns the additional GiB.
 
-    ``asked``: the reported bytes; the stored size is at most the size of the pool.
+    ``requested``: the reported bytes; the stored size is at most the size of the pool.
     """
     size = min(max(requested, 0), int(pool.total_gb) * GIB)
     size_gb, before = -(-size // GIB), row.size_gb

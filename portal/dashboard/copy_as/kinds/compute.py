@@ -231,8 +231,8 @@ TAGS_REMOVED = Kind(
 
 
 def replacing(kind: Kind, removing: Kind, server: str, present: Collection[str], requested: Any) -> list[Call]:
-    """Return the calls that replace the tags or metadata of a server by ``wanted``; the command ``openstack`` and the
-    module add and remove entries instead.
+    """Return the calls that replace the tags or metadata of a server by ``requested``; the command ``openstack`` and
+    the module add and remove entries instead.
     """
     removed = [each for each in present if each not in requested]
     if removed and not requested:

@@ -23,7 +23,7 @@ R = TypeVar("R", bound=Model)
 def create_all(makers: Sequence[Callable[[], Any]], requested: Mapping[uuid.UUID, Mapping[str, int]]) -> list[Any]:
     """Create several records, all or none, and return them in order.
 
-    The quotas for all of them (``asked``: project → resource → amount) are checked before the first one is created.
+    The quotas for all of them (``requested``: project → resource → amount) are checked before the first one is created.
     Raises OverQuotaError.
     """
     for project_id, amounts in requested.items():

@@ -216,8 +216,8 @@ def _on_subnet(call: Call, specified: str, address: str | None) -> NetworkReques
 
 
 def _groups(specified: Sequence[str], named: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the UUIDs of the EC2 ids ``given``, followed by the names ``named``; None without any, which means the
-    project's default group.
+    """Return the UUIDs of the EC2 ids ``specified``, followed by the names ``named``; None without any, which means
+    the project's default group.
     """
     found = names.resources(names.GROUP, specified)
     return (*(str(found[each]) for each in specified), *named) or None
