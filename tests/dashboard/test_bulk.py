@@ -139,6 +139,20 @@ def test_only_changed_resources_are_changed_back(
     assert [Instance.objects.get(pk=each.pk).locked for each in three] == [True, False, False]
 
 
+def test_each_resource_that_is_changed_back_counts_as_a_change(
+    at_alice: Client, three: list[Instance], cloud: Cloud, settings: Settings
+) -> None:
+    settings.RATE_LIMITS = {**settings.RATE_LIMITS, "writes": (5, 3600)}
+    press(at_alice, STOP, three)
+    cloud.run()
+    undo = f"/batches/{Batch.objects.get().id}/undo/"
+    assert "Try again in" in at_alice.post(undo, follow=True).content.decode()
+    assert Batch.objects.count() == 1
+    settings.RATE_LIMITS = {}
+    at_alice.post(undo)
+    assert Batch.objects.count() == 2
+
+
 def test_actions_without_a_reverse_are_not_undone(at_alice: Client, three: list[Instance], cloud: Cloud) -> None:
     at_alice.post("/bulk/instances/tag/", answer_to(asked(at_alice, "/bulk/instances/tag/", three), tag="lab"))
     cloud.run()

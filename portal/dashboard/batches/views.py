@@ -171,10 +171,12 @@ def reload_page(request: HttpRequest, otherwise: str) -> HttpResponse:
 class BatchUndo(Page):
     """Starts the reverse action for the resources that an action has changed."""
 
+    counted = ""
     back_to = "dashboard:batches"
 
     def post(self, request: HttpRequest, batch_id: uuid.UUID) -> HttpResponse:
-        """Show the page again, with the new action in the tray."""
+        """Count the resources as changes, and show the page again, with the new action in the tray."""
+        rate_limits.check(self.context, rate_limits.WRITES, selectors.batch_for(self.context, batch_id).done)
         batch = services.undo(self.context, batch_id)
         return reload_page(request, reverse(list_of(batch.kind)))
 
