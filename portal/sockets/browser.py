@@ -111,23 +111,13 @@ class BrowserConsumer(Follower):
             try:
                 events = await asyncio.wait_for(self.news(), page.seconds if page and page.seconds else None)
             except TimeoutError:
-                await self._redraw()
+                await self._show([LoggedEvent(0, OPERATORS, page.kind if page else "", {})], announced=False)
             else:
                 await self._show(events)
 
-    async def _redraw(self) -> None:
-        """Send a page that nothing has announced, unless it is as it was drawn last time."""
-        page = self._operators_page
-        if page is None:
-            return
-        html = await self._renders.html(self._page, [LoggedEvent(0, OPERATORS, page.kind, {})], self.context)
-        if html != self._redrawn:
-            self._redrawn = html
-            await self.send_json({"id": self.cursor, "html": html})
-
-    async def _show(self, events: list[LoggedEvent] | None, *, caught_up: bool = False) -> None:
+    async def _show(self, events: list[LoggedEvent] | None, *, caught_up: bool = False, announced: bool = True) -> None:
         """Send one frame: the changed partials, or a request to reload the page if ``events`` is None or rendering
-        fails.
+        fails. Not ``announced``: no event has come, so a frame that equals the last one of this kind is not sent.
         """
         if events == []:
             return
@@ -138,7 +128,10 @@ class BrowserConsumer(Follower):
             except Exception:
                 logger.exception("The page %s cannot be brought up to date.", self._page)
             else:
-                await self.send_json({"id": number, "html": html})
+                if announced or html != self._redrawn:
+                    await self.send_json({"id": number, "html": html})
+                if not announced:
+                    self._redrawn = html
                 return
         await self.send_json({"resync": True, "id": number})
 

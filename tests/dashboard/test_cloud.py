@@ -199,6 +199,8 @@ def test_a_host_gets_its_own_changes_with_its_buttons(well: Cloud, people: Peopl
     assert "End maintenance" in html[html.index('id="host-actions"') :]
     other = event._replace(payload={"id": str(well.add_host("host-2").host.id)})
     assert render(page, [other], people.operator.context) == ""
+    pool = StoragePool.objects.create(name="fast", driver="nbd")
+    assert 'id="pool-now"' in render(f"pool/{pool.id}", [event], people.operator.context), "one of its hosts may be it"
     assert pushed(people, page, people.alice) == ""
 
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from portal.common.durations import about
 from portal.dashboard.cloud.hosts import LONGEST_REASON, HostPage
-from portal.dashboard.cloud.watched import WatchedPage
+from portal.dashboard.cloud.watched import HOST_ID, WatchedPage
 from portal.dashboard.frame.forms import Form, OfferedListField
 from portal.dashboard.records.questions import Question, QuestionPage
 from portal.dashboard.records.views import Crumbs, SheetPage
@@ -50,7 +50,7 @@ class HostDrain(WatchedPage, HostPage):
     live_templates = ("dashboard/cloud/_drain_progress.html",)
     live_kind = "drain"
     kinds = frozenset({KIND, MIGRATIONS, services.EVENT})
-    key = "host_id"
+    key = HOST_ID
 
     def parts(self) -> Mapping[str, Any]:
         host, can = self.record, {"drain": self.allows(DRAIN)}

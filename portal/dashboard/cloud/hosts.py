@@ -15,7 +15,7 @@ from portal.dashboard.cloud.migrations import moves_on
 from portal.dashboard.cloud.pools import host_state
 from portal.dashboard.cloud.rows import host_rows
 from portal.dashboard.cloud.things import troubles_of
-from portal.dashboard.cloud.watched import WatchedPage
+from portal.dashboard.cloud.watched import HOST_ID, WatchedPage
 from portal.dashboard.frame.forms import Form
 from portal.dashboard.frame.pages import Page, PageRequest
 from portal.dashboard.graphs import sparklines
@@ -74,7 +74,7 @@ class HostDetail(WatchedPage, HostPage):
     live_templates = ("dashboard/cloud/_host.html", "dashboard/cloud/_host_actions.html")
     live_kind = "host"
     kinds = frozenset({KIND, MIGRATIONS, DRAIN_EVENT})
-    key = "host_id"
+    key = HOST_ID
 
     def parts(self) -> Mapping[str, Any]:
         host, now = self.record, timezone.now()

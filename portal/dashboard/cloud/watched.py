@@ -18,12 +18,15 @@ from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.events.selectors import LoggedEvent
 from provisioning.identity import policy
 
+HOST_ID = "host_id"
+"""The ``key`` of the pages of one host, which events about other hosts do not change."""
+
 
 class WatchedPage(Page):
     """Base of these pages. ``template`` includes ``live_templates``, whose elements have ids.
 
     ``live_kind``: the first part of the name of the live page; the id of the record follows if ``key`` is the name of
-    its argument in the URL. ``kinds``: the events that change the page; of those with an ``id``, only the record's do.
+    its argument in the URL. ``kinds``: the events that change the page.
     """
 
     template: ClassVar[str]
@@ -52,7 +55,7 @@ class WatchedPage(Page):
         about others or the caller may not see the page.
         """
         identity = read_id(rest) or NOBODY
-        if not policy.allows(context, cls.rule) or not any(_concerns(event, identity) for event in events):
+        if not policy.allows(context, cls.rule) or not any(cls._concerns(event, identity) for event in events):
             return ""
         page = cls()
         page.context = context
@@ -63,6 +66,6 @@ class WatchedPage(Page):
             return render_to_string("dashboard/records/_gone.html")
         return "".join(render_to_string(each, parts) for each in cls.live_templates)
 
-
-def _concerns(event: LoggedEvent, identity: uuid.UUID) -> bool:
-    return identity == NOBODY or event.payload.get("id") in {None, str(identity)}
+    @classmethod
+    def _concerns(cls, event: LoggedEvent, identity: uuid.UUID) -> bool:
+        return cls.key != HOST_ID or event.payload.get("id") in {None, str(identity)}
