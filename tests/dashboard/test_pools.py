@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Callable
 
 import pytest
 from django.db import connection
@@ -104,11 +105,17 @@ def unserved(pool: StoragePool) -> str:
     return "No host serves it"
 
 
-@pytest.mark.parametrize("change", [disabled, frozen, faulty, faulty_at_a_host, silent, unserved])
-def test_the_reason_why_a_pool_gets_no_volumes_is_shown(at_operator: Client, pool: StoragePool, change: object) -> None:
-    assert callable(change)
+@pytest.mark.parametrize(
+    ("change", "state"),
+    [(disabled, "disabled"), (frozen, "disabled"), (faulty, "fault"), (faulty_at_a_host, "fault"), (silent, "down"),
+     (unserved, "down")],
+)  # fmt: skip
+def test_the_reason_why_a_pool_gets_no_volumes_is_shown_and_filtered(
+    at_operator: Client, pool: StoragePool, change: Callable[[StoragePool], str], state: str
+) -> None:
     said = change(pool)
-    for text in (row_of(at_operator.get(POOLS).content.decode(), pool), page_of(at_operator, pool)):
+    listed = at_operator.get(f"{POOLS}?state={state}").content.decode()
+    for text in (row_of(listed, pool), page_of(at_operator, pool)):
         assert said in text
         assert "<b>" not in text
 

@@ -136,9 +136,9 @@ def _show_limits(context: RequestContext, *, project: uuid.UUID) -> dict[str, An
 
 
 def _asked_project(view: VolumeView) -> dict[str, uuid.UUID]:
-    query = view.request.query_params.get("project_id") or view.request.query_params.get("tenant_id")
-    other = query and view.microversion >= (3, 39) and view.allows("volume_extension:quotas:update")
-    return {"project": (other and read_id(str(query))) or view.own_project}
+    project_id = view.request.query_params.get("project_id") or view.request.query_params.get("tenant_id")
+    other = project_id and view.microversion >= (3, 39) and view.allows("volume_extension:quotas:update")
+    return {"project": (other and read_id(str(project_id))) or view.own_project}
 
 
 PARTS = (

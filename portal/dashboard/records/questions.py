@@ -14,7 +14,7 @@ from portal.dashboard.words.names import bdi
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The texts of a confirmation; words in braces, such as ``{name}``, are those of ``QuestionPage.words``."""
+    """The texts of a confirmation. In ``question`` and ``message``, ``{name}`` is a word of ``QuestionPage.words``."""
 
     question: str
     text: str
@@ -28,7 +28,8 @@ class Question:
 class QuestionPage(Page):
     """Base of the pages that run an action after confirmation. They are left of the panel's base in the list of bases.
 
-    ``GET`` asks, ``POST`` to the same address runs ``do``. ``{name}`` in the texts stands for the record's name.
+    ``GET`` asks, ``POST`` to the same address runs ``do``. In ``question`` and ``message``, ``{name}`` is the record's
+    name.
     """
 
     question: ClassVar[str] = "Delete {name}?"

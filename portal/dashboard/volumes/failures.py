@@ -21,17 +21,17 @@ KINDS = {"VOLUME": "Volume", "VOLUME_SNAPSHOT": "Snapshot", "VOLUME_BACKUP": "Ba
 Row = dict[str, Any]
 
 
-def _names(kind: str, rows: QuerySet[Any], messages: Iterable[Message]) -> dict[uuid.UUID, Model]:
+def _resources(kind: str, rows: QuerySet[Any], messages: Iterable[Message]) -> dict[uuid.UUID, Model]:
     """Return id → existing resource of the messages about this kind."""
-    wanted = {each.resource_id for each in messages if each.resource_type == kind}
-    return {row.pk: row for row in rows.filter(pk__in=wanted)} if wanted else {}
+    ids = {each.resource_id for each in messages if each.resource_type == kind}
+    return {row.pk: row for row in rows.filter(pk__in=ids)} if ids else {}
 
 
 def _rows(context: RequestContext, found: Sequence[Message]) -> list[Row]:
     known: Mapping[Any, Model] = {
-        **_names("VOLUME", selectors.visible_volumes(context), found),
-        **_names("VOLUME_SNAPSHOT", selectors.visible_snapshots(context), found),
-        **_names("VOLUME_BACKUP", copies.visible_backups(context), found),
+        **_resources("VOLUME", selectors.visible_volumes(context), found),
+        **_resources("VOLUME_SNAPSHOT", selectors.visible_snapshots(context), found),
+        **_resources("VOLUME_BACKUP", copies.visible_backups(context), found),
     }
     return [{"message": each, "resource": known.get(each.resource_id)} for each in found]
 

@@ -32,7 +32,7 @@ PAGES = (Parameter("limit", COUNT), Parameter("marker", TEXT))
 
 @dataclass(frozen=True, kw_only=True)
 class Resource(frame.Resource):
-    """The declaration of a resource. The first argument of its services is the view. ``list(view, asked)`` also gets
+    """The declaration of a resource. The first argument of its services is the view. ``list(view, query)`` also gets
     the query parameters, and ``limit`` and ``marker`` at microversions that have pages.
     """
 
@@ -80,11 +80,11 @@ class ListView(ResourceView, views.ListView):
     def page(self) -> tuple[Sequence[Any], dict[str, Any]]:
         """Return the requested objects, and the link to the next page where lists have pages."""
         resource, known = self.resource, self.parameters.get("GET", ())
-        requested = self.asked if known else {}
+        query = self.asked if known else {}
         if not any(each.name == "marker" and each.is_at(self.microversion) for each in known):
-            return resource.list.call(self, requested), {}
+            return resource.list.call(self, query), {}
         page = LIST_PAGES.read(self.request)
-        rows = resource.list.call(self, requested, limit=page.limit, marker=page.marker)
+        rows = resource.list.call(self, query, limit=page.limit, marker=page.marker)
         following = LIST_PAGES.links(self.request, page, [self.key(row) for row in rows], f"{self.base}/{self.path}")
         return rows, {f"{resource.plural}_links": following} if following else {}
 

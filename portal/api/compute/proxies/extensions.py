@@ -130,7 +130,7 @@ EXTENSION = Resource(
     name="extension",
     parameter="extension",
     list=Operation(
-        lambda view, body: [Extension(alias, EXTENSIONS[alias]) for alias in sorted(EXTENSIONS)],
+        lambda view, query: [Extension(alias, EXTENSIONS[alias]) for alias in sorted(EXTENSIONS)],
         "os_compute_api:extensions",
         "List the extensions by alias, the same at every microversion.",
     ),

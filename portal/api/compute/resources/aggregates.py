@@ -81,7 +81,7 @@ _OWN = (
 AGGREGATE = Resource(
     name="aggregate",
     path="os-aggregates",
-    list=Operation(lambda view, body: aggregates_for(view.context), "os_compute_api:os-aggregates:index"),
+    list=Operation(lambda view, query: aggregates_for(view.context), "os_compute_api:os-aggregates:index"),
     show=Operation(_show, "os_compute_api:os-aggregates:show"),
     create=Operation(_create, "os_compute_api:os-aggregates:create", "Create an aggregate without hosts.", shows=_OWN),
     update=Operation(_update, "os_compute_api:os-aggregates:update", "Update the name, the zone or both.", body=UPDATE),

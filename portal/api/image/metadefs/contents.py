@@ -80,12 +80,12 @@ class Properties(Resource):
 
 
 def _show_property(view: ResourceView, name: str) -> MetadefProperty:
-    found, query = _of(view), view.request.query_params.get("resource_type")
-    if query:
+    found, resource_type = _of(view), view.request.query_params.get("resource_type")
+    if resource_type:
         view.enforce("get_metadef_resource_type")
-        prefix = selectors.association_of(found, query.replace("\0", "")).prefix
+        prefix = selectors.association_of(found, resource_type.replace("\0", "")).prefix
         if not prefix or not name.startswith(prefix):
-            msg = f"Property {name[:80]} does not start with the prefix '{prefix or ''}' of {query[:80]}."
+            msg = f"Property {name[:80]} does not start with the prefix '{prefix or ''}' of {resource_type[:80]}."
             raise NotFoundError(msg)
         name = name.removeprefix(prefix)
     return selectors.content_of(found, MetadefProperty, name)

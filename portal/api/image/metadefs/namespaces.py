@@ -75,8 +75,8 @@ class NamespaceView(DetailView):
     def get(self, request: Request, identity: str) -> Response:
         found = selectors.with_associations(self.row(identity))
         self.enforce("list_metadef_resource_types", "get_metadef_objects", "get_metadef_properties", "get_metadef_tags")
-        query = request.query_params.get("resource_type")
-        prefixes = (each.prefix for each in found.associations.all() if each.resource_type.name == query)
+        resource_type = request.query_params.get("resource_type")
+        prefixes = (each.prefix for each in found.associations.all() if each.resource_type.name == resource_type)
         prefix = next(prefixes, None) or ""
         objects = self.shapes(selectors.objects_of(found), attributes.OBJECT)
         contents = {

@@ -174,8 +174,8 @@ def _complete_extend(view: ActionsView, volume_id: str, body: Any) -> Response:
     raise InvalidVolumeError(f"Volume {found.id} does not wait for this action: it is extended automatically.")
 
 
-def _revert(view: ActionsView, volume_id: str, asked: Any) -> Response:
-    services.Revert.begin(view.context, volume_id, asked["snapshot_id"])
+def _revert(view: ActionsView, volume_id: str, body: Any) -> Response:
+    services.Revert.begin(view.context, volume_id, body["snapshot_id"])
     return view.accepted()
 
 
@@ -187,7 +187,7 @@ def _reimage(view: ActionsView, volume_id: str, body: Any) -> Response:
     return view.accepted()
 
 
-def _unmanage(view: ActionsView, volume_id: str, asked: Any) -> Response:
+def _unmanage(view: ActionsView, volume_id: str, body: Any) -> Response:
     services.Unmanage.begin(view.context, volume_id, None)
     return view.accepted()
 
