@@ -29,9 +29,9 @@ from compute_agent.virt.errors import HostError, UnsupportedError
 from compute_agent.virt.live_migration import Arrival, MigrationOptions, Whereabouts
 from compute_agent.virt.migration_link import (
     Limits,
+    MigrationAddress,
     MigrationFailedError,
     MigrationUndecidedError,
-    Place,
     Reception,
     Sending,
 )
@@ -163,12 +163,12 @@ class Send(ServerHandler[SendLiveRequest]):
         self.powers.forget(uuid)
         return Outcome(power_state=PowerState.NOSTATE)
 
-    def _send(self, place: Place, uuid: str, request: SendLiveRequest, stopped: Callable[[], bool]) -> None:
+    def _send(self, own: MigrationAddress, uuid: str, request: SendLiveRequest, stopped: Callable[[], bool]) -> None:
         options = MigrationOptions(bandwidth_mb=request.bandwidth_mb, post_copy=request.post_copy)
         departure = self.driver.departure(uuid, options)
         switch = partial(self.network.switch, uuid, here=False)
         flows = partial(self.network.flows, uuid)
-        sending = Sending(place, departure, request.address, request.tcp_port, request.tls_hostname, switch, flows)
+        sending = Sending(own, departure, request.address, request.tcp_port, request.tls_hostname, switch, flows)
         limits = Limits(request.time_limit, request.at_limit)
         sending.send(stopped, limits, partial(self.driver.control_migration, uuid))
 

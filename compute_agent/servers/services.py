@@ -13,7 +13,7 @@ from compute_agent.metadata.service import MetadataService
 from compute_agent.network.host_network import HostNetwork, Target
 from compute_agent.virt.driver import ComputeDriver, Fetch, SentGuest, Stopped, never
 from compute_agent.virt.machine.certificates import HostCertificates
-from compute_agent.virt.migration_link import Place
+from compute_agent.virt.migration_link import MigrationAddress
 from compute_agent.volumes.services import Volumes
 
 
@@ -142,7 +142,7 @@ class HostServices:
     """None: this host shares no volumes with other hosts."""
     transfer: GuestTransfer | None = None
     """None: this host neither sends nor receives disks of guests."""
-    migrations: Place | None = None
+    migrations: MigrationAddress | None = None
     """The address at which running guests are received, and the certificates; None: this host migrates none."""
     vendor_data: bytes = b"{}"
     """``vendor_data.json`` of every guest."""

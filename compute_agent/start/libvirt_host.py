@@ -27,11 +27,12 @@ from compute_agent.virt.libvirt.domain_xml import VirtType
 from compute_agent.virt.libvirt.driver import LibvirtDriver
 from compute_agent.virt.libvirt.paths import HostPaths
 from compute_agent.virt.machine.certificates import HostCertificates
-from compute_agent.virt.migration_link import Place
+from compute_agent.virt.machine.host_address import Certificates
+from compute_agent.virt.migration_link import MigrationAddress
 from compute_agent.virt.processes import storage_account
 from compute_agent.volumes.copies.disk_transfer import DiskTransfer
 from compute_agent.volumes.daemons.daemon import Daemons
-from compute_agent.volumes.daemons.export_address import Address, Certificates
+from compute_agent.volumes.daemons.export_address import Address
 from compute_agent.volumes.services import Outside
 
 
@@ -66,7 +67,7 @@ def libvirt_services(settings: AgentSettings, threads: Threads, machine: Machine
         consoles=ConsoleDialer(settings, machine.opener, threads),
         metadata=metadata,
         certificates=certificates,
-        migrations=Place(network.reached_at, certificates, settings.volume_ports),
+        migrations=MigrationAddress(network.reached_at, certificates, settings.volume_ports),
         volumes=volumes,
         transfer=transfer,
         vendor_data=_vendor_data(settings),

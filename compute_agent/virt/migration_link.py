@@ -14,14 +14,14 @@ import ssl
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
 from compute_agent.virt.driver import Stopped
 from compute_agent.virt.errors import HostError, RetryableHostError, StoppedError
 from compute_agent.virt.live_migration import MEMORY, Arrival, Departure
+from compute_agent.virt.machine.host_address import HostAddress
 from compute_agent.virt.processes import progress
 
 log = logging.getLogger(__name__)
@@ -67,25 +67,10 @@ class Frame(msgspec.Struct):
     """Of the request to finish: the tracked connections of the guest."""
 
 
-class Certificates(Protocol):
-    """The host's certificates; see ``virt.certificates``."""
-
-    @property
-    def folder(self) -> Path: ...
-
-    @property
-    def complete(self) -> bool: ...
-
-
-@dataclass(frozen=True)
-class Place:
-    """The address of this host for others, its certificates (None: a simulated host, without TLS), and the first and
-    the last port at which it may listen.
+class MigrationAddress(HostAddress):
+    """The address at which this host receives guests. Without certificates, the host is a simulated one, which uses no
+    TLS.
     """
-
-    reached_at: Callable[[], str]
-    certificates: Certificates | None
-    ports: tuple[int, int]
 
     def listen(self) -> tuple[socket.socket, str, int]:
         """Return a listening socket, and the address and port at which other hosts reach it. The highest free port is
@@ -94,22 +79,12 @@ class Place:
         reached = self.reached_at()
         if not reached or (self.certificates is not None and not self.certificates.complete):
             raise RetryableHostError("This host has no address or no certificates for migrations yet.")
-        family, every = (socket.AF_INET6, "::") if ":" in reached else (socket.AF_INET, "0.0.0.0")  # noqa: S104 (NAT)
         for port in range(self.ports[1], self.ports[0] - 1, -1):
-            for address in (reached, every):
-                found = socket.socket(family)
-                found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                try:
-                    found.bind((address, port))
-                    found.listen()
-                except OSError as error:
-                    found.close()
-                    if error.errno == errno.EADDRNOTAVAIL:
-                        continue  # the host is reached behind NAT
-                    if error.errno == errno.EADDRINUSE:
-                        break
+            try:
+                return self.listening(port), reached, port
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
                     raise RetryableHostError("This host cannot listen for a guest.", detail=str(error)) from error
-                return found, reached, port
         raise RetryableHostError("All ports for migrations of this host are in use.")
 
     def far(self, address: str) -> str:
@@ -144,7 +119,7 @@ class Reception:
 
     def __init__(
         self,
-        place: Place,
+        own: MigrationAddress,
         arrival: Arrival,
         source: str,
         switch: Callable[[], None],
@@ -155,7 +130,7 @@ class Reception:
         it runs here. ``adopt`` receives the connections that the source has tracked, while the guest is started. Errors
         of both do not end the migration.
         """
-        self._place, self._arrival, self._source = place, arrival, source
+        self._own, self._arrival, self._source = own, arrival, source
         self._switch, self._adopt = switch, adopt
         self._switching: asyncio.Task[None] | None = None
         self._socket: socket.socket | None = None
@@ -165,7 +140,7 @@ class Reception:
 
     def listen(self) -> tuple[str, int]:
         """Listen, and return address and port. Raises RetryableHostError."""
-        self._socket, address, port = self._place.listen()
+        self._socket, address, port = self._own.listen()
         return address, port
 
     def close(self) -> None:
@@ -195,9 +170,11 @@ class Reception:
             with contextlib.closing(writer), contextlib.suppress(*expected):
                 await self._serve(reader, writer, ended)
 
-        context = self._place.receiving()
-        within: dict[str, Any] = {"ssl_handshake_timeout": HANDSHAKE_SECONDS} if context is not None else {}
-        server = await asyncio.start_server(connected, sock=self._socket, limit=CHUNK, ssl=context, **within)
+        context = self._own.receiving()
+        within = HANDSHAKE_SECONDS if context is not None else None
+        server = await asyncio.start_server(
+            connected, sock=self._socket, limit=CHUNK, ssl=context, ssl_handshake_timeout=within
+        )
         async with server:
             try:
                 await self._wait_for(ended, stopped)
@@ -224,7 +201,7 @@ class Reception:
     async def _serve(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, ended: asyncio.Future[None]
     ) -> None:
-        if self._place.certificates is not None and _common_name(writer) != self._source:
+        if self._own.certificates is not None and _common_name(writer) != self._source:
             log.warning("A host that was not announced tried to send a guest.")
             return
         first = await asyncio.wait_for(_read(reader), HANDSHAKE_SECONDS)
@@ -326,7 +303,7 @@ class Sending:
 
     def __init__(
         self,
-        place: Place,
+        own: MigrationAddress,
         departure: Departure,
         address: str,
         port: int,
@@ -337,10 +314,10 @@ class Sending:
         """``switch`` sends the guest's traffic to the other host. It is called in a thread when the guest runs
         there. ``flows`` returns the guest's tracked connections. It is called in a thread when the guest is paused.
         """
-        self._place, self._departure, self._switch = place, departure, switch
+        self._own, self._departure, self._switch = own, departure, switch
         self._flows = flows
         self._reading: asyncio.Task[bytes] | None = None
-        self._address, self._port, self._name = place.far(address), port, tls_hostname
+        self._address, self._port, self._name = own.far(address), port, tls_hostname
         self._memory: set[asyncio.StreamWriter] = set()
         """The hypervisor's connections for memory."""
 
@@ -440,10 +417,11 @@ class Sending:
 
     @contextlib.asynccontextmanager
     async def _connected(self, kind: str) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-        context = self._place.sending()
-        secured: dict[str, Any] = {"ssl": context, "server_hostname": self._name} if context is not None else {}
+        context = self._own.sending()
+        name = self._name if context is not None else None
         reader, writer = await asyncio.wait_for(
-            asyncio.open_connection(self._address, self._port, limit=CHUNK, **secured), HANDSHAKE_SECONDS
+            asyncio.open_connection(self._address, self._port, limit=CHUNK, ssl=context, server_hostname=name),
+            HANDSHAKE_SECONDS,
         )
         try:
             await _write(writer, Frame(kind))

@@ -21,7 +21,7 @@ from compute_agent.network.host_network import HostNetwork
 from compute_agent.servers.services import HostServices
 from compute_agent.virt.driver import BootFiles, ComputeDriver, Guest
 from compute_agent.virt.fake.images import FakeImageCache
-from compute_agent.virt.migration_link import Place
+from compute_agent.virt.migration_link import MigrationAddress
 from compute_agent.volumes.services import Volumes
 from tests.agent.watched_driver import WatchedDriver
 
@@ -160,7 +160,7 @@ def make_stage(
         boot_timeout=2.0,
         after_step=after_step,
         volumes=volumes,
-        migrations=Place(lambda: "127.0.0.1", None, MIGRATION_PORTS),
+        migrations=MigrationAddress(lambda: "127.0.0.1", None, MIGRATION_PORTS),
     )
     return Stage(Host("host-1", services, state_dir / "agent.sqlite3"), driver, network, images, threads)
 

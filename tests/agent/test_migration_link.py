@@ -20,7 +20,7 @@ from compute_agent.virt.fake.migration import FakeArrival, FakeDeparture
 from compute_agent.virt.fake.state import FakeGuest
 from compute_agent.virt.live_migration import DISKS, MEMORY, Arrival, Departure, MigrationOptions
 from compute_agent.virt.machine.certificates import HostCertificates
-from compute_agent.virt.migration_link import Limits, MigrationFailedError, Place, Reception, Sending
+from compute_agent.virt.migration_link import Limits, MigrationAddress, MigrationFailedError, Reception, Sending
 from provisioning.hosts.authority import Authority, new_authority
 from tests.agent.cast import MIGRATION_PORTS, make_spec
 from tests.agent.watched_driver import WatchedDriver
@@ -30,8 +30,8 @@ SOURCE, TARGET, OTHER = (f"0c000000-0000-4000-8000-{number:012d}" for number in 
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> dict[str, Place]:
-    """The places of three hosts of one cloud."""
+def addresses(tmp_path: Path) -> dict[str, MigrationAddress]:
+    """The addresses of three hosts of one cloud."""
     now, life = datetime.now(UTC), timedelta(days=1)
     certificate, key, _ = new_authority(now)
     authority, found = Authority(certificate, key), {}
@@ -41,7 +41,7 @@ def places(tmp_path: Path) -> dict[str, Place]:
         server = authority.sign(asked.server, host, server_name=tls_hostname(host), now=now, life=life)
         client = authority.sign(asked.client, host, now=now, life=life)
         own.take(Certificate(host_id=host, server=server, client=client, ca=certificate))
-        found[host] = Place(lambda: "127.0.0.1", own, MIGRATION_PORTS)
+        found[host] = MigrationAddress(lambda: "127.0.0.1", own, MIGRATION_PORTS)
     return found
 
 
@@ -61,7 +61,12 @@ def source(spec: InstanceSpec) -> WatchedDriver:
 
 
 def migrate(
-    places: dict[str, Place], source: WatchedDriver, spec: InstanceSpec, sender: str, name: str, reported: str = ""
+    addresses: dict[str, MigrationAddress],
+    source: WatchedDriver,
+    spec: InstanceSpec,
+    sender: str,
+    name: str,
+    reported: str = "",
 ) -> list[str]:
     """Send the guest as ``sender`` to the host with this name, at its ``reported`` address; return the guests of the
     target.
@@ -69,12 +74,12 @@ def migrate(
     target = WatchedDriver()
     target.init_host()
     departure = source.departure(spec.uuid, MigrationOptions())
-    send(places, departure, target.arrival(spec, 2), source, spec, sender, name, reported)
+    send(addresses, departure, target.arrival(spec, 2), source, spec, sender, name, reported)
     return [guest.uuid for guest in target.guests()]
 
 
 def send(
-    places: dict[str, Place],
+    addresses: dict[str, MigrationAddress],
     departure: Departure,
     arrival: Arrival,
     source: WatchedDriver,
@@ -91,7 +96,7 @@ def send(
     """Send the guest as ``sender`` to the host with this name, at its ``reported`` address. ``comes`` and ``leaves``
     switch its network; ``flows`` and ``adopt`` read and restore its connections.
     """
-    reception = Reception(places[TARGET], arrival, SOURCE, comes, adopt)
+    reception = Reception(addresses[TARGET], arrival, SOURCE, comes, adopt)
     address, port = reception.listen()
     ended = threading.Event()
 
@@ -104,7 +109,7 @@ def send(
     waiting = threading.Thread(target=receive)
     waiting.start()
     try:
-        Sending(places[sender], departure, reported or address, port, tls_hostname(name), leaves, flows).send(
+        Sending(addresses[sender], departure, reported or address, port, tls_hostname(name), leaves, flows).send(
             lambda: False, Limits(), lambda action: source.control_migration(spec.uuid, action)
         )
     finally:
@@ -112,25 +117,27 @@ def send(
         waiting.join()
 
 
-def test_a_guest_is_sent_over_tls(places: dict[str, Place], source: WatchedDriver, spec: InstanceSpec) -> None:
-    assert migrate(places, source, spec, SOURCE, TARGET) == [spec.uuid]
+def test_a_guest_is_sent_over_tls(
+    addresses: dict[str, MigrationAddress], source: WatchedDriver, spec: InstanceSpec
+) -> None:
+    assert migrate(addresses, source, spec, SOURCE, TARGET) == [spec.uuid]
     assert source.power_state(spec.uuid) == PowerState.SHUTDOWN
 
 
 def test_simulated_hosts_share_a_machine_whatever_their_addresses_are(
     source: WatchedDriver, spec: InstanceSpec
 ) -> None:
-    place = Place(lambda: "127.0.0.1", None, MIGRATION_PORTS)
-    places = dict.fromkeys((SOURCE, TARGET), place)
-    assert migrate(places, source, spec, SOURCE, TARGET, "192.0.2.2") == [spec.uuid]
+    own = MigrationAddress(lambda: "127.0.0.1", None, MIGRATION_PORTS)
+    addresses = dict.fromkeys((SOURCE, TARGET), own)
+    assert migrate(addresses, source, spec, SOURCE, TARGET, "192.0.2.2") == [spec.uuid]
 
 
 @pytest.mark.parametrize(("sender", "name"), [(OTHER, TARGET), (SOURCE, OTHER)])
 def test_another_host_is_refused(
-    places: dict[str, Place], source: WatchedDriver, spec: InstanceSpec, sender: str, name: str
+    addresses: dict[str, MigrationAddress], source: WatchedDriver, spec: InstanceSpec, sender: str, name: str
 ) -> None:
     with pytest.raises(MigrationFailedError):
-        migrate(places, source, spec, sender, name)
+        migrate(addresses, source, spec, sender, name)
     assert source.power_state(spec.uuid) == PowerState.RUNNING
 
 
@@ -148,7 +155,7 @@ class Transferring(FakeDeparture):
 
 
 def test_the_network_switches_while_the_guest_is_paused(
-    places: dict[str, Place], source: WatchedDriver, spec: InstanceSpec
+    addresses: dict[str, MigrationAddress], source: WatchedDriver, spec: InstanceSpec
 ) -> None:
     target = WatchedDriver()
     target.init_host()
@@ -163,14 +170,14 @@ def test_the_network_switches_while_the_guest_is_paused(
     def leaves() -> None:
         left.append(target.power_state(spec.uuid))
 
-    send(places, departure, target.arrival(spec, 2), source, spec, comes=comes, leaves=leaves)
+    send(addresses, departure, target.arrival(spec, 2), source, spec, comes=comes, leaves=leaves)
     assert came == [0, 1], "first while the guest is transferred, and again when it runs"
     assert left == [PowerState.RUNNING], "the source gives its traffic up when it runs on the target"
 
 
 @pytest.mark.parametrize("departing", [FakeDeparture, Transferring])
 def test_the_tracked_connections_of_a_paused_guest_are_sent(
-    places: dict[str, Place], source: WatchedDriver, spec: InstanceSpec, departing: type[FakeDeparture]
+    addresses: dict[str, MigrationAddress], source: WatchedDriver, spec: InstanceSpec, departing: type[FakeDeparture]
 ) -> None:
     target = WatchedDriver()
     target.init_host()
@@ -184,13 +191,13 @@ def test_the_tracked_connections_of_a_paused_guest_are_sent(
         states.append(source.power_state(spec.uuid))
         return b"flows"
 
-    send(places, departure, target.arrival(spec, 2), source, spec, flows=flows, adopt=adopted.append)
+    send(addresses, departure, target.arrival(spec, 2), source, spec, flows=flows, adopt=adopted.append)
     assert adopted == [b"flows"]
     assert states == [PowerState.PAUSED]
 
 
 def test_a_network_that_fails_does_not_end_the_migration(
-    places: dict[str, Place], source: WatchedDriver, spec: InstanceSpec
+    addresses: dict[str, MigrationAddress], source: WatchedDriver, spec: InstanceSpec
 ) -> None:
     def fails() -> None:
         raise RetryableHostError("The host could not set its filters.")
@@ -205,7 +212,7 @@ def test_a_network_that_fails_does_not_end_the_migration(
     target.init_host()
     departure = source.departure(spec.uuid, MigrationOptions())
     send(
-        places, departure, target.arrival(spec, 2), source, spec,
+        addresses, departure, target.arrival(spec, 2), source, spec,
         comes=fails, leaves=fails, flows=unreadable, adopt=not_adopted,
     )  # fmt: skip
     assert target.power_state(spec.uuid) == PowerState.RUNNING
@@ -260,7 +267,7 @@ class Listening(FakeArrival):
 
 
 def test_the_end_of_the_stream_of_memory_ends_the_transfer(
-    places: dict[str, Place], source: WatchedDriver, spec: InstanceSpec, short: Path
+    addresses: dict[str, MigrationAddress], source: WatchedDriver, spec: InstanceSpec, short: Path
 ) -> None:
     """It is how an abort ends QEMU's transfer: QEMU's own cancellation may end the guest."""
     target = WatchedDriver()
@@ -292,7 +299,7 @@ def test_the_end_of_the_stream_of_memory_ends_the_transfer(
         for thread in threads:
             thread.start()
         with pytest.raises(StoppedError):
-            send(places, departure, arrival, source, spec)
+            send(addresses, departure, arrival, source, spec)
         ended.set()
         for thread in threads:
             thread.join()

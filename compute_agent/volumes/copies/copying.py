@@ -14,10 +14,11 @@ from pathlib import Path
 from compute_agent.contract.build import VolumeConnection
 from compute_agent.virt.driver import Stopped
 from compute_agent.virt.errors import StoppedError
+from compute_agent.virt.machine.host_address import Certificates
 from compute_agent.virt.processes.programs import Limits, ProgramError, run_long, run_program
 from compute_agent.virt.processes.rights import lent
 from compute_agent.virt.processes.storage_account import StorageAccount
-from compute_agent.volumes.daemons.export_address import Certificates, check_certificates
+from compute_agent.volumes.daemons.export_address import check_certificates
 from compute_agent.volumes.errors import CopyFailedError
 
 LIMITS = Limits(seconds=24 * 3600, cpu_seconds=12 * 3600, memory=2 << 30)

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import msgspec
 
+from compute_agent.virt.machine.host_address import Certificates
 from compute_agent.virt.machine.volume_connections import socket_of
 from compute_agent.virt.processes.rights import Rights
 from compute_agent.virt.processes.storage_account import StorageAccount
 from compute_agent.volumes.daemons import daemon_process, exports
 from compute_agent.volumes.daemons.daemon_process import QMP_SOCKET
-from compute_agent.volumes.daemons.export_address import Address, Certificates, check_certificates
+from compute_agent.volumes.daemons.export_address import Address, check_certificates
 from compute_agent.volumes.daemons.exports import CREDENTIALS, Description
 from compute_agent.volumes.daemons.kept_descriptions import KeptDescriptions
 from compute_agent.volumes.daemons.qmp import Qmp
