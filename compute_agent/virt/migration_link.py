@@ -41,7 +41,7 @@ FINISH_WITHIN = 90.0
 """Seconds in which the receiving host must answer whether the guest runs there."""
 FLOWS_WITHIN = 1.0
 """Seconds for which a paused guest waits until its tracked connections are read."""
-CONTROL, PROGRESS, PAUSED, FAILED, CANCEL = "control", "progress", "paused", "failed", "cancel"
+CONTROL, PROGRESS, PAUSED, FAILED = "control", "progress", "paused", "failed"
 
 
 class MigrationFailedError(RetryableHostError):

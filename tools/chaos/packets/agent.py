@@ -21,7 +21,7 @@ from compute_agent.start.assembly import Machine, fake_services
 from compute_agent.start.machine import enter_network, lock
 from compute_agent.start.main import main
 from compute_agent.start.options import Options
-from compute_agent.virt.migration_link import Place
+from compute_agent.virt.migration_link import MigrationAddress
 from tools.chaos.packets.wires import WiredDriver
 
 
@@ -39,7 +39,7 @@ def wired_services(settings: AgentSettings, threads: Threads, machine: Machine) 
     metadata = MetadataService()
     made = fake_services(settings, threads, machine, partial(WiredDriver, machine=settings.machine_netns))
     network = LinuxNetwork(settings, metadata)
-    migrations = Place(network.reached_at, None, settings.volume_ports)
+    migrations = MigrationAddress(network.reached_at, None, settings.volume_ports)
     return replace(made, network=network, metadata=metadata, migrations=migrations)
 
 
