@@ -610,3 +610,19 @@ def test_the_first_page_answers_what_dies_with_each_host(at_operator: Client, we
     part = at_operator.get(address, headers={"HX-Request": "true"}).content.decode()
     assert "1 of 1" in part
     assert "<html" not in part
+
+
+def test_an_answer_leaves_the_panel_that_requests_it_at_most_once_a_minute(
+    at_operator: Client, well: Cloud, people: People
+) -> None:
+    """htmx stores the time of the last request at the element."""
+    well.running(people.alice.context)
+    for page, args, panel in (("cloud", (), "cloud_deaths"), ("host", (host().id,), "host_evacuation")):
+        address = reverse(f"dashboard:{panel}", args=args)
+        whole = at_operator.get(reverse(f"dashboard:{page}", args=args)).content.decode()
+        [element] = re.findall(rf'<section [^>]*hx-get="{address}"[^>]*>', whole)
+        assert "throttle:60s" in element
+        assert 'hx-swap="innerHTML"' in element
+        part = at_operator.get(address, headers={"HX-Request": "true"}).content.decode()
+        assert "-title" in part
+        assert "hx-trigger" not in part, "the element that counts would be replaced"
