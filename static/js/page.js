@@ -229,7 +229,7 @@ document.body.addEventListener("htmx:afterSwap", (event) => event.detail.target?
 document.addEventListener("submit", keepDrafts, true);
 document.addEventListener("novella:signed-out", keepDrafts);
 
-// --- the side bar: groups stay as they were folded, and the entry of this page is in sight, as its tab is -----------------------------------
+// --- the side bar: groups stay as they were folded, and the entry of this page is in sight, as is its tab --------------------
 
 const FOLDED = "novella-nav"; // group → whether it is open
 const groups = document.querySelectorAll(".nav-group");

@@ -178,7 +178,7 @@ class HostAdmin(Written):
     def force_down(self, context: RequestContext, host: Host) -> None:
         change_host(context, host.id, forced_down=True)
 
-    @row_action("Undo force down: it is up again when its agent answers", "Hosts let up")
+    @row_action("Undo force down: it is up again when its agent answers", "Hosts no longer forced down")
     def clear_forced_down(self, context: RequestContext, host: Host) -> None:
         change_host(context, host.id, forced_down=False)
 

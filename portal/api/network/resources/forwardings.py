@@ -166,15 +166,15 @@ class Forwardings(ForwardingView):
 
     def maker(self, floating: FloatingIP, values: Values) -> Callable[[], PortForwarding]:
         """Return a function that creates the forwarding. Raises HTTPBadRequestError for missing fields."""
-        values_given = self.request_of(values)
+        fields = self.request_of(values)
         for name, field in (("external", "external_port"), ("internal", "internal_port")):
-            if name not in values_given:
+            if name not in fields:
                 msg = f"Invalid input for {field}. Reason: {field} or {field}_range is required."
                 raise HTTPBadRequestError(msg, field=field)
-        if "internal_address" not in values_given:
+        if "internal_address" not in fields:
             msg = "Invalid input for internal_ip_address. Reason: the port has no IPv4 address."
             raise HTTPBadRequestError(msg, field="internal_ip_address")
-        return partial(services.create_port_forwarding, floating, ForwardingRequest(**values_given))
+        return partial(services.create_port_forwarding, floating, ForwardingRequest(**fields))
 
 
 class OneForwardingView(ForwardingView):
