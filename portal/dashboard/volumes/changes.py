@@ -41,7 +41,7 @@ class VolumeEdit(SheetPage, VolumePage):
 class VolumeExtend(SheetPage, VolumePage):
     """The form for a volume's new size."""
 
-    rule = "volume:extend"
+    rule = services.Extend.rule
     submit = "Extend"
 
     def form(self, data: QueryDict | None = None) -> Form:

@@ -10,6 +10,7 @@ from portal.dashboard.volumes.wording import type_name
 from portal.dashboard.words.wording import progress
 from provisioning.common.context import RequestContext
 from provisioning.identity import policy
+from provisioning.volumes import services
 from provisioning.volumes.models import Attachment, Backup, Snapshot, Volume
 from provisioning.volumes.records.holds import HELD_BY
 from provisioning.volumes.states import AttachStatus, SnapshotStatus, VolumeStatus
@@ -52,8 +53,8 @@ def row_of(context: RequestContext, volume: Volume, names: dict[uuid.UUID, str])
         "type": type_name(volume.volume_type),
         "users": [_use(context, each, names) for each in attachments],
         "can_edit": changes,
-        "can_extend": (free and may(context, "volume:extend", volume))
-        or (used and may(context, "volume:extend_attached_volume", volume)),
+        "can_extend": (free or (used and may(context, "volume:extend_attached_volume", volume)))
+        and may(context, services.Extend.rule, volume),
         "can_attach": (free or (used and volume.multiattach))
         and policy.allows(context, "os_compute_api:os-volumes-attachments:create"),
         "can_snapshot": (free or used) and may(context, "volume:create_snapshot", volume),
@@ -100,7 +101,7 @@ def snapshot_row(context: RequestContext, snapshot: Snapshot) -> dict[str, Any]:
         "can_create_volume": available and policy.allows(context, "volume:create"),
         "can_revert": available
         and snapshot.volume.status == VolumeStatus.AVAILABLE
-        and may(context, "volume:revert_to_snapshot", snapshot.volume),
+        and may(context, services.Revert.rule, snapshot.volume),
         "can_edit": may(context, "volume:update_snapshot", snapshot),
         "can_delete": snapshot.status in {SnapshotStatus.AVAILABLE, SnapshotStatus.ERROR, SnapshotStatus.ERROR_DELETING}
         and may(context, "volume:delete_snapshot", snapshot),

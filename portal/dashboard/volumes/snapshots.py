@@ -103,7 +103,7 @@ class SnapshotDelete(QuestionPage, SnapshotPage):
 class SnapshotRevert(QuestionPage, SnapshotPage):
     """Asks for confirmation, and reverts a volume to its newest snapshot."""
 
-    rule = "volume:revert_to_snapshot"
+    rule = services.Revert.rule
     question = "Revert the volume to {name}?"
     label = "Revert"
     message = "The volume is being reverted to {name}."

@@ -1,4 +1,4 @@
-"""Base of the tasks of a volume that a request begins: one class has all of it, as a server action."""
+"""Base of the tasks of a volume that a request begins: one class has all parts of such a task, as a server action."""
 
 import uuid
 from abc import abstractmethod
@@ -32,35 +32,32 @@ class UserTask(VolumeTask[B], Generic[Q, B]):
     """The status during the task."""
 
     @classmethod
+    @when_broken_off
+    @transaction.atomic
     def begin(cls, context: RequestContext, volume_id: str | uuid.UUID, request: Q) -> Volume:
         """Begin the task, and return the volume as it is afterwards.
 
         Raises VolumeNotFoundError, InvalidVolumeError, OverQuotaError, UnavailableError if no host serves the pool, and
-        the errors of ``prepare``.
+        the errors of ``prepare`` and ``reserve``.
         """
-        return cls().start(context, volume_id, request)
-
-    @when_broken_off
-    @transaction.atomic
-    def start(self, context: RequestContext, volume_id: str | uuid.UUID, request: Q) -> Volume:
-        """Implement ``begin``."""
+        task = cls()
         volume = locked_volume(context, volume_id)
-        self.check(volume)
+        task.check(volume)
         check_thawed(volume)
         pool_of(volume)
-        columns = self.prepare(context, volume, request)
-        if usage := self.quota(volume, request):
+        columns = task.prepare(context, volume, request)
+        if usage := task.usage(volume, request):
             grow(volume.project_id, volume.id, usage)
-        self.reserve(volume, request)
-        state.move(volume, self.status, *([self.start_of()] if self.notification else []), changes=columns)
-        send(volume, self.command(volume, request))
+        task.reserve(volume, request)
+        state.move(volume, task.status, task.start_of(), changes=columns)
+        send(volume, task.command(volume, request))
         return volume
 
     def prepare(self, context: RequestContext, volume: Volume, request: Q) -> Mapping[str, Any]:
         """Check the request for the locked volume, and return the columns that change with the status."""
         return {}
 
-    def quota(self, volume: Volume, request: Q) -> Mapping[str, int]:
+    def usage(self, volume: Volume, request: Q) -> Mapping[str, int]:
         """Return the volume's usage of the project's quotas after the task; empty: unchanged."""
         return {}
 

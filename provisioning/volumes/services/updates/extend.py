@@ -56,7 +56,7 @@ class Extend(UserTask[int, GrowVolumeRequest]):
             raise InvalidVolumeError(f"Volume {volume.id} is being attached or detached.")
         return {"wanted_gb": size}
 
-    def quota(self, volume: Volume, request: int) -> Mapping[str, int]:
+    def usage(self, volume: Volume, request: int) -> Mapping[str, int]:
         return quota.of_volume(volume.volume_type, request)
 
     def reserve(self, volume: Volume, request: int) -> None:
