@@ -205,7 +205,7 @@ def _asked(request_id: str | None, user_id: Any, project_id: Any) -> dict[str, A
 def _more(instance: Instance, name: str, note: Note, was: State) -> dict[str, Any]:
     """Return the additional fields of a notification's payload."""
     action, _, phase = name.partition(".")
-    more: dict[str, Any] = dict(_MORE[action](instance, note)) if action in _MORE else {}
+    more = {**note.more, **(_MORE[action](instance, note) if action in _MORE else {})}
     if action == UPDATE:
         return {**more, "state_update": payloads.state_update(was, instance)}
     cause = payloads.fault(note.fault, note.cause, action) if phase == "error" else None
@@ -248,12 +248,6 @@ _MORE: dict[str, Any] = {
         "rescue_image_ref": str(instance.rescue_image_id) if instance.rescue_image_id else None
     },
     "rebuild": lambda instance, note: {"trusted_image_certificates": instance.trusted_certificates},
-    "open_tunnel": lambda instance, note: note.more,
-    "volume_attach": lambda instance, note: note.more,
-    "volume_detach": lambda instance, note: note.more,
-    "volume_swap": lambda instance, note: note.more,
-    "volume_mount": lambda instance, note: note.more,
-    "file_system_extend": lambda instance, note: note.more,
     "resize_prep": lambda instance, note: {
         "new_flavor": payloads.flavor(instance.old_flavor) if instance.old_flavor else None
     },
