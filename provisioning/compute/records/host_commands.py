@@ -158,10 +158,10 @@ def spare(host: Host, instance_id: uuid.UUID, attempt: int) -> bool:
     """Withdraw the commands to destroy the guest of this attempt, for a host that is down. Returns whether the host
     keeps the guest: it does not if it has got such a command, or may be getting one now.
     """
-    orders = to_destroy().filter(subject_id=instance_id, host_id=host.id, generation__gt=attempt)
+    removals = to_destroy().filter(subject_id=instance_id, host_id=host.id, generation__gt=attempt)
     if not host.connected:
-        commands.withdraw(orders.filter(acknowledged_at=None))
-    return not orders.filter(Q(finished_at=None) | Q(acknowledged_at__isnull=False)).exists()
+        commands.withdraw(removals.filter(acknowledged_at=None))
+    return not removals.filter(Q(finished_at=None) | Q(acknowledged_at__isnull=False)).exists()
 
 
 def withdraw_of_tasks(instance_id: uuid.UUID) -> int:
