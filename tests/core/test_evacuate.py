@@ -130,6 +130,23 @@ def test_a_root_disk_in_a_pool_is_taken_over(
     cloud.run()
 
 
+def test_a_silent_host_returns_the_root_disk_that_it_may_have_taken_over(cloud: Cloud, server: Instance) -> None:
+    Host.objects.update(traits=[ROOT_POOL_TRAIT, root_pool_trait("00000000-0000-4000-8000-00000000ceff")])
+    [target] = {"one", "two"} - {dies(server, forced=True)}
+    evacuate(server)
+    for _ in range(settings.MAX_SCHEDULE_ATTEMPTS):
+        drain()
+        [build] = cloud.agents[target].take()
+        assert isinstance(build.body, BuildRequest)
+        assert build.body.take_root
+        Instance.objects.filter(id=server.id).update(task_deadline=timezone.now() - timedelta(seconds=1))
+        reap()
+        [destroy] = cloud.agents[target].take()
+        assert destroy.body == DestroyRequest(keep_root=True)
+        cloud.agents[target].carry_out(destroy)
+    assert state_of(server) == ("error", None)
+
+
 def test_the_old_host_removes_its_guest_when_it_is_back(cloud: Cloud, server: Instance) -> None:
     source = dies(server)
     evacuate(server)
@@ -332,6 +349,7 @@ def test_the_old_host_keeps_its_guest_when_a_silent_host_has_removed_the_new_one
         Instance.objects.filter(id=server.id).update(task_deadline=past)
         reap()
         [destroy] = cloud.agents[target].take()
+        assert destroy.body == DestroyRequest(), "a root disk that the failed build has created is not kept"
         cloud.agents[target].carry_out(destroy)
     now = cloud.fresh(server)
     assert (state_of(now), now.host_name) == (("error", None), source)

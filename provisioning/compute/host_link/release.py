@@ -213,16 +213,19 @@ def release_volumes_of_dead(host_id: uuid.UUID) -> None:
         block_devices.give_back(instance_id)
 
 
-def send_destroy(instance_id: uuid.UUID, host_id: uuid.UUID, attempt: int, *, decided: bool = False) -> None:
+def send_destroy(
+    instance_id: uuid.UUID, host_id: uuid.UUID, attempt: int, *, decided: bool = False, keep_root: bool = True
+) -> None:
     """Send a host the command to remove everything it has of an instance; the command has no deadline.
 
     It replaces earlier destroy commands. A guest that is newer than its record is not destroyed until an operator has
     decided about it (``newer_guests``). ``decided``: the caller deletes the server, and has read that no guest is
-    undecided. A root disk in a pool is kept unless the server is deleted, is offloaded, or was never built.
+    undecided. ``keep_root``: a root disk in a pool is kept unless the server is deleted, is offloaded, or was never
+    built.
     """
     if not decided and _UNDECIDED(instance_id=instance_id, host_id=host_id):
         return
-    keep_root = not decided and bool(_WITH_ROOT(instance_id=instance_id))
+    keep_root = keep_root and not decided and bool(_WITH_ROOT(instance_id=instance_id))
     host_commands.withdraw_destroys(host_id, instance_id, attempt)
     host_commands.send(host_id, instance_id, attempt, DestroyRequest(keep_root=keep_root), None)
 

@@ -15,6 +15,9 @@ from provisioning.compute.state_machine.deadlines import deadline_of
 from provisioning.compute.states import TaskState, VmState
 from provisioning.scheduler import HostState
 
+TAKES_ROOT = "takes_root"
+"""Key in the detail of a step: the host acquires the root disk that the server has in a pool."""
+
 
 def hand_off(instance: Instance, host: HostState, action: InstanceAction) -> InstanceActionEvent | None:
     """Send the build command and change the state through ``block_device_mapping`` to ``spawning``.
@@ -39,5 +42,16 @@ def hand_off(instance: Instance, host: HostState, action: InstanceAction) -> Ins
     )
     host_commands.send(host.id, instance.id, instance.attempt, request, deadline_of(TaskState.SPAWNING, started))
     return instance_actions.step(
-        action, "hand_off", instance_actions.since(started), attempt=instance.attempt, host=host.name
+        action,
+        "hand_off",
+        instance_actions.since(started),
+        attempt=instance.attempt,
+        host=host.name,
+        detail={TAKES_ROOT: "yes"} if take_root else None,
     )
+
+
+def creates_root(action: InstanceAction, attempt: int) -> bool:
+    """Whether the host of this attempt was to create the root disk, instead of acquiring the one in its pool."""
+    sent = InstanceActionEvent.objects.filter(action=action, name="hand_off", attempt=attempt)
+    return any(TAKES_ROOT not in detail for detail in sent.values_list("detail", flat=True))

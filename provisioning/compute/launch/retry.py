@@ -11,7 +11,8 @@ from provisioning.compute.host_link.allocations import give_back
 from provisioning.compute.host_link.release import host_holding, leave_host, release_place, return_home, send_destroy
 from provisioning.compute.launch import attempts
 from provisioning.compute.launch.build_kinds import EVACUATE, build_kind_of
-from provisioning.compute.models import Instance
+from provisioning.compute.launch.hand_off import creates_root
+from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.notifications import Note
 from provisioning.compute.records import host_commands, instance_actions
 from provisioning.compute.records.faults import record_fault
@@ -69,7 +70,7 @@ def fail(instance: Instance, message: str, *, details: str = "", clean: bool = F
             block_devices.give_back(failed.id, failed=True)
             release_place(failed.id)
     else:
-        send_destroy(failed.id, holder.id, failed.attempt)
+        _remove_build(failed, holder.id, action, attempt)
     if kind is EVACUATE:
         set_migration(failed.id, "error")
     return failed
@@ -120,8 +121,14 @@ def retry(instance: Instance, host_id: uuid.UUID, reason: str, *, clean: bool) -
         network.set_ports_status(again.id, "DOWN")
         cast_schedule(again)
     else:
-        send_destroy(again.id, host_id, again.attempt)
+        _remove_build(again, host_id, action, attempt)
     return again
+
+
+def _remove_build(instance: Instance, host_id: uuid.UUID, action: InstanceAction | None, attempt: int) -> None:
+    """Command a host to remove a failed attempt. A root disk that the attempt has created is not kept."""
+    created = action is not None and creates_root(action, attempt)
+    send_destroy(instance.id, host_id, instance.attempt, keep_root=not created)
 
 
 def hold_again(instance: Instance) -> bool:
