@@ -53,7 +53,7 @@ function pace() {
 
 pace();
 localize();
-for (const name of ["novella:live", "htmx:afterSettle"]) {
+for (const name of ["novella:live", "novella:times", "htmx:afterSettle"]) {
     document.addEventListener(name, () => {
         localize();
         tick();

@@ -27,7 +27,7 @@ function show(graph, x) {
     at.dateTime = new Date((Number(start) + x * Number(step)) * 1000).toISOString();
     at.dataset.moment = "minutes";
     graph.querySelector(".graph-at").replaceChildren(at);
-    document.dispatchEvent(new CustomEvent("novella:live")); // clock.js writes the time in the reader's zone
+    document.dispatchEvent(new CustomEvent("novella:times")); // clock.js writes the time in the reader's zone
 }
 
 function leave(graph) {
