@@ -27,14 +27,10 @@ from compute_agent.servers.removal import Removal, find_guest
 from compute_agent.virt.driver import Guest
 from compute_agent.virt.errors import HostError, UnsupportedError
 from compute_agent.virt.live_migration import Arrival, MigrationOptions, Whereabouts
-from compute_agent.virt.migration_link import (
-    Limits,
-    MigrationAddress,
-    MigrationFailedError,
-    MigrationUndecidedError,
-    Reception,
-    Sending,
-)
+from compute_agent.virt.migration_link.address import MigrationAddress
+from compute_agent.virt.migration_link.errors import MigrationFailedError, MigrationUndecidedError
+from compute_agent.virt.migration_link.receiving import Reception
+from compute_agent.virt.migration_link.sending import Limits, Sending
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from compute_agent.metadata.service import MetadataService
 from compute_agent.network.host_network import HostNetwork, Target
 from compute_agent.virt.driver import ComputeDriver, Fetch, SentGuest, Stopped, never
 from compute_agent.virt.machine.certificates import HostCertificates
-from compute_agent.virt.migration_link import MigrationAddress
+from compute_agent.virt.migration_link.address import MigrationAddress
 from compute_agent.volumes.services import Volumes
 
 

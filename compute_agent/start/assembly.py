@@ -21,7 +21,7 @@ from compute_agent.start.volumes import RESTORES, make_volumes
 from compute_agent.virt.fake.driver import FakeDriver
 from compute_agent.virt.fake.images import FakeImageCache
 from compute_agent.virt.fake.migration import ROUNDS
-from compute_agent.virt.migration_link import MigrationAddress
+from compute_agent.virt.migration_link.address import MigrationAddress
 from compute_agent.volumes.daemons.daemon import Daemons
 from compute_agent.volumes.daemons.export_address import Address
 from compute_agent.volumes.services import Outside

@@ -28,7 +28,7 @@ from compute_agent.virt.libvirt.driver import LibvirtDriver
 from compute_agent.virt.libvirt.paths import HostPaths
 from compute_agent.virt.machine.certificates import HostCertificates
 from compute_agent.virt.machine.host_address import Certificates
-from compute_agent.virt.migration_link import MigrationAddress
+from compute_agent.virt.migration_link.address import MigrationAddress
 from compute_agent.virt.processes import storage_account
 from compute_agent.volumes.copies.disk_transfer import DiskTransfer
 from compute_agent.volumes.daemons.daemon import Daemons

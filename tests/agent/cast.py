@@ -21,7 +21,7 @@ from compute_agent.network.host_network import HostNetwork
 from compute_agent.servers.services import HostServices
 from compute_agent.virt.driver import BootFiles, ComputeDriver, Guest
 from compute_agent.virt.fake.images import FakeImageCache
-from compute_agent.virt.migration_link import MigrationAddress
+from compute_agent.virt.migration_link.address import MigrationAddress
 from compute_agent.volumes.services import Volumes
 from tests.agent.watched_driver import WatchedDriver
 

@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from compute_agent.virt.errors import RetryableHostError
-from compute_agent.virt.migration_link import MigrationAddress
+from compute_agent.virt.migration_link.address import MigrationAddress
 from compute_agent.volumes.daemons.export_address import Address
 from compute_agent.volumes.errors import NotExportedError
 

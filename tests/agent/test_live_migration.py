@@ -30,9 +30,10 @@ from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import APPLY_FIREWALL, CREATE_DISK, LISTEN, PLUG_NETWORK, RECEIVE_GUEST
 from compute_agent.network.fake import FakeNetwork
 from compute_agent.servers.calls import CallHandler
-from compute_agent.virt import migration_link
 from compute_agent.virt.errors import RetryableHostError
 from compute_agent.virt.fake.migration import FakeDeparture
+from compute_agent.virt.migration_link import receiving
+from compute_agent.virt.migration_link.frames import Frame, write
 from tests.agent.cast import Gate, Stage, build, destroy, make_command, make_spec, make_stage, on_stage, stopped
 from tests.agent.watched_driver import WatchedDriver
 
@@ -242,7 +243,7 @@ async def test_nobody_listens(tmp_path: Path) -> None:
 
 
 async def test_the_source_never_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(migration_link, "CONNECT_WITHIN", 0.1)
+    monkeypatch.setattr(receiving, "CONNECT_WITHIN", 0.1)
     async with pair(tmp_path) as two:
         end = await two.target.do(two.receive)
         assert (end.kind, end.error_code) == ("failed", "migration_failed")
@@ -270,9 +271,9 @@ async def test_a_lost_answer_leaves_the_guest_paused_until_the_portal_decides(
 ) -> None:
     async with pair(tmp_path) as two:
         take, cut = two.target.driver.take_guest, asyncio.Event()  # type: ignore[attr-defined]
-        real, loop = migration_link._write, asyncio.get_running_loop()
+        real, loop = write, asyncio.get_running_loop()
 
-        async def lose(writer: asyncio.StreamWriter, frame: migration_link.Frame) -> None:
+        async def lose(writer: asyncio.StreamWriter, frame: Frame) -> None:
             if frame.kind == "finish" and cut.is_set():
                 writer.transport.abort()
                 return
@@ -284,7 +285,7 @@ async def test_a_lost_answer_leaves_the_guest_paused_until_the_portal_decides(
             cut.set()
 
         monkeypatch.setattr(two.target.driver, "take_guest", taken)
-        monkeypatch.setattr(migration_link, "_write", lose)
+        monkeypatch.setattr(receiving, "write", lose)
         receive = two.receive
         sent = await two.source.do(two.send(await two.listening(receive)))
         assert (sent.kind, sent.error_code) == ("failed", UNDECIDED)

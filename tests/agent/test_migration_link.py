@@ -20,7 +20,10 @@ from compute_agent.virt.fake.migration import FakeArrival, FakeDeparture
 from compute_agent.virt.fake.state import FakeGuest
 from compute_agent.virt.live_migration import DISKS, MEMORY, Arrival, Departure, MigrationOptions
 from compute_agent.virt.machine.certificates import HostCertificates
-from compute_agent.virt.migration_link import Limits, MigrationAddress, MigrationFailedError, Reception, Sending
+from compute_agent.virt.migration_link.address import MigrationAddress
+from compute_agent.virt.migration_link.errors import MigrationFailedError
+from compute_agent.virt.migration_link.receiving import Reception
+from compute_agent.virt.migration_link.sending import Limits, Sending
 from provisioning.hosts.authority import Authority, new_authority
 from tests.agent.cast import MIGRATION_PORTS, make_spec
 from tests.agent.watched_driver import WatchedDriver

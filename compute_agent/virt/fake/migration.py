@@ -15,7 +15,7 @@ from compute_agent.virt.errors import StoppedError, UnsupportedError
 from compute_agent.virt.fake.firmware import FakeFirmware
 from compute_agent.virt.fake.state import FakeGuest
 from compute_agent.virt.live_migration import Arrival, Departure, MigrationOptions, Whereabouts
-from compute_agent.virt.migration_link import MigrationFailedError
+from compute_agent.virt.migration_link.errors import MigrationFailedError
 from compute_agent.virt.processes import progress
 from compute_agent.virt.processes.progress import Amount
 

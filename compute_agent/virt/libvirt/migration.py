@@ -23,7 +23,7 @@ from compute_agent.virt.libvirt.domain_xml import VirtType, domain_name
 from compute_agent.virt.libvirt.domains import Domains
 from compute_agent.virt.libvirt.paths import InstancePaths
 from compute_agent.virt.live_migration import DISKS, MEMORY, Arrival, Departure, MigrationOptions, Whereabouts
-from compute_agent.virt.migration_link import MigrationFailedError
+from compute_agent.virt.migration_link.errors import MigrationFailedError
 from compute_agent.virt.processes.programs import ProgramError, run_program
 from compute_agent.virt.processes.progress import Amount
 

@@ -21,7 +21,7 @@ from compute_agent.start.assembly import Machine, fake_services
 from compute_agent.start.machine import enter_network, lock
 from compute_agent.start.main import main
 from compute_agent.start.options import Options
-from compute_agent.virt.migration_link import MigrationAddress
+from compute_agent.virt.migration_link.address import MigrationAddress
 from tools.chaos.packets.wires import WiredDriver
 
 
