@@ -1,4 +1,4 @@
-"""The agents' link: one WebSocket for each host, which delivers commands and questions and receives reports."""
+"""The agents' link: one WebSocket for each host, which delivers commands and calls and receives reports."""
 
 import asyncio
 import contextlib
@@ -62,7 +62,7 @@ from provisioning.measures.resolutions import FINE
 FIRST_FRAME_WITHIN = 15.0
 ACKNOWLEDGE_AFTER = 0.5
 CERTIFICATE_AGAIN = 30.0
-"""Seconds after which the portal repeats its question for certificate requests to a host that has not answered."""
+"""Seconds after which the portal repeats its call for certificate requests to a host that has not answered."""
 REFUSED, REPLACED, FAILED = 4401, 4409, 4500
 """Close codes of the link."""
 
@@ -89,11 +89,11 @@ class AgentConsumer(Consumer):
         self._link = uuid.uuid4().hex
         self._own_event = self._newest_link = 0
         self._sent: set[str] = set()
-        self._questions: set[str] = set()
+        self._sent_calls: set[str] = set()
         self._stored: list[str] = []
         self._samples = inbound.Inbox()
         self._news = asyncio.Event()
-        self._orders = self._calls = self._renewal = True
+        self._commands = self._calls = self._renewal = True
         self._asked_since: datetime | None = None
         self._certificate_asked_at: float | None = None
         self._subscription: Subscription | None = None
@@ -241,34 +241,34 @@ class AgentConsumer(Consumer):
         elif event.kind == "credential":
             self._renewal = True
         else:
-            self._orders = True
+            self._commands = True
         self._news.set()
 
     # --- to the host ---------------------------------------------------------------------------------------------
 
     async def _deliver(self, host_id: uuid.UUID) -> None:
-        """Send every command and question once on this link, in order. Commands and questions that the host does not
+        """Send every command and call once on this link, in order. Commands and calls that the host does not
         acknowledge are sent again on its next link.
         """
         while True:
-            if self._orders:
-                self._orders = False
+            if self._commands:
+                self._commands = False
                 before = set(self._sent)  # a command may be acknowledged and removed while the rows are read
-                for command in await in_thread(versions.orders, host_id):
+                for command in await in_thread(versions.commands_for, host_id):
                     if command.id not in before:
                         self._sent.add(command.id)
                         await self._tell(command)
             if self._calls:
                 self._calls = False
-                requested = await in_thread(versions.questions, host_id)
+                requested = await in_thread(versions.calls_for, host_id)
                 for call in requested:
-                    if call.id not in self._questions:
+                    if call.id not in self._sent_calls:
                         await self._tell(call)
-                self._questions = {call.id for call in requested}  # a question that was just answered is not sent again
+                self._sent_calls = {call.id for call in requested}  # a call that was just answered is not sent again
             if self._renewal:
                 self._renewal = False
                 await self._ask_for_credential(host_id)
-            if not (self._orders or self._calls or self._renewal):
+            if not (self._commands or self._calls or self._renewal):
                 await self._news.wait()
             self._news.clear()
 

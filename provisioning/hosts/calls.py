@@ -62,14 +62,14 @@ def call(host_id: uuid.UUID, body: CallBody, timeout: float) -> CallResult:
 
 
 def _call(host_id: uuid.UUID, body: CallBody, timeout: float) -> CallResult:
-    question = uuid.uuid4()
+    call_id = uuid.uuid4()
     answered = threading.Event()
-    subscription = tailer().subscribe([_reply_topic(question)], lambda _: answered.set())
+    subscription = tailer().subscribe([_reply_topic(call_id)], lambda _: answered.set())
     try:
-        _ask(question, host_id, body, timeout)
+        _ask(call_id, host_id, body, timeout)
         give_back()
         answered.wait(timeout)
-        return _take_answer(question)
+        return _take_answer(call_id)
     finally:
         subscription.close()
 
@@ -80,19 +80,19 @@ async def acall(host_id: uuid.UUID, body: CallBody, timeout: float) -> CallResul
 
     The limits on waiting threads do not apply.
     """
-    question = uuid.uuid4()
+    call_id = uuid.uuid4()
     answered = asyncio.Event()
     loop = asyncio.get_running_loop()
 
     def wake(_: LoggedEvent) -> None:
         loop.call_soon_threadsafe(answered.set)
 
-    subscription = await SOCKETS.run(tailer().subscribe, [_reply_topic(question)], wake)
+    subscription = await SOCKETS.run(tailer().subscribe, [_reply_topic(call_id)], wake)
     try:
-        await SOCKETS.run(_ask, question, host_id, body, timeout)
+        await SOCKETS.run(_ask, call_id, host_id, body, timeout)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(answered.wait(), timeout)
-        return await SOCKETS.run(_take_answer, question)
+        return await SOCKETS.run(_take_answer, call_id)
     finally:
         subscription.close()
 
@@ -100,7 +100,7 @@ async def acall(host_id: uuid.UUID, body: CallBody, timeout: float) -> CallResul
 def pending_calls(host_id: uuid.UUID) -> list[Call]:
     """Return the host's unanswered calls whose callers still wait."""
     rows = HostCall.objects.filter(host_id=host_id, result=None, expires_at__gt=timezone.now()).order_by("created_at")
-    return [Call(id=str(question.id), body=decode_call_body(question.body)) for question in rows]
+    return [Call(id=str(row.id), body=decode_call_body(row.body)) for row in rows]
 
 
 def answer(host_id: uuid.UUID, call_id: str, result: CallResult) -> bool:
@@ -121,23 +121,23 @@ def prune() -> int:
     return HostCall.objects.filter(expires_at__lt=timezone.now() - timedelta(minutes=1)).delete()[0]
 
 
-def _reply_topic(question: uuid.UUID | str) -> str:
-    return f"reply:{question}"
+def _reply_topic(call_id: uuid.UUID | str) -> str:
+    return f"reply:{call_id}"
 
 
-def _ask(question: uuid.UUID, host_id: uuid.UUID, body: CallBody, timeout: float) -> None:
+def _ask(call_id: uuid.UUID, host_id: uuid.UUID, body: CallBody, timeout: float) -> None:
     if isinstance(body, ConsoleOutputCall):
         body = msgspec.structs.replace(body, max_bytes=min(body.max_bytes, MOST_CONSOLE_BYTES))
     expires = timezone.now() + timedelta(seconds=timeout)
     with transaction.atomic():
-        HostCall.objects.create(id=question, host_id=host_id, body=encode(body).decode(), expires_at=expires)
-        events.record(topic(host_id), "call", {"id": str(question)})
+        HostCall.objects.create(id=call_id, host_id=host_id, body=encode(body).decode(), expires_at=expires)
+        events.record(topic(host_id), "call", {"id": str(call_id)})
 
 
-def _take_answer(question: uuid.UUID) -> CallResult:
+def _take_answer(call_id: uuid.UUID) -> CallResult:
     """Read and delete the answer; raises UnavailableError if there is none."""
-    text = HostCall.objects.filter(id=question).values_list("result", flat=True).first()
-    HostCall.objects.filter(id=question).delete()
+    text = HostCall.objects.filter(id=call_id).values_list("result", flat=True).first()
+    HostCall.objects.filter(id=call_id).delete()
     if text is None:
         raise UnavailableError(NO_ANSWER)
     return decode_call_result(text)

@@ -17,7 +17,7 @@ UNSUPPORTED = "unsupported"
 """Error code of commands and calls that the agent is too old for."""
 
 
-def orders(host_id: uuid.UUID) -> list[Command]:
+def commands_for(host_id: uuid.UUID) -> list[Command]:
     """Return the commands to send to the host now, and fail those that its agent is too old for."""
     waiting = commands.pending(host_id)
     version = _version_for(host_id, (command.body for command in waiting))
@@ -27,7 +27,7 @@ def orders(host_id: uuid.UUID) -> list[Command]:
     return [command for command in waiting if command.body.needed_version() <= version]
 
 
-def questions(host_id: uuid.UUID) -> list[Call]:
+def calls_for(host_id: uuid.UUID) -> list[Call]:
     """Return the calls to send to the host now, and answer those that its agent is too old for."""
     calls_pending = calls.pending_calls(host_id)
     version = _version_for(host_id, (call.body for call in calls_pending))

@@ -389,7 +389,7 @@ async def test_withdrawn_and_finished_orders_are_not_sent(open_socket: Open) -> 
     assert await socket.receive_nothing(0.1)
 
 
-async def test_a_host_cannot_acknowledge_anothers_orders(open_socket: Open) -> None:
+async def test_a_host_cannot_acknowledge_anothers_commands(open_socket: Open) -> None:
     one, two = await enrol(open_socket, "h1"), await enrol(open_socket, "h2")
     given = await in_db(order)(one)
     assert await in_db(commands.acknowledge)(two.id, [str(given.id), "nonsense"]) == 0
@@ -563,7 +563,7 @@ async def test_a_host_without_certificates_is_asked_for_requests_and_told_what_i
     await socket.disconnect()
 
 
-async def test_a_command_acknowledged_while_orders_are_read_is_sent_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_command_acknowledged_while_commands_are_read_is_sent_once(monkeypatch: pytest.MonkeyPatch) -> None:
     consumer, sent, key = link.AgentConsumer(), list[Message](), str(uuid.uuid4())
     idle = asyncio.Event()
 
@@ -572,17 +572,17 @@ async def test_a_command_acknowledged_while_orders_are_read_is_sent_once(monkeyp
             idle.set()
             return await super().wait()
 
-    def orders(_: uuid.UUID) -> list[Command]:
+    def commands_for(_: uuid.UUID) -> list[Command]:
         consumer._sent.clear()  # as ``_acknowledge`` does in the meantime
         return [Command(id=key, subject_kind=SERVER, subject_id=key, generation=1, body=DestroyRequest())]
 
     async def tell(message: Message) -> None:
         sent.append(message)
 
-    monkeypatch.setattr(versions, "orders", orders)
+    monkeypatch.setattr(versions, "commands_for", commands_for)
     monkeypatch.setattr(consumer, "_tell", tell)
     consumer._sent, consumer._news = {key}, News()
-    consumer._orders, consumer._calls, consumer._renewal = True, False, False
+    consumer._commands, consumer._calls, consumer._renewal = True, False, False
     delivering = asyncio.create_task(consumer._deliver(uuid.uuid4()))
     await asyncio.wait_for(idle.wait(), WITHIN)
     delivering.cancel()

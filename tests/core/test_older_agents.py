@@ -157,7 +157,7 @@ def test_a_call_that_an_agent_is_too_old_for_is_answered_with_the_reason(
     body = encode(DiagnosticsCall(instance_id=str(uuid.uuid4()))).decode()
     expires = timezone.now() + timedelta(minutes=1)
     HostCall.objects.create(host_id=host.id, body=body, expires_at=expires)
-    assert len(versions.questions(host.id)) == sent
+    assert len(versions.calls_for(host.id)) == sent
     assert len(calls.pending_calls(host.id)) == sent
     if not sent:
         answer = decode_call_result(HostCall.objects.get().result or "")

@@ -244,7 +244,7 @@ class ScriptedAgent:
         """Receive what was commanded and not acknowledged, and ``begin`` to carry it out."""
         # A host that is told of no networks is recorded with an older contract, but carries out everything.
         older = self.host.contract_version < DOCUMENTS
-        waiting = commands.pending(self.host.id) if older else versions.orders(self.host.id)
+        waiting = commands.pending(self.host.id) if older else versions.commands_for(self.host.id)
         if acknowledge:
             commands.acknowledge(self.host.id, [command.id for command in waiting])
             if begin:

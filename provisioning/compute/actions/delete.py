@@ -137,14 +137,14 @@ class Delete(HostAction[bool, DestroyRequest]):
         held = Allocation.objects.select_related("host", "instance").filter(instance=instance).first()
         if held is None:
             finish_delete(instance, confirmed=True)
-        elif is_alive(held.host, timezone.now()) and _times_asked(held) < DESTROY_COMMANDS:
+        elif is_alive(held.host, timezone.now()) and _number_of_commands(held) < DESTROY_COMMANDS:
             state.extend_deadline(instance)
             send_destroy(instance.id, held.host_id, instance.attempt)
         else:
             finish_delete(instance, confirmed=False)
 
 
-def _times_asked(held: Allocation) -> int:
+def _number_of_commands(held: Allocation) -> int:
     """Return the number of destroy commands sent to the allocation's host for the current attempt."""
     rows = host_commands.to_destroy().filter(host_id=held.host_id, subject_id=held.instance_id)
     return rows.filter(generation=held.instance.attempt).count()

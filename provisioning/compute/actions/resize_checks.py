@@ -68,11 +68,11 @@ def _disk(reason: str) -> InvalidInputError:
 
 
 def rank_here(instance: Instance, host: Host, flavor: Mapping[str, Any]) -> SchedulingAttempt:
-    """Ask the scheduler whether the flavor fits on the server's host; see ``asked_here``."""
-    return rank_one_host(host.id, *asked_here(spec_of(instance, flavor=flavor), instance, host, flavor))
+    """Ask the scheduler whether the flavor fits on the server's host; see ``request_here``."""
+    return rank_one_host(host.id, *request_here(spec_of(instance, flavor=flavor), instance, host, flavor))
 
 
-def asked_here(
+def request_here(
     spec: RequestSpec, instance: Instance, host: Host, flavor: Mapping[str, Any]
 ) -> tuple[RequestSpec, Callable[[HostState], HostState]]:
     """Return the request for a flavor on the server's host, and the host as the request sees it: without the server's

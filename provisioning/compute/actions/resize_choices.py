@@ -9,7 +9,7 @@ from django.conf import settings
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute import selectors
-from provisioning.compute.actions.resize_checks import asked_here, size_of
+from provisioning.compute.actions.resize_checks import request_here, size_of
 from provisioning.compute.disks.block_devices import boots_from_volume
 from provisioning.compute.flavors.sizes import quota_held
 from provisioning.compute.launch.decisions import rank_on_host
@@ -70,7 +70,7 @@ def _unfit_on_host(instance: Instance, copies: Mapping[str, dict[str, Any]]) -> 
     host = instance.host
     if host is None:
         return {}
-    specs = [asked_here(spec_of(instance, flavor=flavor), instance, host, flavor) for flavor in copies.values()]
+    specs = [request_here(spec_of(instance, flavor=flavor), instance, host, flavor) for flavor in copies.values()]
     decisions = zip(copies, rank_on_host(host.id, specs), strict=True)
     return {key: _lack(decision) for key, decision in decisions if not decision.ranked}
 

@@ -75,15 +75,15 @@ def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool)
     known = _known(host_id, {read_id(guest.instance_id) for guest in guests} if complete else None)
     if not reported:
         return
-    untold = complete and Host.objects.filter(id=host_id, guests_untold=True).exists()
+    unnotified = complete and Host.objects.filter(id=host_id, guests_untold=True).exists()
     recorded = _recorded(reported)
     odd = [key for key, guest in reported.items() if key in known or _of(guest) != recorded.get(key, {})]
     strangers = 0
-    for key in sorted(reported if untold else odd):
-        if not _settle(host_id, key, reported[key], complete=complete, tell=untold) and strangers < MOST_STRANGERS:
+    for key in sorted(reported if unnotified else odd):
+        if not _settle(host_id, key, reported[key], complete=complete, tell=unnotified) and strangers < MOST_STRANGERS:
             strangers += 1
             _hold_back(reported[key])
-    if untold:
+    if unnotified:
         Host.objects.filter(id=host_id).update(guests_untold=False)
 
 

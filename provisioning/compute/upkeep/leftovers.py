@@ -16,7 +16,7 @@ from provisioning.hosts.models import Leftover
 
 ASK_AGAIN = timedelta(minutes=5)
 """Minimum time between two requests to a host to remove the same server."""
-ORDERS_AT_ONCE = 50
+COMMANDS_AT_ONCE = 50
 
 
 def is_left_over(row: Leftover, instance: Instance) -> bool:
@@ -45,8 +45,8 @@ def clear(host_id: uuid.UUID, rows: Sequence[Leftover]) -> None:
     """
     known = Instance.objects.in_bulk({row.subject_id for row in rows if row.subject_id is not None})
     over = {row.subject_id: known[row.subject_id] for row in rows if _is_over(row, known)}
-    already_asked = set(_asked(host_id, over)) if over else set()
-    remaining = [instance for instance in over.values() if instance.id not in already_asked][:ORDERS_AT_ONCE]
+    already_commanded = set(_asked(host_id, over)) if over else set()
+    remaining = [instance for instance in over.values() if instance.id not in already_commanded][:COMMANDS_AT_ONCE]
     for instance in remaining:
         ask_to_remove(host_id, instance)
 

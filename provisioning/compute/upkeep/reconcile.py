@@ -171,8 +171,8 @@ def _notify_owners(absent: QuerySet[Instance]) -> None:
     """Write an action record about the missing guest, once, for the owners; later actions are listed after it."""
     newest = InstanceAction.objects.filter(instance_id=OuterRef("id")).order_by("-started_at", "-id")
     gone = absent.filter(power_state=PowerState.NOSTATE.value)
-    untold = gone.annotate(told=Subquery(newest.values("message")[:1]))
-    untold = untold.filter(Q(told=None) | ~Q(told=GONE))
+    unnotified = gone.annotate(newest=Subquery(newest.values("message")[:1]))
+    unnotified = unnotified.filter(Q(newest=None) | ~Q(newest=GONE))
     now = timezone.now()
     InstanceAction.objects.bulk_create(
         InstanceAction(
@@ -184,7 +184,7 @@ def _notify_owners(absent: QuerySet[Instance]) -> None:
             finished_at=now,
             message=GONE,
         )
-        for instance in untold.order_by("id")
+        for instance in unnotified.order_by("id")
     )
 
 
