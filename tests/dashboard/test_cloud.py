@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from compute_agent.contract.messages import CONTRACT_VERSION
 from portal.dashboard.frame.tray import Result
-from portal.dashboard.live import PAGES, render
+from portal.dashboard.live import PAGES, WATCHED, render
 from portal.sockets.browser import OF_OPERATORS
 from provisioning.batches import services as batches
 from provisioning.batches.kinds import KINDS
@@ -163,9 +163,6 @@ def test_a_planted_fault_is_seen_and_leads_to_its_thing(
         assert f'id="{address.partition("#")[2]}"' in answer.content.decode()
 
 
-WATCHED = ("cloud", "host", "pool", "drain")
-
-
 def test_the_pages_are_live_and_nothing_on_them_is_polled(well: Cloud, at_operator: Client) -> None:
     pool = StoragePool.objects.create(name="fast", driver="nbd")
     ids = {"cloud": (), "host": (host().id,), "pool": (pool.id,), "host_drain": (host().id,)}
@@ -176,7 +173,7 @@ def test_the_pages_are_live_and_nothing_on_them_is_polled(well: Cloud, at_operat
         assert 'hx-trigger="every' not in page
 
 
-@pytest.mark.parametrize("page", WATCHED)
+@pytest.mark.parametrize("page", [each.live_kind for each in WATCHED])
 def test_a_fault_without_an_event_is_pushed_within_half_a_minute(page: str) -> None:
     assert 0 < OF_OPERATORS[page].seconds <= 30
     assert OF_OPERATORS[page].kind in PAGES[page].kinds
