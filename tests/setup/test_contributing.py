@@ -17,6 +17,7 @@ PAGE = """# A `page` of [links](b.md)
 ```
 [in a block](none.md)
 ```
+`manage.py` `portal/none.py` `tests/support/links.py` `compute_agent/servers/NAME.py`
 """
 
 
@@ -31,6 +32,7 @@ def test_broken_links_are_found_with_line_and_reason(tmp_path: Path) -> None:
         "3: b.md#three: no such heading",
         "3: #four: no such heading",
         "3: folder: a folder; name a file in it",
+        "7: portal/none.py: no such file",
     ]
 
 

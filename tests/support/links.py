@@ -1,4 +1,4 @@
-"""Check the links of all Markdown pages: files and anchors that they name exist.
+"""Check the links of all Markdown pages: files and anchors that they name exist, and modules in backticks.
 
 ``python -m tests.support.links`` prints each broken link as ``FILE:LINE: TARGET: reason`` and fails if there is one.
 Addresses of other sites are not opened.
@@ -21,6 +21,7 @@ HEADING = re.compile(r"^#{1,6} +(.+?)(?: +#+)?$")
 CODE = re.compile(r"(`+).+?\1")
 LINK = re.compile(r"\]\(<?([^()<>\s]+(?:\([^()\s]*\)[^()\s]*)?)>?(?: +\"[^\"]*\")?\)")
 ANCHOR = re.compile(r"<a (?:id|name)=\"([^\"]+)\"")
+MODULE = re.compile(r"`((?:bin|compute_agent|portal|provisioning|tests|tools)/[a-z0-9_/]+\.py)`")
 OUTSIDE = re.compile(r"^[a-z][a-z0-9+.-]*:|^//")
 
 
@@ -72,8 +73,11 @@ def fault(page: Path, target: str) -> str | None:
 
 
 def broken(page: Path) -> Iterator[str]:
-    """Yield the broken links of a page."""
+    """Yield the broken links of a page, and the modules that do not exist."""
     for number, line in lines_of(page.read_text()):
+        for module in MODULE.findall(line):
+            if not (ROOT / module).is_file():
+                yield f"{page}:{number}: {module}: no such file"
         for target in LINK.findall(CODE.sub("", line)):
             if not OUTSIDE.match(target) and (reason := fault(page, target)):
                 yield f"{page}:{number}: {target}: {reason}"
