@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from tests.reference.rows import DIFFERS, NOT_THERE, OWN, THERE, NotesError
 from tests.reference.service_rows import Service
 
 V2 = "/image/v2"
+COUNTS = re.compile(r"^(\d+) (?:calls|actions) of .*: (\d+) are supported, (\d+) with a difference", re.MULTILINE)
 
 
 @pytest.mark.slow
@@ -30,6 +32,17 @@ def test_the_page_says_what_is() -> None:
 def test_a_cell_can_be_read_at_a_glance() -> None:
     cells = [cell for line in page().splitlines() if line.startswith("|") for cell in line.split("|")]
     assert not [cell for cell in cells if len(cell.split()) > 80], "move details below the table"
+
+
+def test_readme_has_the_numbers_of_the_page() -> None:
+    base = Path(__file__).resolve().parents[2]
+    counts = [
+        f"{int(there) + int(differs)} of {total}"
+        for total, there, differs in COUNTS.findall((base / "docs/api.md").read_text())
+    ]
+    assert len(counts) == 6
+    [row] = [line for line in (base / "README.md").read_text().splitlines() if line.startswith("| [calls of")]
+    assert re.findall(r"\d+ of \d+", row) == counts
 
 
 def image(*rows: list[str]) -> Service:
