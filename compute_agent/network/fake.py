@@ -77,7 +77,7 @@ class FakeNetwork(HostNetwork):
         if port_id not in self.interfaces.get(instance_id, ()):
             raise InstanceNotFoundError(f"No guest has the address {address} here.")
         if self.listener is None:
-            raise UnsupportedError(f"A simulated guest listens on no port, and not on {port}.")
+            raise UnsupportedError(f"A simulated guest has no open ports, so port {port} cannot be reached.")
         return socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK), self.listener
 
     def check(self) -> list[str]:

@@ -17,7 +17,7 @@ from tests.support.one_machine import CHECKOUT, ENVIRONMENT, PATIENCE, OneMachin
 
 pytestmark = pytest.mark.compat
 PROGRAM = CHECKOUT / ".venv/bin/novella"
-SAID = "novella: A simulated guest listens on no port, and not on 22."
+SAID = "novella: A simulated guest has no open ports, so port 22 cannot be reached."
 
 
 @pytest.fixture(scope="module")
