@@ -204,9 +204,9 @@ def test_an_interface_gets_another_address_of_its_subnet(api: Api, alice: Person
     assert [each["ip_address"] for each in changed.json()["port"]["fixed_ips"]] == ["10.20.0.55"]
     refused(api.put(path, {"port": {"fixed_ips": [{"subnet_id": str(other.id)}]}}), 409, "ServicePortInUse")
     refused(api.put(path, {"port": {"fixed_ips": []}}), 409, "ServicePortInUse")
-    external_network_for = services.create_subnet(net, "10.22.0.0/24", gateway_ip="192.0.2.1")
+    foreign_gateway = services.create_subnet(net, "10.22.0.0/24", gateway_ip="192.0.2.1")
     add = f"{V2}/routers/{Router.objects.get().id}/add_router_interface"
-    refused(api.put(add, {"subnet_id": str(external_network_for.id)}), 400, "InvalidIpForSubnet")
+    refused(api.put(add, {"subnet_id": str(foreign_gateway.id)}), 400, "InvalidIpForSubnet")
 
 
 def test_a_networks_owner_sees_and_deletes_the_ports_of_others_on_it(people: People, net: Network) -> None:

@@ -73,14 +73,14 @@ def test_a_reset_of_a_group_is_announced(town: Town, group: Group, operator: Req
     reset_group_status(operator, str(group.id), "error")
     group.refresh_from_db()
     assert (group.status, group.updated_at > changed_at) == ("error", True)
-    assert [events["id"] for events in announced_since(before)] == [str(group.volumes.get().id)]
+    assert [event["id"] for event in announced_since(before)] == [str(group.volumes.get().id)]
     reset_group_status(operator, str(group.id), "available")
     taken = create_group_snapshot(town.alice, str(group.id))
     town.agent.work()
     before = newest_event()
     reset_group_snapshot_status(operator, str(taken.id), "error")
     assert GroupSnapshot.objects.get().status == "error"
-    assert [events["record"] for events in announced_since(before)] == ["snapshot"]
+    assert [event["record"] for event in announced_since(before)] == ["snapshot"]
 
 
 def test_a_group_snapshot_ends_with_its_last_snapshot(town: Town, group: Group, operator: RequestContext) -> None:
