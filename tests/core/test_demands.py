@@ -140,7 +140,7 @@ def becomes(caller: RequestContext, cloud: Cloud, asked: Mapping[str, str], fiel
     try:
         fit = would_fit(caller, request)
     except InvalidInputError as error:
-        text = error
+        refusal = error
     else:
         found = next((each for each in fit.decision.filters if each.after < each.before), None)
         if found is None or found.name != "HostNeedsFilter":  # no room for one more
@@ -148,8 +148,8 @@ def becomes(caller: RequestContext, cloud: Cloud, asked: Mapping[str, str], fiel
         assert any(each in found.reason for each in words), found.reason
         assert found.after or found.reason in fit.sentence
         return THERE if found.after else NOWHERE
-    assert any(each in text.message for each in words), text.message
-    refused(lambda: launch(caller, cloud.request()), field, text.message)
+    assert any(each in refusal.message for each in words), refusal.message
+    refused(lambda: launch(caller, cloud.request()), field, refusal.message)
     return WRONG
 
 

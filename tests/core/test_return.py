@@ -67,8 +67,8 @@ def come_back(folder: Path, ownership: Ownership, commands: list[Command]) -> tu
 def back(folder: Path, agent: ScriptedAgent) -> Ran:
     """The host returns to the portal, which says what it owns, then what it orders, and takes its reports."""
     agent.hello()
-    states, ran = come_back(folder, liveness.ownership(agent.host.id), agent.take())
-    reports.receive(agent.host.id, states)
+    events, ran = come_back(folder, liveness.ownership(agent.host.id), agent.take())
+    reports.receive(agent.host.id, events)
     return ran
 
 
@@ -110,10 +110,10 @@ def test_what_waits_for_the_order_to_destroy_is_not_booted_meanwhile(lost: Lost,
     row, agent, given = lost
     begin_and_die(tmp_path, given, "create_disk")
     delete(context("alice"), row.id)
-    states, ran = come_back(tmp_path, liveness.ownership(agent.host.id), [])
+    events, ran = come_back(tmp_path, liveness.ownership(agent.host.id), [])
     assert ran == set()
-    assert [event.error_code for event in states if event.kind == "failed"] == ["superseded"]
-    reports.receive(agent.host.id, states)
+    assert [event.error_code for event in events if event.kind == "failed"] == ["superseded"]
+    reports.receive(agent.host.id, events)
     assert back(tmp_path, agent) == set()
     invariants.check_empty()
 

@@ -129,16 +129,16 @@ def test_wrong_signatures_and_keys_are_refused_alike(keys: KEYS, people: People)
     wrong = client(keys[0], "0" * 64)
     unknown = client("f" * 32, keys[1])
     revoked = client(*create_ec2_credential(people.alice.user, people.alice.project))
-    bodies = set()
+    errors = set()
     for other in (wrong, unknown):
         with pytest.raises(ClientError) as error:
             other.describe_regions()
-        bodies.add((code_of(error), error.value.response["Error"]["Message"]))
+        errors.add((code_of(error), error.value.response["Error"]["Message"]))
     Credential.objects.all().delete()
     with pytest.raises(ClientError) as error:
         revoked.describe_regions()
-    bodies.add((code_of(error), error.value.response["Error"]["Message"]))
-    assert bodies == {("AuthFailure", "AWS was not able to validate the provided access credentials")}
+    errors.add((code_of(error), error.value.response["Error"]["Message"]))
+    assert errors == {("AuthFailure", "AWS was not able to validate the provided access credentials")}
 
 
 def test_a_changed_body_and_a_wrong_clock_are_refused(keys: KEYS) -> None:

@@ -114,7 +114,7 @@ def addresses(found: Results, folder: Path, sizes: Sizes, say: Callable[[str], N
             if server is not None:
                 os.environ["NOVELLA_ROLE"] = "web"  # whose threads share a pool of connections
             code = f"from tools.bench.networking import addresses; addresses.main({sizes.launches}, {sizes.alone})"
-            text = shell.answer(shell.run(data, code))
+            figures = shell.answer(shell.run(data, code))
         except postgresql.PostgresqlError as error:
             found.rows.append(Row(f"addresses, {name}", str(error)))
             continue
@@ -123,14 +123,14 @@ def addresses(found: Results, folder: Path, sizes: Sizes, say: Callable[[str], N
                 os.environ.pop(variable, None)
             if server is not None:
                 server.stop(keep=False)
-        (whole,) = text["whole"]
-        many = len(text["each"])
-        found.records[name] = text["alone"]
+        (whole,) = figures["whole"]
+        many = len(figures["each"])
+        found.records[name] = figures["alone"]
         found.rows += [
-            Row(f"port and address of a launch, {name}", spread(text["alone"])),
+            Row(f"port and address of a launch, {name}", spread(figures["alone"])),
             Row(
                 f"{many} launches' addresses in {many} simultaneous threads, {name}",
-                f"{many / whole:.0f} a second; {spread(text['each'])}",
+                f"{many / whole:.0f} a second; {spread(figures['each'])}",
             ),
         ]
 
