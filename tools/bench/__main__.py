@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -184,11 +184,23 @@ def show(rows: list[Row]) -> None:
         print(f"{row.what:<{widths[0]}}  {row.measured:<{widths[1]}}  {row.goal}".rstrip())
 
 
-def _in_the_browser() -> list[tuple[str, str, str]]:
+def _in_the_browser() -> Iterator[Row]:
     from tools.bench import browser  # noqa: PLC0415 - loads Playwright
 
     with tempfile.TemporaryDirectory(prefix="nv-bench-") as folder:
-        return browser.measure(Path(folder) / "cloud", _say)
+        yield from (Row(*line) for line in browser.measure(Path(folder) / "cloud", _say))
+
+
+def _shown(rows: list[Row], measured: Callable[[], Iterable[Row]]) -> int:
+    """Add the measured rows and show all; after an error show those before it. Return the exit status."""
+    try:
+        rows += measured()
+    except BenchError as error:
+        show(rows)
+        print(f"bin/bench: {error}", file=sys.stderr)
+        return 1
+    show(rows)
+    return 0
 
 
 def _say(text: str) -> None:
@@ -221,31 +233,25 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="nv-bench-") as folder:
             shell.migrate(Path(folder))
             lines = shell.call(Path(folder), call)["lines"]
-        if sys.argv[1] == "dashboard":
-            lines += _in_the_browser()
-        show([Row(*line, *[""] * (3 - len(line))) for line in lines])
-        return 0
+        rows = [Row(*line, *[""] * (3 - len(line))) for line in lines]
+        return _shown(rows, _in_the_browser if sys.argv[1] == "dashboard" else list)
     more = "bin/bench http --help: the same over HTTP for any cloud, with one and with eight simultaneous requests."
     parser = argparse.ArgumentParser(prog="bin/bench", description=__doc__, epilog=more)
     parser.add_argument("--launches", type=int, default=30, metavar="N", help="single launches to measure (30)")
     parser.add_argument("--real-launches", type=int, default=8, metavar="N", help="the same with QEMU; 0: none (8)")
     options = parser.parse_args()
-    rows: list[Row] = []
-    try:
+
+    def measured() -> Iterator[Row]:
         with tempfile.TemporaryDirectory(prefix="nv-bench-") as folder:
-            rows += simulated(Path(folder) / "simulated", options.launches, _say)
+            yield from simulated(Path(folder) / "simulated", options.launches, _say)
             _say("lists of servers")
-            rows += list_rows(tools.bench.servers.measure(Path(folder) / "lists"))
+            yield from list_rows(tools.bench.servers.measure(Path(folder) / "lists"))
             _say("decisions of the scheduler")
-            rows += [Row(*line) for line in scheduler.lines(scheduler.measure(Path(folder) / "scheduler"))]
+            yield from (Row(*line) for line in scheduler.lines(scheduler.measure(Path(folder) / "scheduler")))
             if options.real_launches:
-                rows += real(Path(folder) / "real", options.real_launches, _say)
-    except BenchError as error:
-        show(rows)
-        print(f"bin/bench: {error}", file=sys.stderr)
-        return 1
-    show(rows)
-    return 0
+                yield from real(Path(folder) / "real", options.real_launches, _say)
+
+    return _shown([], measured)
 
 
 if __name__ == "__main__":
