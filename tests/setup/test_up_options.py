@@ -40,14 +40,14 @@ def test_help_names_every_option(up: Up) -> None:
         (["--simulate", "-1"], "--simulate takes a whole number"),
         (["--hosts", "51"], '--hosts takes a whole number from 1 to 50, not "51".'),
         (["--hosts", "2", "--simulate", "2"], "--simulate and --hosts each say how many hosts there are"),
-        (["--clean", "--hosts", "2"], "--clean goes with --data only."),
+        (["--clean", "--hosts", "2"], "--clean can be combined with --data only."),
         (["--external-interface", "nvx0"], 'this machine has no network interface "nvx0".'),
         (["--external-range", "lan"], "--external-range takes an IPv4 network such as 192.168.1.128/25"),
         (["--external-range", "192.168.1.128/30"], "/29 at the smallest"),
         (["--external-range", "192.168.1.129/25"], "--external-range takes an IPv4 network"),
-        (["--clean", "--external-range", "10.0.0.0/8"], "--clean goes with --data only."),
+        (["--clean", "--external-range", "10.0.0.0/8"], "--clean can be combined with --data only."),
         (["--data", ""], "--data needs the name of a folder."),
-        (["--clean", "--port", "9000"], "--clean goes with --data only."),
+        (["--clean", "--port", "9000"], "--clean can be combined with --data only."),
     ],
 )
 def test_a_wrong_option_is_named(up: Up, tmp_path: Path, arguments: list[str], sentence: str) -> None:
