@@ -1,4 +1,4 @@
-"""Registers the connection of the apps (``wiring``) with Django."""
+"""Registers the wiring of the apps with Django."""
 
 from django.apps import AppConfig
 

@@ -121,7 +121,7 @@ class CommandRunner:
 
     def withdraw(self, awaited: Collection[str] | None) -> None:
         """Mark all commands that have not begun in this process as late, except those whose end the portal waits for.
-        ``awaited``: the ids of the latter; None if unknown, which changes nothing.
+        ``awaited``: the ids of the latter; None if unknown: then no command is marked.
         """
         if awaited is None:
             return

@@ -176,7 +176,7 @@ class PoolRootDisks(PassingOn):
 
     def leave(self, uuid: str) -> None:
         """Remove the guest, and close its root disk, which gets the name of the host from which this one had acquired
-        it. If another host has the disk, the state to which the guest's move from here could be reverted is removed.
+        it. If another host has the disk, the snapshot for a revert of the move is deleted.
         """
         self.inner.leave(uuid)
         volume, driver = self._volume(uuid), self._driver()

@@ -1,4 +1,4 @@
-"""The job of batches, and the search for lost ones."""
+"""The job that carries out a batch, and the periodic one that queues batches whose job was lost."""
 
 from provisioning.batches import services
 from provisioning.jobs.registry import job, periodic

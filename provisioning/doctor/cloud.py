@@ -99,7 +99,9 @@ def faults_of_host(context: RequestContext, host: Host) -> list[Finding]:
 
 
 def faults_of_pool(context: RequestContext, pool: StoragePool) -> list[Finding]:
-    """Return the present and the reported faults of pools with the name of this one.  Raises ForbiddenError."""
+    """Return the faults of the pools that have this pool's name: those of the immediate checks, and those of the last
+    report. Raises ForbiddenError.
+    """
     return _faults_about(context, {f"pool {pool.name}"})
 
 

@@ -147,11 +147,11 @@ def awaited(host_id: uuid.UUID) -> list[str]:
 
 
 def goes_on(command: HostCommand, *, begun: bool) -> datetime | None:
-    """Record a sign of life of a command; return its new deadline.
+    """Record a heartbeat of a command; return its new deadline.
 
     Returns None, with nothing written, if the command has no deadline, or if less than ``NOTED_EVERY`` has passed since
-    the last recorded sign. The first sign also counts only after that time, unless the host has reported that it began
-    (``begun``), because most commands end before a second sign.
+    the last recorded heartbeat. The first heartbeat also counts only after that time, unless the host has reported that
+    it began (``begun``), because most commands end before a second heartbeat.
     """
     if command.timeout is None or command.deadline is None:
         return None

@@ -35,8 +35,8 @@ SEEING_HOSTS = (
 
 
 def is_alive(host: Host, now: datetime) -> bool:
-    """Whether the host's agent has given a sign of life within HOST_DOWN_AFTER seconds and no operator has forced the
-    host down. It does not matter whether the agent is connected at the moment.
+    """Whether the host's agent has sent a heartbeat within HOST_DOWN_AFTER seconds and no operator has forced the host
+    down. It does not matter whether the agent is connected at the moment.
     """
     since = now - timedelta(seconds=settings.HOST_DOWN_AFTER)
     return not host.forced_down and host.last_seen_at is not None and host.last_seen_at >= since

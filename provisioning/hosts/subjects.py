@@ -50,10 +50,10 @@ class SubjectHandler(ABC, Generic[S]):
 
     @abstractmethod
     def heartbeat(self, subject: S, command: HostCommand, until: datetime) -> None:
-        """Process a sign of life of a command (a report that its host works on it); ``until`` is its new deadline."""
+        """Process a heartbeat of a command: a report that its host works on it. ``until`` is its new deadline."""
 
     def heartbeat_beside(self, subject: S, command: HostCommand, until: datetime) -> None:
-        """Process a sign of life of a command for which no task of the subject waits (``beside``)."""
+        """Process a heartbeat of a command that was sent with ``beside``: no task of the subject waits for it."""
 
     @abstractmethod
     def take_end(self, subject: S, event: AgentEvent, command: HostCommand) -> None:

@@ -4,7 +4,7 @@ from django.db import models
 
 
 class WorkerBeat(models.Model):
-    """A worker group and the time of its last sign of life, from its own loop and from a ping through its own queue."""
+    """A worker group and the time of its last heartbeat, from its own loop and from a ping through its own queue."""
 
     name = models.CharField(max_length=120, primary_key=True)
     topics = models.CharField(max_length=200)

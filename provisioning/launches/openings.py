@@ -39,7 +39,9 @@ def existing_opening(context: RequestContext, openings: Sequence[str]) -> Securi
 
 
 def opening_among(context: RequestContext, groups: Collection[str]) -> tuple[tuple[Opening, ...], str]:
-    """Return the services that one of these security groups (ids) opens, and its id; empty without such a group."""
+    """Return the services that a group of ``groups`` (ids) opens, and its id. Both are empty if none of them is a group
+    of ``existing_opening``.
+    """
     chosen: tuple[tuple[Opening, ...], ...] = (("ssh", "web"), ("ssh",), ("web",))
     for openings in chosen:
         group = existing_opening(context, openings)

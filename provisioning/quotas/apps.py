@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class QuotasConfig(AppConfig):
-    """App of the quotas."""
+    """Registers the counters and reservations of quotas."""
 
     name = "provisioning.quotas"
     label = "quotas"

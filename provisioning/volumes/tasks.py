@@ -95,7 +95,9 @@ class VolumeTask(StatusTask[Volume, B], Generic[B]):
         return volume
 
     def awaited(self, subject: Volume) -> Iterator[HostCommand]:
-        """Yield those about the volume, about the hidden volume of its migration, and about the disks of its guests."""
+        """Yield the commands about the volume, about the hidden volume of its migration, and about the disks of its
+        guests.
+        """
         yield from commands.unfinished(VOLUME, subject.id).filter(beside=False, generation=subject.generation)
         hidden = list(Volume.objects.filter(migration_of=subject.id).values_list("id", flat=True))
         for key in hidden:
@@ -136,7 +138,7 @@ class CopyTask(StatusTask[R, B], Generic[R, B]):
 
     @abstractmethod
     def heartbeat(self, subject: R, until: datetime) -> None:
-        """Handle a sign of life: the host is still copying, and the new deadline is ``until``."""
+        """Handle a heartbeat: the host is still copying, and the new deadline is ``until``."""
 
     def progress(self, subject: R, done: int, total: int) -> None:
         """Handle the host's report of the bytes copied so far; ``total`` 0: unknown."""

@@ -20,5 +20,5 @@ def alias(mac: str, underlay: str) -> str:
 
 
 def aliases(network: NetworkDocument) -> list[tuple[str, str]]:
-    """Return the aliases of all other hosts of the network, each with its host's underlay address."""
+    """Return the alias and the underlay address for each shared MAC address on each other host of the network."""
     return [(alias(mac, peer), peer) for peer in network.peers for mac in network.shared_macs]

@@ -372,7 +372,7 @@ class _LibvirtArrival(Arrival):
         return True
 
     def _define(self) -> None:
-        """Keep the definition of the guest, which runs already: its failure does not end the guest."""
+        """Store the definition of the guest, which already runs; a failure does not end the guest."""
         domain = self._driver._domain(self._spec.uuid)
         with contextlib.suppress(libvirt.libvirtError, HostError):
             self._connection.defineXML(volume_table.settle(domain.XMLDesc(XML)))

@@ -123,8 +123,8 @@ def _remote(
     account: StorageAccount | None,
     held: contextlib.ExitStack,
 ) -> tuple[list[str], str]:
-    """Return the words of ``qemu-img`` before, and the address of, an export over TLS. ``held`` removes the shown
-    certificates.
+    """Return the arguments of ``qemu-img`` for an export over TLS, and the address of the export. ``held``: an exit
+    stack that removes the certificates for this run.
     """
     shown = held.enter_context(_shown(check_certificates(certificates), account))
     server = {"type": "inet", "host": origin.address, "port": str(origin.port)}

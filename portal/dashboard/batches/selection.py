@@ -1,4 +1,4 @@
-"""The resources that a list's form sends to the address of an action on many."""
+"""The resources selected in a list, as its form sends them to the page of a batch action."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -86,7 +86,9 @@ class MigrationRow:
 
     @property
     def seconds(self) -> float | None:
-        """Its duration; None before its end. A change after the end, such as the confirmation, counts."""
+        """The duration; None while the migration is in progress. It includes the time until the last change, such as
+        the confirmation.
+        """
         row = self.migration
         return None if row.status in OPEN else (row.updated_at - row.created_at).total_seconds()
 

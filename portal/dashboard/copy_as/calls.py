@@ -80,7 +80,9 @@ def attribute(
 
 
 def part_of_path(name: str, **names: Any) -> Attribute:
-    """Return an attribute that the address of the call contains; by default the first argument of the others."""
+    """Return an attribute that is a part of the call's path. On the command line and in Python it is the first
+    argument, unless ``names`` specify another.
+    """
     return attribute(name, body=IMPLIED, **{"option": POSITIONAL, "python": POSITIONAL, **names})
 
 

@@ -26,7 +26,6 @@ def user_status(user: User) -> Status:
 
 
 def project_status(project: Project) -> Status:
-    """Return the status of a project."""
     if not project.enabled:
         return DISABLED
     return ENABLED if project.domain.enabled else CLOSED_DOMAIN

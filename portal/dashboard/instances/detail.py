@@ -65,7 +65,7 @@ def overview_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
 
 
 def console_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
-    """Return nothing besides the head."""
+    """Return an empty context: the console page needs only the head."""
     return {}
 
 

@@ -95,7 +95,7 @@ class VersionPage(Launch):
     counted = rate_limits.WRITES
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        """Show the form for the plan of an instance; without one, the wizard is the way here."""
+        """Show the form, filled with the plan of an instance. Without an instance, redirect to the wizard."""
         server = request.GET.get("server", "")
         if not server:
             return self.go(self.wizard_url())
@@ -252,7 +252,7 @@ class _Linked:
         return template, selectors.version_of(template)
 
     def link_form(self, version: LaunchTemplateVersion, data: QueryDict | None) -> LinkForm:
-        """Return the form with the values of the template, then those of the address."""
+        """Return the form with the values of the template; those in the address replace them."""
         form = LinkForm(data)
         form.fill(templates.plan_in(version), locked=version.locked)
         form.asked = version.asked or ["name"]

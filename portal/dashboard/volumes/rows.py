@@ -29,7 +29,6 @@ NOBODY = uuid.UUID(int=0)
 
 
 def backup_row(context: RequestContext, backup: Backup) -> dict[str, Any]:
-    """Return the row of a backup."""
     available = backup.status == "available"
     return {
         "backup": backup,
@@ -92,7 +91,6 @@ def _unnamed(attachment: Attachment) -> str:
 
 
 def snapshot_row(context: RequestContext, snapshot: Snapshot) -> dict[str, Any]:
-    """Return the row of a snapshot."""
     available = snapshot.status == SnapshotStatus.AVAILABLE
     return {
         "snapshot": snapshot,

@@ -15,7 +15,7 @@ from provisioning.hosts.models import RejectedReport
 
 @admin.register(RejectedReport)
 class RejectedReportAdmin(Readable):
-    """The reports that are to be retried or were given up."""
+    """The reports whose processing failed: they are retried, or were given up."""
 
     rules = {"view": "novella:rejected_reports", "try_again": "novella:rejected_reports:try_again"}
     list_display = ("host", "kind", "subject_kind", "subject_id", "state", "tries", "error", "received_at", "due_at")
@@ -35,7 +35,7 @@ class RejectedReportAdmin(Readable):
 
     @admin.display(description="state")
     def state(self, report: RejectedReport) -> SafeString:
-        """Return in its colour whether it will be retried."""
+        """Show whether the report will be retried, in the color of this state."""
         tone, word = ("bad", "given up") if report.given_up_at else ("busy", "tried again")
         return format_html('<span class="status {}">{}</span>', tone, word)
 

@@ -40,7 +40,7 @@ def import_ended(task: ImageTask, reason: str) -> None:
 def remove_replaced() -> int:
     """Delete replaced images that no server was launched from; return their number. For a periodic job.
 
-    Images that are protected, or that were shown again, are kept. Old failures are forgotten.
+    Images that are protected, or that were shown again, are kept. The rows of old failures are deleted.
     """
     now = timezone.now()
     gone = Q(image=None, updated_at__lt=now - FAULTS_KEPT) | Q(image__status=Image.Status.DELETED)

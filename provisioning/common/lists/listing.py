@@ -118,8 +118,8 @@ class Listing(Generic[Row]):
 
 
 def after(rows: QuerySet[Row], keys: Sequence[Sort], place: Mapping[str, Any] | None) -> QuerySet[Row]:
-    """Return the rows sorted by the keys, of which the last is unique, after the row with the values of ``place``, or
-    from the first one.
+    """Return the rows after a marker row, sorted by the keys, of which the last is unique. ``place``: the marker row's
+    values of the keys; None: return all rows.
     """
     found = rows if place is None else rows.filter(_behind(place, keys, rows.model))
     return found.order_by(*(_ordered(key, rows.model) for key in keys))

@@ -68,7 +68,6 @@ class Demand:
         object.__setattr__(self, "values", found)
 
     def accepts(self, value: str) -> bool:
-        """Whether the value is accepted."""
         return self.effect != Effect.REFUSED and _is_among(value, self.accepted)
 
     def needs_host(self, value: str) -> bool:

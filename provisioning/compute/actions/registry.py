@@ -81,8 +81,8 @@ def awaiting(instance: Instance, body: CommandBody) -> HostAction[Any, Any] | No
 
 
 def abandoned(instance: Instance, body: CommandBody) -> bool:
-    """Call ``abandoned`` of the action with this type of command, because no task waits for its end; False: no such
-    action.
+    """Call ``abandoned`` of the action that sends this type of command, for a command that no task waits for. Return
+    False if no action sends it.
     """
     senders = [action for action in host_actions.values() if action.task is not None and action.body is type(body)]
     for action in senders[:1]:
@@ -98,7 +98,7 @@ def commanded_tasks() -> list[TaskState]:
 
 
 def ways() -> dict[str, tuple[ServerAction[Any], Way]]:
-    """Return name → action and way, of actions that free a server's host; the most careful one first."""
+    """Return name → action and way, for the actions that free a server's host, the least disruptive one first."""
     found = [(each, each.way) for each in actions.values() if each.way is not None]
     return {way.name: (each, way) for each, way in sorted(found, key=lambda pair: pair[1].position)}
 

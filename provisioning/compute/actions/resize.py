@@ -139,7 +139,7 @@ class Resize(SizeAction[ResizeTo, ResizeRequest]):
     migration = ("migrating", "finished", "error")
 
     def transitions(self) -> Iterable[Transition]:
-        """Include those of a resize on the same host, and those of a cold move and its return after a failure."""
+        """Return the transitions of a resize on one host, of a cold move, and of the return after a failed move."""
         yield from super().transitions()
         returning = TaskState.RESIZE_REVERTING
         for vm in self.from_states:

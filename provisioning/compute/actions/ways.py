@@ -52,7 +52,9 @@ class Way:
 
 
 def each(check: Callable[[Instance], object]) -> Callable[[Sequence[Instance]], Obstacles]:
-    """Return ``obstacles`` by a check of single servers: a text, or an error of the cloud, is an obstacle."""
+    """Return the function ``obstacles`` that calls ``check`` for each server. A text that it returns, or a NovellaError
+    that it raises, is the obstacle.
+    """
 
     def obstacles(servers: Sequence[Instance]) -> Obstacles:
         return {server.id: reason for server in servers if (reason := _reason(check, server))}

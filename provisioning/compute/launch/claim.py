@@ -120,7 +120,9 @@ def _leave_behind(instance: Instance, taken: uuid.UUID) -> None:
 def _looked(
     instance: Instance, found: SchedulingAttempt, action: InstanceAction, failure: str = ""
 ) -> InstanceActionEvent:
-    """Return the step ``schedule`` to write; ``failure`` is the reason of a failure."""
+    """Return the event of the step ``schedule``, not yet written. ``failure``: the reason of a failure; empty on
+    success.
+    """
     if failure:
         return instance_actions.step(action, "schedule", found.span, attempt=instance.attempt, failure=failure)
     seen = {"hosts": str(len(found.hosts)), "suitable": str(found.decision.suitable)}

@@ -365,7 +365,7 @@ def take_back(context: RequestContext, instance: Instance, second: MoveAllocatio
 
 
 def _guest(second: MoveAllocation) -> dict[str, int]:
-    """Return the column of a record that gets the guest of the second host."""
+    """Return the columns that record the guest on the second host as the server's guest."""
     return {"guest_attempt": second.guest_attempt or second.attempt}
 
 

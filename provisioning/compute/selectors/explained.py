@@ -180,7 +180,7 @@ def decisions_for(context: RequestContext, instance_id: str | uuid.UUID) -> list
 
 
 def explained(row: SchedulingDecision, failure: str = "", *, seeing: bool) -> Explained:
-    """Return one decision; ``seeing`` includes names of hosts."""
+    """Return one decision for its page. ``seeing``: the caller may see the names of hosts."""
     return Explained(
         attempt=row.attempt,
         action=row.action,

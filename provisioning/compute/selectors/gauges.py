@@ -57,7 +57,7 @@ def tasks_overdue(now: datetime) -> int:
 
 
 def moves_by_type() -> dict[str, int]:
-    """Return Nova's type of migrations → number of those that have not ended, also of types without any; one query."""
+    """Return Nova's migration type → number of unfinished migrations, 0 for types without any. One query."""
     rows = Migration.objects.filter(status__in=OPEN).order_by().values_list("migration_type").annotate(many=Count("id"))
     return dict.fromkeys((MIGRATION, RESIZE, LIVE_MIGRATION, EVACUATION), 0) | dict(rows)
 

@@ -63,8 +63,8 @@ class TokenData:
         return [self.chain[0]] if len(self.chain) == 1 else [self.chain[0], self.chain[-1]]
 
     def root(self) -> TokenData:
-        """Return this content with the first token of the chain as the only one. Tokens that are issued with it as
-        parent only become invalid when the whole chain is revoked.
+        """Return this content with a chain that contains its first token only. Tokens issued from it are therefore
+        revoked only with the whole chain.
         """
         return replace(self, chain=self.chain[-1:])
 

@@ -121,7 +121,7 @@ def announce_ending(now: datetime | None = None) -> int:
 def delete_ended(now: datetime | None = None) -> int:
     """Delete the servers whose lease has ended; returns their number.
 
-    A locked server is kept. It is deleted after it was unlocked, unless its lease was extended.
+    A locked server is kept. It is deleted after it is unlocked, unless its lease was extended.
     """
     now, deleted = now or timezone.now(), 0
     InstanceLease.objects.filter(ends_at__lte=now, refused_at=None, instance__locked=True).update(refused_at=now)

@@ -58,7 +58,6 @@ def source_of(template: LaunchTemplate, version: LaunchTemplateVersion) -> Sourc
 
 
 def plan_in(version: LaunchTemplateVersion) -> LaunchPlan:
-    """Return the plan of a version."""
     return plan_of(version.values)
 
 

@@ -143,9 +143,9 @@ def _is_admitted(pool: StoragePool, host_id: uuid.UUID, state: PoolState, now: d
 
 
 def has_copied(pool: StoragePool) -> bool:
-    """Return whether hosts must still report on volumes of a pool after a restore.
+    """Return whether a restore of the database has left volumes in the pool on which hosts have not reported since.
 
-    A new host may have newer clients of such volumes.
+    A host that is admitted now may have such a volume open, with newer changes than the database.
     """
     return pool.volumes.exclude(copied=None).exists()
 

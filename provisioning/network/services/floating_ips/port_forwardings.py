@@ -31,7 +31,7 @@ Ports = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class ForwardingRequest:
-    """A requested forwarding."""
+    """A forwarding that a caller requests, with validated values."""
 
     protocol: str
     external: Ports

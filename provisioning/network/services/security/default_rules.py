@@ -58,7 +58,7 @@ def default_rule(rule_id: str | uuid.UUID) -> DefaultSecurityGroupRule:
 
 
 def rules_of_new(*, default: bool) -> list[DefaultSecurityGroupRule]:
-    """Return the rules of new default groups, or those of other new groups."""
+    """Return the rules that each new group gets; with ``default``, those that each new default group gets."""
     used = "used_in_default_sg" if default else "used_in_non_default_sg"
     return [rule for rule in default_rules() if getattr(rule, used)]
 
