@@ -182,7 +182,7 @@ def read(properties: Mapping[str, object], extra_specs: Mapping[str, object], vc
 
     Raises HardwareError for an invalid value, for contradictions of image and flavor, and for invalid combinations.
     """
-    requested = _Asked(properties, extra_specs)
+    requested = _RequestedHardware(properties, extra_specs)
     if not requested.image and not requested.flavor:
         return DEFAULT
     firmware = _firmware(requested)
@@ -196,7 +196,7 @@ def read(properties: Mapping[str, object], extra_specs: Mapping[str, object], vc
     return msgspec.convert(firmware | rest, Hardware)
 
 
-class _Asked:
+class _RequestedHardware:
     """The hardware properties of an image and a flavor, as name → value in normalized spelling."""
 
     def __init__(self, properties: Mapping[str, object], extra_specs: Mapping[str, object]) -> None:
@@ -242,7 +242,7 @@ def _values(source: Source, values: Mapping[str, object]) -> Iterator[tuple[str,
             yield found.name_in(source), found.read(text, source)
 
 
-def _firmware(requested: _Asked) -> dict[str, object]:
+def _firmware(requested: _RequestedHardware) -> dict[str, object]:
     """Read the firmware. Required Secure Boot implies UEFI and the chipset q35, unless other values are specified."""
     firmware, machine = requested.one(known.FIRMWARE), requested.one(known.MACHINE)
     secure, stateless = requested.one(known.SECURE_BOOT) or "disabled", requested.switch(known.STATELESS) or False
@@ -274,7 +274,7 @@ def _firmware(requested: _Asked) -> dict[str, object]:
     }
 
 
-def _disks(requested: _Asked, firmware: Mapping[str, object]) -> dict[str, object]:
+def _disks(requested: _RequestedHardware, firmware: Mapping[str, object]) -> dict[str, object]:
     q35 = str(firmware["machine"]).startswith(("q35", "pc-q35"))
     for known_property in (known.DISK_BUS, known.CDROM_BUS):
         if q35 and requested.one(known_property) == "ide":
@@ -288,7 +288,7 @@ def _disks(requested: _Asked, firmware: Mapping[str, object]) -> dict[str, objec
     }
 
 
-def _network(requested: _Asked, vcpus: int) -> dict[str, object]:
+def _network(requested: _RequestedHardware, vcpus: int) -> dict[str, object]:
     model, queues = requested.one(known.VIF_MODEL) or "virtio", requested.switch(known.MULTIQUEUE)
     if queues and model != "virtio":
         raise requested.refuse(known.MULTIQUEUE, f"needs {known.VIF_MODEL.image}=virtio")
@@ -299,7 +299,7 @@ def _network(requested: _Asked, vcpus: int) -> dict[str, object]:
     }
 
 
-def _desk(requested: _Asked) -> dict[str, object]:
+def _desk(requested: _RequestedHardware) -> dict[str, object]:
     """Read graphics, sound and input devices."""
     ram, most = requested.number(known.VIDEO_RAM, "image"), requested.number(known.VIDEO_MAX, "flavor")
     if ram > most:
@@ -320,7 +320,7 @@ def _desk(requested: _Asked) -> dict[str, object]:
     }
 
 
-def _cpu(requested: _Asked, vcpus: int) -> dict[str, object]:
+def _cpu(requested: _RequestedHardware, vcpus: int) -> dict[str, object]:
     mode, model = requested.one(known.CPU_MODE), requested.image.get(known.CPU_MODEL.image, "")
     if mode == "custom" and not model:
         raise requested.refuse(known.CPU_MODE, f"needs {known.CPU_MODEL.image}")
@@ -338,7 +338,7 @@ def _cpu(requested: _Asked, vcpus: int) -> dict[str, object]:
     }
 
 
-def _flags(requested: _Asked) -> Iterator[tuple[str, bool]]:
+def _flags(requested: _RequestedHardware) -> Iterator[tuple[str, bool]]:
     text = requested.image.get(known.CPU_FLAGS.image, "").lower()
     for flag in filter(None, (each.strip() for each in text.split(","))):
         if not _FLAG.fullmatch(flag):
@@ -346,7 +346,7 @@ def _flags(requested: _Asked) -> Iterator[tuple[str, bool]]:
         yield flag.lstrip("+-"), not flag.startswith("-")
 
 
-def _topology(requested: _Asked, vcpus: int) -> Topology | None:
+def _topology(requested: _RequestedHardware, vcpus: int) -> Topology | None:
     """Return the topology that is closest to the preferred one within the limits; None if image and flavor specify
     none.
 
@@ -389,7 +389,7 @@ def _topology(requested: _Asked, vcpus: int) -> Topology | None:
     return max(possible, key=rank)
 
 
-def _rest(requested: _Asked) -> dict[str, object]:
+def _rest(requested: _RequestedHardware) -> dict[str, object]:
     watchdog, agent = requested.image_first(known.WATCHDOG), requested.switch(known.AGENT) or False
     bytes_, period = requested.number(known.RNG_BYTES, "flavor"), requested.number(known.RNG_PERIOD, "flavor")
     return {
@@ -408,7 +408,7 @@ def _rest(requested: _Asked) -> dict[str, object]:
     }
 
 
-def _serial_ports(requested: _Asked) -> int:
+def _serial_ports(requested: _RequestedHardware) -> int:
     """Return the number of serial ports. The image's number must not exceed the flavor's."""
     image, flavor = requested.number(known.SERIAL_PORTS, "image"), requested.number(known.SERIAL_PORTS, "flavor")
     if flavor and image > flavor:

@@ -37,7 +37,7 @@ class Broker(ORM):
         """Refuse, because ``async_task`` would queue a pickle."""
         raise TypeError("Queue work through provisioning.jobs.cast.")
 
-    def dequeue(self) -> list[tuple[int, queue.Taken]] | None:
+    def dequeue(self) -> list[tuple[int, queue.ClaimedMessage]] | None:
         """Return [(number, message)] with the next message of the topics; without one, wait for a wake-up and return
         None.
         """

@@ -37,7 +37,7 @@ from django_q.signing import BadSignature
 from provisioning.jobs import dispatch, registry, worker_groups
 from provisioning.jobs.broker import Broker
 from provisioning.jobs.message import MessageError, verify
-from provisioning.jobs.queue import Taken
+from provisioning.jobs.queue import ClaimedMessage
 from provisioning.jobs.worker_groups import STUCK
 
 IDLE = -1
@@ -52,7 +52,7 @@ class SignedMessages:
     group = ""
 
     @classmethod
-    def loads(cls, taken: Taken) -> dict[str, Any]:
+    def loads(cls, taken: ClaimedMessage) -> dict[str, Any]:
         """Read a message. Raises BadSignature, after which the message is removed."""
         try:
             message = verify(taken.text)

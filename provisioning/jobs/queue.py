@@ -27,7 +27,7 @@ ASIDE = 10
 """Seconds for which a message is reserved for the process that has put it aside."""
 
 
-class Taken(NamedTuple):
+class ClaimedMessage(NamedTuple):
     """A message that this group may run now."""
 
     id: int
@@ -66,7 +66,7 @@ def is_waiting(topic: str) -> bool:
     return bool(OrmQ.objects.filter(key=topic).exists())
 
 
-def take(topics: Collection[str], group: str) -> Taken | None:
+def take(topics: Collection[str], group: str) -> ClaimedMessage | None:
     """Take the oldest free message of the topics for a worker group; None if there is none, or if another group takes
     it first.
     """
@@ -79,7 +79,7 @@ def take(topics: Collection[str], group: str) -> Taken | None:
         if not _TAKE(number=number, lock=lock, until=_until(now)):
             return None
         _NOTE([JobRun(message_id=number, group=group)])
-    return Taken(number, text)
+    return ClaimedMessage(number, text)
 
 
 @cache

@@ -17,7 +17,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from portal.dashboard.lists import export, find, selection
-from portal.dashboard.lists.asked import Asked
+from portal.dashboard.lists.asked import ListQuery
 from portal.dashboard.lists.declaration import RecordList
 from portal.dashboard.lists.live import render
 from portal.dashboard.lists.views import ListPage
@@ -54,8 +54,8 @@ AGE = re.compile(r'(?<=data-format="age">)[^<]*')
 pytestmark = pytest.mark.slow
 
 
-def asked(the_list: RecordList[Any], context: RequestContext, **query: str) -> Asked:
-    return Asked.of(the_list, context, QueryDict(urlencode(query)))
+def asked(the_list: RecordList[Any], context: RequestContext, **query: str) -> ListQuery:
+    return ListQuery.of(the_list, context, QueryDict(urlencode(query)))
 
 
 def ids(the_list: RecordList[Any], context: RequestContext, **query: str) -> list[Any]:
@@ -151,7 +151,7 @@ def shown(answer: Any) -> list[str]:
 def test_a_search_finds_a_part_and_a_whole_id(full: None, the_list: RecordList[Any], person: Person) -> None:
     every = ids(the_list, person.context)
     assert len(every) >= 3
-    for record in find.records_of(person.context, the_list, Asked(), every):
+    for record in find.records_of(person.context, the_list, ListQuery(), every):
         name = the_list.named(record)
         part = name if the_list.key in ENCRYPTED else name[1:-1] or name
         assert record.pk in ids(the_list, person.context, q=part), name

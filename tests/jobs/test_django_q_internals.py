@@ -25,7 +25,7 @@ from provisioning.jobs import dispatch
 from provisioning.jobs import django_q_internals as internals
 from provisioning.jobs.broker import Broker
 from provisioning.jobs.message import JobMessage, sign
-from provisioning.jobs.queue import Taken
+from provisioning.jobs.queue import ClaimedMessage
 from tests.jobs.worker import TOPICS
 
 pytestmark = pytest.mark.django_db
@@ -88,7 +88,7 @@ def test_the_sentinel_has_a_timer_for_each_worker(monkeypatch: pytest.MonkeyPatc
     assert process.timer.value == internals.IDLE
 
 
-def push(taken: Taken) -> tuple[list[dict[str, Any]], list[int]]:
+def push(taken: ClaimedMessage) -> tuple[list[dict[str, Any]], list[int]]:
     """Let the pusher push what a broker gave; returns the tasks and the numbers of the messages that failed."""
     internals.make_cluster(Broker(), 1)
     tasks: queue.Queue[dict[str, Any]] = queue.Queue()
@@ -101,20 +101,20 @@ def push(taken: Taken) -> tuple[list[dict[str, Any]], list[int]]:
 
 
 def test_the_pusher_reads_what_the_broker_gives_by_our_class() -> None:
-    (task,), failed = push(Taken(7, sign(MESSAGE)))
+    (task,), failed = push(ClaimedMessage(7, sign(MESSAGE)))
     assert not failed
     assert task["func"] is dispatch.run
     assert task["args"] == (7, "", MESSAGE)
 
 
 def test_the_pusher_tells_the_broker_of_a_bad_signature() -> None:
-    assert push(Taken(7, "forged")) == ([], [7])
+    assert push(ClaimedMessage(7, "forged")) == ([], [7])
     with pytest.raises(BadSignature):
-        internals.SignedMessages.loads(Taken(7, "forged"))
+        internals.SignedMessages.loads(ClaimedMessage(7, "forged"))
 
 
 def test_the_worker_runs_the_task_and_is_idle_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    (task,), _ = push(Taken(7, sign(MESSAGE)))
+    (task,), _ = push(ClaimedMessage(7, sign(MESSAGE)))
     timer = Value("f", internals.IDLE)
     seen: list[Any] = []
     task["func"] = lambda *args: seen.append((args, timer.value > 0))

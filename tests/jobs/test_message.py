@@ -68,7 +68,7 @@ def test_the_secret_key_is_not_the_bus_key(settings: Any) -> None:
 def test_a_job_that_is_not_of_the_topic_is_refused(job: str) -> None:
     text = sign(JobMessage(TOPICS[0], job, {}, "-", 0.0))
     with pytest.raises(BadSignature, match="not registered"):
-        SignedMessages.loads(queue.Taken(1, text))
+        SignedMessages.loads(queue.ClaimedMessage(1, text))
 
 
 @pytest.mark.django_db

@@ -16,7 +16,7 @@ from compute_agent.disk_formats.extents import Extent
 from compute_agent.link.backup_link import BackupLink
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.volumes.backup_outlet import BackupOutlet, SentBackup
-from compute_agent.volumes.backups.backup_sources import BackupSource, VolumeCopies, WantedBackup, whole
+from compute_agent.volumes.backups.backup_sources import BackupSource, BackupSpec, VolumeCopies, whole
 from compute_agent.volumes.backups.backups import put_together, send_all
 from provisioning.hosts import enrolment
 from provisioning.hosts.models import Host
@@ -59,7 +59,7 @@ class MemoryCopies(VolumeCopies):
         self.disks.setdefault(str(volume_id), {})[block] = data.ljust(BLOCK, b"\0")
 
     @contextmanager
-    def freeze(self, volume: VolumeSpec, wanted: WantedBackup, stopped: Stopped) -> Iterator[BackupSource]:
+    def freeze(self, volume: VolumeSpec, wanted: BackupSpec, stopped: Stopped) -> Iterator[BackupSource]:
         now = dict(self.disks.get(volume.id, {}))
         before = self.moments.get(wanted.parent_id)
         changed = [block for block in sorted(now) if before is None or before.get(block) != now[block]]
@@ -73,7 +73,7 @@ class MemoryCopies(VolumeCopies):
             before is None,
         )
 
-    def backed_up(self, volume: VolumeSpec, wanted: WantedBackup) -> None:
+    def backed_up(self, volume: VolumeSpec, wanted: BackupSpec) -> None:
         kept = (wanted.backup_id, wanted.parent_id)
         self.moments = {name: blocks for name, blocks in self.moments.items() if name in kept}
 
@@ -104,7 +104,7 @@ class BackupHost:
         return {}
 
     def back_up(self, body: BackupVolumeRequest) -> dict[str, str]:
-        wanted = WantedBackup(body.backup_id, body.parent_id, body.snapshot_id)
+        wanted = BackupSpec(body.backup_id, body.parent_id, body.snapshot_id)
         with self.copies.freeze(body.volume, wanted, never) as source:
             digests = send_all(self.outlet, body.backup_id, source, never)
             self.outlet.seal(body.backup_id, SentBackup(digests, source.disk_bytes, source.full), never)

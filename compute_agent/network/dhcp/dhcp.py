@@ -58,7 +58,7 @@ def machine_servers() -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class LeaseEvent:
     """A lease event: a guest has received the address, or (``held`` False) has released it."""
 
     address: str
@@ -136,7 +136,7 @@ class DhcpServer:
             shutil.rmtree(folder, ignore_errors=True)
         return stopped
 
-    def events(self, since: int) -> tuple[list[Said], int]:
+    def events(self, since: int) -> tuple[list[LeaseEvent], int]:
         """Return the lease events after offset ``since`` of dnsmasq's event file, and the new offset.
 
         The server reports all leases again when it starts, so lost events are repeated.
@@ -153,7 +153,7 @@ class DhcpServer:
         except OSError:
             return [], 0
         words = [line.split() for line in whole.decode(errors="replace").splitlines()]
-        return [Said(each[1], held=each[0] != "del") for each in words if len(each) == 2], end
+        return [LeaseEvent(each[1], held=each[0] != "del") for each in words if len(each) == 2], end
 
     def release(self, server: str, lease: Lease, within: str | None = None) -> None:
         """Release an interface's IPv4 address (RFC 2131 section 4.4.6), so that it can be allocated again immediately.

@@ -42,17 +42,17 @@ def everything(_flow: Flow) -> bool:
 
 
 @dataclass
-class _Gone:
+class _RemovedAddresses:
     """Addresses of removed ports, and those among them whose guests were migrated."""
 
     all: set[str] = field(default_factory=set)
     migrated: set[str] = field(default_factory=set)
 
 
-def _removed(before: Plan, after: Plan) -> Mapping[str, _Gone]:
+def _removed(before: Plan, after: Plan) -> Mapping[str, _RemovedAddresses]:
     """Return bridge → addresses of ports that were removed."""
     there = {(port.number, port.bridge) for port in after.ports}
-    result: defaultdict[str, _Gone] = defaultdict(_Gone)
+    result: defaultdict[str, _RemovedAddresses] = defaultdict(_RemovedAddresses)
     for port in before.ports:
         if (port.number, port.bridge) not in there:
             result[port.bridge].all.update(port.own.v4, port.own.v6)
@@ -61,7 +61,9 @@ def _removed(before: Plan, after: Plan) -> Mapping[str, _Gone]:
     return result
 
 
-def _judge(plan: Plan, bridge: str, pairs: Sequence[Pair], gone: _Gone | None = None, *, first: bool = False) -> Judge:
+def _judge(
+    plan: Plan, bridge: str, pairs: Sequence[Pair], gone: _RemovedAddresses | None = None, *, first: bool = False
+) -> Judge:
     if first:
         pairs = [(port, port) for port in plan.ports if port.bridge == bridge]
     everybodys = {address for port in plan.ports if port.bridge == bridge for address in port.own.v4 + port.own.v6}

@@ -14,7 +14,7 @@ from pyroute2.netlink.exceptions import NetlinkError
 
 from compute_agent.network.kernel import links, namespace, tracking
 from compute_agent.network.kernel.reach import LINK_SCOPE
-from compute_agent.network.routers.plan import DEFAULTS, LINK_SIX, Detour, Leg, Link, Way
+from compute_agent.network.routers.plan import DEFAULTS, LINK_SIX, Detour, Leg, Link, Route
 from compute_agent.virt.errors import RetryableHostError
 
 log = logging.getLogger(__name__)
@@ -155,7 +155,7 @@ def bring_own(addresses: Iterable[str]) -> None:
         bring_addresses(route, links.LOOPBACK, {"127.0.0.1/8", "::1/128", *(f"{address}/32" for address in addresses)})
 
 
-def bring_routes(ways: Iterable[Way]) -> list[str]:
+def bring_routes(ways: Iterable[Route]) -> list[str]:
     """Set this package's routes in the namespace. Return the destinations of the routes that the kernel rejects."""
     refused = []
     with links.netlink("set a router's routes") as route:
@@ -217,9 +217,9 @@ def table_of(number: int) -> int:
     return 1000 + number
 
 
-def ways_back(detours: Iterable[Detour]) -> list[Way]:
+def ways_back(detours: Iterable[Detour]) -> list[Route]:
     """Return the route of each detour, in its own routing table."""
-    return [Way(DEFAULTS[0], detour.leg, detour.next_hop, table_of(detour.number)) for detour in detours]
+    return [Route(DEFAULTS[0], detour.leg, detour.next_hop, table_of(detour.number)) for detour in detours]
 
 
 def neighbours_back(detours: Iterable[Detour]) -> frozenset[tuple[str, str, str]]:
@@ -258,7 +258,7 @@ Key = tuple[int, str, int, str, int]
 """Family, destination, index of the interface, next hop, table."""
 
 
-def _key(way: Way, indexes: Mapping[str, int]) -> Key:
+def _key(way: Route, indexes: Mapping[str, int]) -> Key:
     network = ipaddress.ip_network(way.destination)
     return (links.FAMILIES[network.version], str(network), indexes[way.interface], way.next_hop, way.table)
 

@@ -64,7 +64,7 @@ class Leg:
 
 
 @dataclass(frozen=True)
-class Way:
+class Route:
     """A route. Without ``next_hop`` the destination is on-link."""
 
     destination: str
@@ -125,7 +125,7 @@ class RouterPlan:
     """Ranges of the external network."""
     source: str | None = None
     """The source of guests without a floating IP: to floating IPs of this router, and outside if it has ``gateway``."""
-    routes: tuple[Way, ...] = ()
+    routes: tuple[Route, ...] = ()
     neighbours: frozenset[tuple[str, str, str]] = frozenset()
     """Leg, address and hardware address of every known port."""
     floating: tuple[FloatingIpDocument, ...] = ()
@@ -150,7 +150,7 @@ class ExternalPlan:
     leg: Leg
     links: tuple[tuple[str, Link], ...] = ()
     """Pairs of a router's id and its link."""
-    routes: tuple[Way, ...] = ()
+    routes: tuple[Route, ...] = ()
     floating: frozenset[str] = field(default_factory=frozenset)
 
     @property
@@ -231,7 +231,7 @@ def external_plan(
         if each.network_id == network.id and each.router_id in links and each.bearer in ("", underlay)
     ]
     ways = [
-        Way(f"{_four(each.address)}/32", links[each.router_id].external_end, links[each.router_id].router_address)
+        Route(f"{_four(each.address)}/32", links[each.router_id].external_end, links[each.router_id].router_address)
         for each in floating
     ]
     gateways = [str(ipaddress.ip_address(subnet.gateway)) for subnet in network.subnets if subnet.gateway]
@@ -239,7 +239,7 @@ def external_plan(
         # With several ranges, prefer the gateway of the range of this host's own address.
         found = sorted(of_version(version, gateways), key=lambda gateway: not leg.reaches(gateway))
         if found and (version == 6 or leg.reaches(found[0])):
-            ways.append(Way(destination, leg.name, found[0]))
+            ways.append(Route(destination, leg.name, found[0]))
     return ExternalPlan(
         id=network.id,
         leg=leg,
@@ -359,30 +359,32 @@ def _neighbours(desired: DesiredState, legs: Iterable[tuple[Leg, str]]) -> Itera
                     yield leg.name, str(ipaddress.ip_address(address)), mac_address(mac)
 
 
-def _extra_routes(router: RouterDocument, legs: Iterable[Leg]) -> Iterator[Way]:
+def _extra_routes(router: RouterDocument, legs: Iterable[Leg]) -> Iterator[Route]:
     for route in router.routes:
         leg = next((leg for leg in legs if leg.reaches(route.next_hop)), None)
         if leg is not None:
-            yield Way(str(ipaddress.ip_network(route.destination)), leg.name, str(ipaddress.ip_address(route.next_hop)))
+            yield Route(
+                str(ipaddress.ip_network(route.destination)), leg.name, str(ipaddress.ip_address(route.next_hop))
+            )
 
 
-def _ways_out(external: ExternalGateway, gateway: Leg | None, link: Link) -> Iterator[Way]:
+def _ways_out(external: ExternalGateway, gateway: Leg | None, link: Link) -> Iterator[Route]:
     hops = [str(ipaddress.ip_address(hop)) for hop in external.next_hops]
     other_ends = (link.external_address, LINK_SIX["external"])
     for version, destination, other_end in zip((4, 6), DEFAULTS, other_ends, strict=True):
         hop = next(iter(of_version(version, hops)), None)
         if gateway is None:
-            yield Way(destination, link.router_end, other_end)
+            yield Route(destination, link.router_end, other_end)
         elif hop is not None and gateway.reaches(hop):
-            yield Way(destination, gateway.name, hop)
+            yield Route(destination, gateway.name, hop)
 
 
-def _on_link(network: NetworkDocument, leg: Leg) -> Iterator[Way]:
+def _on_link(network: NetworkDocument, leg: Leg) -> Iterator[Route]:
     """Yield on-link routes to the network's ranges in which this host has no address."""
     for subnet in network.subnets:
         subnet_range = ipaddress.ip_network(subnet.cidr)
         if subnet_range not in networks_of(leg.addresses):
-            yield Way(str(subnet_range), leg.name)
+            yield Route(str(subnet_range), leg.name)
 
 
 def _detours(legs: Iterable[Leg], elsewhere: Iterable[FloatingIpDocument]) -> Iterator[Detour]:

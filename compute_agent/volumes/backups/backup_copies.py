@@ -15,7 +15,7 @@ from compute_agent.contract.volume import VolumeSpec
 from compute_agent.disk_formats.extents import Extent
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import HostError
-from compute_agent.volumes.backups.backup_sources import BackupSource, VolumeCopies, WantedBackup, whole
+from compute_agent.volumes.backups.backup_sources import BackupSource, BackupSpec, VolumeCopies, whole
 from compute_agent.volumes.backups.nbd_reader import NbdReader
 from compute_agent.volumes.copies import copying
 from compute_agent.volumes.driver import VolumeDriver
@@ -41,7 +41,7 @@ class PoolCopies(VolumeCopies):
         self._volumes, self._staging = volumes, staging
 
     @contextmanager
-    def freeze(self, volume: VolumeSpec, requested: WantedBackup, stopped: Stopped) -> Iterator[BackupSource]:
+    def freeze(self, volume: VolumeSpec, requested: BackupSpec, stopped: Stopped) -> Iterator[BackupSource]:
         driver = self._volumes.driver(volume.pool_id)
         since = moment_of(requested.parent_id) if requested.parent_id else ""
         if since and since not in _snapshots(driver, volume.id):
@@ -65,7 +65,7 @@ class PoolCopies(VolumeCopies):
                 self._forget(volume, moment)
             raise
 
-    def backed_up(self, volume: VolumeSpec, requested: WantedBackup) -> None:
+    def backed_up(self, volume: VolumeSpec, requested: BackupSpec) -> None:
         if requested.snapshot_id:
             return
         driver = self._volumes.driver(volume.pool_id)

@@ -33,7 +33,7 @@ class BackupSource:
 
 
 @dataclass(frozen=True)
-class WantedBackup:
+class BackupSpec:
     """The requested backup of a volume."""
 
     backup_id: str
@@ -46,7 +46,7 @@ class VolumeCopies(abc.ABC):
 
     @abc.abstractmethod
     def freeze(
-        self, volume: VolumeSpec, requested: WantedBackup, stopped: Stopped
+        self, volume: VolumeSpec, requested: BackupSpec, stopped: Stopped
     ) -> AbstractContextManager[BackupSource]:
         """Freeze the data of a volume, in use or not, and keep the snapshot for later backups.
 
@@ -54,7 +54,7 @@ class VolumeCopies(abc.ABC):
         """
 
     @abc.abstractmethod
-    def backed_up(self, volume: VolumeSpec, requested: WantedBackup) -> None:
+    def backed_up(self, volume: VolumeSpec, requested: BackupSpec) -> None:
         """Called when the portal has the backup: deletes the snapshots of all backups but this one and its parent."""
 
     @abc.abstractmethod

@@ -19,7 +19,7 @@ from compute_agent.virt.driver import Stopped
 from compute_agent.virt.errors import BackupTransferError, StoppedError, UnsupportedError
 from compute_agent.virt.processes import progress
 from compute_agent.volumes.backup_outlet import BackupOutlet, Progress, SentBackup, StoredBackup
-from compute_agent.volumes.backups.backup_sources import BackupSource, VolumeCopies, WantedBackup
+from compute_agent.volumes.backups.backup_sources import BackupSource, BackupSpec, VolumeCopies
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class Backup(CommandHandler[BackupVolumeRequest]):
         return Outcome(detail=facts)
 
     def _send(self, outlet: BackupOutlet, body: BackupVolumeRequest, stopped: Stopped) -> dict[str, str]:
-        requested = WantedBackup(body.backup_id, body.parent_id, body.snapshot_id)
+        requested = BackupSpec(body.backup_id, body.parent_id, body.snapshot_id)
         with self._copies.freeze(body.volume, requested, stopped) as source:
             digests = send_all(outlet, body.backup_id, source, stopped)
             outlet.seal(body.backup_id, SentBackup(digests, source.disk_bytes, source.full), stopped)

@@ -18,7 +18,7 @@ from compute_agent.volumes.daemons import daemon_process, exports
 from compute_agent.volumes.daemons.daemon_process import QMP_SOCKET
 from compute_agent.volumes.daemons.export_address import Address, check_certificates
 from compute_agent.volumes.daemons.exports import CREDENTIALS, Description
-from compute_agent.volumes.daemons.kept_descriptions import KeptDescriptions
+from compute_agent.volumes.daemons.kept_descriptions import StoredDescriptions
 from compute_agent.volumes.daemons.qmp import Qmp
 from compute_agent.volumes.driver import Opening
 from compute_agent.volumes.errors import NotExportedError
@@ -40,7 +40,7 @@ class BaseDaemons:
         """
         self.runtime = runtime
         self.sockets = sockets
-        self._kept = KeptDescriptions(kept)
+        self._kept = StoredDescriptions(kept)
         self._address = address
         self._rights = rights or Rights()
         self._locks: dict[str, threading.RLock] = {}

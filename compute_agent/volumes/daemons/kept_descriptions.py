@@ -15,7 +15,7 @@ from compute_agent.volumes.daemons.exports import Description
 from compute_agent.volumes.driver import ROOT
 
 
-class KeptDescriptions:
+class StoredDescriptions:
     """A folder with a file for each open volume. The folder is created with the first file.
 
     Root disks have no file: their servers open them.

@@ -24,7 +24,7 @@ YEAR = 365 * 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ListQuery:
     """A requested part of a list; invalid values of the address are ignored."""
 
     text: str = ""
@@ -44,7 +44,7 @@ class Asked:
     """The filters that the caller may use."""
 
     @classmethod
-    def of(cls, the_list: RecordList[Any], context: RequestContext, data: QueryDict, kept: str = "") -> Asked:
+    def of(cls, the_list: RecordList[Any], context: RequestContext, data: QueryDict, kept: str = "") -> ListQuery:
         """Read a query string; ``kept``, the value of the cookie, provides missing values."""
         columns, filters = the_list.parts_for(context)
         list_query = cls(
@@ -111,7 +111,7 @@ def cookie_of(context: RequestContext) -> str:
     return f"list-{(context.user_id.hex if context.user_id else '')[:12]}"
 
 
-def keep(response: HttpResponse, request: HttpRequest, the_list: RecordList[Any], list_query: Asked) -> None:
+def keep(response: HttpResponse, request: HttpRequest, the_list: RecordList[Any], list_query: ListQuery) -> None:
     """Store columns, page size and density in the browser."""
     value = f"{'.'.join(list_query.columns)}:{list_query.size}:{'c' if list_query.compact else ''}"
     context: RequestContext = request.context  # type: ignore[attr-defined]  # set by the middleware
@@ -126,7 +126,7 @@ def keep(response: HttpResponse, request: HttpRequest, the_list: RecordList[Any]
     )
 
 
-def _with_view(list_query: Asked, data: QueryDict, kept: str) -> Asked:
+def _with_view(list_query: ListQuery, data: QueryDict, kept: str) -> ListQuery:
     columns, size, compact = (*kept.split(":"), "", "", "")[:3]
     chosen = data.getlist("column") or columns.split(".")
     known = tuple(each.key for each in list_query.seen if each.key in chosen)

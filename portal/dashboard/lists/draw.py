@@ -7,7 +7,7 @@ from typing import Any
 from django.utils.safestring import SafeString, mark_safe
 
 from portal.dashboard.lists import cells
-from portal.dashboard.lists.asked import Asked
+from portal.dashboard.lists.asked import ListQuery
 from portal.dashboard.lists.declaration import Column, RecordList
 from portal.dashboard.lists.find import IdPage
 from portal.dashboard.words.markup import escaped, format_html
@@ -26,7 +26,7 @@ class Foot:
     last: str = ""
 
 
-def foot(the_list: RecordList[Any], list_query: Asked, found: IdPage) -> Foot:
+def foot(the_list: RecordList[Any], list_query: ListQuery, found: IdPage) -> Foot:
     """Return the line below a page of the list."""
     total = f"{found.total:,} {the_list.noun if found.total != 1 else the_list.one}"
     if found.pages == 1:
@@ -41,7 +41,9 @@ def foot(the_list: RecordList[Any], list_query: Asked, found: IdPage) -> Foot:
     )
 
 
-def headings(the_list: RecordList[Any], list_query: Asked, columns: Sequence[Column], *, ordered: bool) -> SafeString:
+def headings(
+    the_list: RecordList[Any], list_query: ListQuery, columns: Sequence[Column], *, ordered: bool
+) -> SafeString:
     """Render the headings; those that sort are links. ``ordered``: whether the default order is that of a column."""
     now = list_query.sort or (the_list.default if ordered else "")
     drawn = [_heading(column, list_query, now) for column in columns]
@@ -84,7 +86,7 @@ def rows(
     return mark_safe("".join(drawn))  # noqa: S308 - of escaped parts
 
 
-def _heading(column: Column, list_query: Asked, now: str) -> str:
+def _heading(column: Column, list_query: ListQuery, now: str) -> str:
     if column.sort is None:
         return format_html('<th scope="col">{}</th>', column.label)
     ascending, descending = now == column.key, now == f"-{column.key}"

@@ -13,7 +13,7 @@ from django.http.response import HttpResponseBase
 from django.utils.html import strip_tags
 
 from portal.dashboard.lists import find
-from portal.dashboard.lists.asked import Asked
+from portal.dashboard.lists.asked import ListQuery
 from portal.dashboard.lists.declaration import Column, RecordList
 from portal.web.streams import file_response
 from provisioning.common.context import RequestContext
@@ -28,7 +28,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\N{FULLWIDTH EQUALS SIGN}", "\
 
 
 def response(
-    request: HttpRequest, context: RequestContext, the_list: RecordList[Any], list_query: Asked
+    request: HttpRequest, context: RequestContext, the_list: RecordList[Any], list_query: ListQuery
 ) -> HttpResponseBase:
     """Return the matching rows with their ids and the shown columns, at most ``MOST``, as a download."""
     file = SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - the response closes it
@@ -47,7 +47,7 @@ def response(
     return answer
 
 
-def lines(context: RequestContext, the_list: RecordList[Any], list_query: Asked) -> Iterator[list[str]]:
+def lines(context: RequestContext, the_list: RecordList[Any], list_query: ListQuery) -> Iterator[list[str]]:
     """Yield the headings and the rows."""
     columns = [each for each in list_query.shown(the_list, context) if each.key != "id" and not each.picture]
     yield ["ID", *(each.label for each in columns)]

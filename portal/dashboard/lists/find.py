@@ -10,7 +10,7 @@ from django.db.models import Expression, F, Model, QuerySet
 from django.db.models.expressions import OrderBy
 
 from portal.common import rate_limits
-from portal.dashboard.lists.asked import Asked
+from portal.dashboard.lists.asked import ListQuery
 from portal.dashboard.lists.declaration import Record, RecordList, SortKey
 from provisioning.common.context import RequestContext
 
@@ -41,7 +41,7 @@ class IdPage:
         return self.first + len(self.ids) - 1
 
 
-def matching(context: RequestContext, the_list: RecordList[Record], list_query: Asked) -> QuerySet[Record]:
+def matching(context: RequestContext, the_list: RecordList[Record], list_query: ListQuery) -> QuerySet[Record]:
     """Return the records that match search and filters."""
     rows = the_list.records(context, list_query.values)
     for each in the_list.filters:
@@ -51,7 +51,7 @@ def matching(context: RequestContext, the_list: RecordList[Record], list_query: 
 
 
 def ordered(
-    context: RequestContext, the_list: RecordList[Record], list_query: Asked, rows: QuerySet[Record]
+    context: RequestContext, the_list: RecordList[Record], list_query: ListQuery, rows: QuerySet[Record]
 ) -> QuerySet[Record]:
     """Sort the records as requested, then by id, so that the order is total."""
     sort = list_query.sort or the_list.default
@@ -65,7 +65,7 @@ def ordered(
     return rows.order_by(*(_ordering(key, rows.model, descending=descending) for key in keys), last)
 
 
-def find(context: RequestContext, the_list: RecordList[Any], list_query: Asked) -> IdPage:
+def find(context: RequestContext, the_list: RecordList[Any], list_query: ListQuery) -> IdPage:
     """Return a page, the last one if its number is too high. Sends two queries."""
     rows = matching(context, the_list, list_query)
     total = rows.count()
@@ -76,7 +76,7 @@ def find(context: RequestContext, the_list: RecordList[Any], list_query: Asked) 
 
 
 def records_of(
-    context: RequestContext, the_list: RecordList[Record], list_query: Asked, ids: Sequence[Id]
+    context: RequestContext, the_list: RecordList[Record], list_query: ListQuery, ids: Sequence[Id]
 ) -> list[Record]:
     """Return the records with these ids in this order, with the related data of their rows; deleted ones are
     missing.
@@ -88,19 +88,21 @@ def records_of(
     return [found[key] for key in ids if key in found]
 
 
-def check_rate(context: RequestContext, list_query: Asked) -> None:
+def check_rate(context: RequestContext, list_query: ListQuery) -> None:
     """Count a search of the caller. Raises TooManyRequestsError."""
     if list_query.text:
         rate_limits.check(context, rate_limits.SEARCHES)
 
 
-def all_ids(context: RequestContext, the_list: RecordList[Any], list_query: Asked, most: int) -> list[Any]:
+def all_ids(context: RequestContext, the_list: RecordList[Any], list_query: ListQuery, most: int) -> list[Any]:
     """Return the ids of all matching records in order, at most ``most``."""
     rows = ordered(context, the_list, list_query, matching(context, the_list, list_query))
     return list(rows.values_list("pk", flat=True)[:most])
 
 
-def present(context: RequestContext, the_list: RecordList[Any], list_query: Asked, ids: Collection[Id]) -> list[Any]:
+def present(
+    context: RequestContext, the_list: RecordList[Any], list_query: ListQuery, ids: Collection[Id]
+) -> list[Any]:
     """Return those of the ids whose records the caller sees, in the list's order."""
     rows = the_list.records(context, list_query.values).filter(pk__in=ids)
     return list(ordered(context, the_list, list_query, rows).values_list("pk", flat=True))

@@ -8,7 +8,7 @@ from django.template.loader import render_to_string
 from django.utils.html import format_html
 
 from portal.dashboard.lists import draw, find
-from portal.dashboard.lists.asked import Asked
+from portal.dashboard.lists.asked import ListQuery
 from portal.dashboard.lists.declaration import RecordList
 from provisioning.common.context import RequestContext
 from provisioning.events.selectors import LoggedEvent
@@ -19,12 +19,13 @@ def render(the_list: RecordList[Any], query: str, events: Sequence[LoggedEvent],
     """Return a table, whose body has the changed rows of this page of the list and the ids of all its rows, and the
     line with their number; empty if the events change no row, or if the caller may not see the list.
 
-    ``query`` is that of ``Asked.live_name``. The browser puts new rows where the order has them, and removes others.
+    ``query`` is that of ``ListQuery.live_name``. The browser puts new rows where the order has them, and removes
+    others.
     """
     changed = None if the_list.changed is None else set(the_list.changed(events))
     if (changed is not None and not changed) or not policy.allows(context, the_list.rule):
         return ""
-    list_query = Asked.of(the_list, context, QueryDict(query))
+    list_query = ListQuery.of(the_list, context, QueryDict(query))
     found = find.find(context, the_list, list_query)
     drawn = found.ids if changed is None else [key for key in found.ids if key in changed]
     records = find.records_of(context, the_list, list_query, drawn)

@@ -10,7 +10,7 @@ import uuid
 from typing import TYPE_CHECKING, Any, cast
 
 from portal.dashboard.lists import find
-from portal.dashboard.lists.asked import Asked
+from portal.dashboard.lists.asked import ListQuery
 from portal.dashboard.lists.declaration import RecordList
 from provisioning.common.values.ids import read_id
 
@@ -34,7 +34,7 @@ def resolve(request: HttpRequest, the_list: RecordList[Any], most: int = MOST) -
     """
     data = request.POST if request.method == "POST" else request.GET
     context = cast("RequestContext", cast("PageRequest", request).context)
-    list_query = Asked.of(the_list, context, data)
+    list_query = ListQuery.of(the_list, context, data)
     if data.get("selection") == ALL:
         return find.all_ids(context, the_list, list_query, most)
     known = [found for text in data.getlist(ID)[:most] if (found := _key(text, the_list)) is not None]
@@ -45,7 +45,7 @@ def fields(request: HttpRequest, the_list: RecordList[Any]) -> list[tuple[str, s
     """Return the selection as names and values, for a form that asks for confirmation."""
     data = request.POST if request.method == "POST" else request.GET
     context = cast("RequestContext", cast("PageRequest", request).context)
-    query = Asked.of(the_list, context, data).pairs()
+    query = ListQuery.of(the_list, context, data).pairs()
     if data.get("selection") == ALL:
         return [("selection", ALL), *query]
     return [("selection", "ids"), *((ID, each) for each in data.getlist(ID)[:MOST]), *query]

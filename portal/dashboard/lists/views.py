@@ -9,7 +9,7 @@ from django.http.response import HttpResponseBase
 from portal.dashboard.frame.pages import Page, PageRequest
 from portal.dashboard.lists import asked as state
 from portal.dashboard.lists import draw, export, find, selection
-from portal.dashboard.lists.asked import Asked
+from portal.dashboard.lists.asked import ListQuery
 from portal.dashboard.lists.declaration import Filter, RecordList
 from portal.dashboard.records import refusals
 from provisioning.common.errors import NovellaError
@@ -26,7 +26,9 @@ class ListPage(Page):
     def get(self, request: HttpRequest) -> HttpResponseBase:
         """Show the list; with ``show`` the dialog of its filters or of its columns, with ``format=csv`` a file."""
         data = request.GET
-        list_query = Asked.of(self.records, self.context, data, request.COOKIES.get(state.cookie_of(self.context), ""))
+        list_query = ListQuery.of(
+            self.records, self.context, data, request.COOKIES.get(state.cookie_of(self.context), "")
+        )
         find.check_rate(self.context, list_query)
         if data.get("format") == "csv":
             return export.response(request, self.context, self.records, list_query)
@@ -37,7 +39,7 @@ class ListPage(Page):
             state.keep(answer, request, self.records, list_query)
         return answer
 
-    def parts(self, list_query: Asked) -> Mapping[str, Any]:
+    def parts(self, list_query: ListQuery) -> Mapping[str, Any]:
         """Return the context of the page."""
         the_list, context = self.records, self.context
         # before the rows are read, so that concurrent changes are sent again
@@ -83,13 +85,13 @@ class ListPage(Page):
         """Show the error in the terms of the pages."""
         return self.go(self.back(), message=refusals.message_of(error))
 
-    def _choices(self, one: Filter, list_query: Asked) -> list[tuple[str, str, bool]]:
+    def _choices(self, one: Filter, list_query: ListQuery) -> list[tuple[str, str, bool]]:
         """Return address, label and whether it is chosen, for each choice of a filter and for none."""
         now = list_query.values.get(one.key, "")
         choices = [("", "All"), *one.choices(self.context)]
         return [(list_query.with_value(one.key, value), label, value == now) for value, label in choices]
 
-    def _chips(self, list_query: Asked) -> list[tuple[str, str, str]]:
+    def _chips(self, list_query: ListQuery) -> list[tuple[str, str, str]]:
         """Return label, value and the address without it for search and each filter."""
         found = [("Search", list_query.text, list_query.without("q"))] if list_query.text else []
         for each in list_query.filters:
@@ -99,7 +101,7 @@ class ListPage(Page):
                 )
         return found
 
-    def _dialog(self, show: str, list_query: Asked) -> HttpResponse:
+    def _dialog(self, show: str, list_query: ListQuery) -> HttpResponse:
         """Show the form of the filters, or of the columns."""
         shown = list_query.shown(self.records, self.context)
         context: dict[str, Any] = {

@@ -7,7 +7,7 @@ from typing import Any
 from django.utils.safestring import SafeString
 
 from portal.dashboard.lists import draw
-from portal.dashboard.lists.asked import Asked
+from portal.dashboard.lists.asked import ListQuery
 from portal.dashboard.lists.declaration import RecordList
 from portal.dashboard.records.owners import other_project
 from portal.dashboard.volumes.listing import BACKUPS, SNAPSHOTS
@@ -48,7 +48,7 @@ def page_parts(context: RequestContext, identity: str | uuid.UUID, _number: str 
 
 def _drawn(the_list: RecordList[Any], context: RequestContext, found: Sequence[Any]) -> SafeString:
     """Render rows of a list without the column of their volume."""
-    columns = [each for each in Asked().shown(the_list, context) if each.key != "volume"]
+    columns = [each for each in ListQuery().shown(the_list, context) if each.key != "volume"]
     pairs = zip(found, the_list.rows(context, found), strict=True)
     return draw.rows(the_list, columns, pairs, selectable=False)
 

@@ -49,7 +49,7 @@ renewed each month.
 LIFETIMES = ((3600, "1 hour"), (86_400, "1 day"), (604_800, "7 days"))
 
 
-class Words(forms.CharField):
+class WordsField(forms.CharField):
     """A field for a list of words separated by spaces or commas."""
 
     def prepare_value(self, value: Any) -> Any:
@@ -82,7 +82,7 @@ class JoinForm(forms.Form):
 class HostForm(ModelForm):
     """A host's change form, with the reason for disabling it."""
 
-    custom_traits = Words(
+    custom_traits = WordsField(
         required=False,
         help_text="Custom names, separated by spaces, that a flavor or an image can require"
         " (trait:CUSTOM_GOLD=required).",

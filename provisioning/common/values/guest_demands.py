@@ -113,7 +113,7 @@ def _is_among(value: str, accepted: tuple[str, ...]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SpecifiedDemand:
     """A property of an image or flavor, with its value and the demand that defines it."""
 
     name: str
@@ -131,7 +131,7 @@ class Said:
         return f"{self.text} cannot be met by this cloud: it must be {' or '.join(self.demand.readable.split(', '))}"
 
 
-def specified(source: Source, properties: Mapping[str, object]) -> Iterator[Said]:
+def specified(source: Source, properties: Mapping[str, object]) -> Iterator[SpecifiedDemand]:
     """Yield the demands of an image's properties or a flavor's extra specs, in order of their names.
 
     Hardware properties are not included; ``compute_agent.contract.hardware`` parses them.
@@ -142,10 +142,10 @@ def specified(source: Source, properties: Mapping[str, object]) -> Iterator[Said
             continue
         demand = _demand_of(source, name)
         if demand is not None:
-            yield Said(name, str(value).strip(), demand)
+            yield SpecifiedDemand(name, str(value).strip(), demand)
 
 
-def unmet(source: Source, properties: Mapping[str, object]) -> list[Said]:
+def unmet(source: Source, properties: Mapping[str, object]) -> list[SpecifiedDemand]:
     """Return the demands because of which a launch is rejected on every host."""
     return [each for each in specified(source, properties) if not each.demand.accepts(each.value)]
 

@@ -20,7 +20,7 @@ from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError, UnavailableError
 from provisioning.common.tasks import Task
 from provisioning.compute import selectors
-from provisioning.compute.actions.ways import Way
+from provisioning.compute.actions.ways import DrainWay
 from provisioning.compute.errors import InstanceBusyError, InstanceLockedError
 from provisioning.compute.host_link.allocations import raise_attempt
 from provisioning.compute.host_link.guest_agent import check_guest_agent, has_guest_agent
@@ -117,7 +117,7 @@ class ServerAction(ABC, Generic[R]):
     notification: ClassVar[str] = ""
     """Nova's name of the action's notifications, without ``instance.`` and phase; empty: none are sent."""
     button: ClassVar[Button | None] = None
-    way: ClassVar[Way | None] = None
+    way: ClassVar[DrainWay | None] = None
     """How the action frees the server's host; None: it does not."""
     takes_request: ClassVar[bool] = False
     """Whether a request has parameters besides the server."""

@@ -15,7 +15,7 @@ from provisioning.compute import selectors
 from provisioning.compute.actions.base import ServerAction
 from provisioning.compute.actions.evacuation_checks import EVACUATED_FROM, may_be_evacuated, missing_parts, obstacles
 from provisioning.compute.actions.registry import action
-from provisioning.compute.actions.ways import Way
+from provisioning.compute.actions.ways import DrainWay
 from provisioning.compute.disks import block_devices
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.host_link.release import GUEST, leave_host
@@ -70,7 +70,7 @@ class Evacuate(ServerAction[Evacuation]):
     notification = "evacuate"
     rule = "os_compute_api:os-evacuate"
     takes_request = True
-    way = Way(
+    way = DrainWay(
         "evacuate",
         30,
         "Evacuation",

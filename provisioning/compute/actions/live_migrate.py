@@ -24,7 +24,7 @@ from provisioning.common.errors import ConflictError, InvalidInputError, Unavail
 from provisioning.compute import selectors
 from provisioning.compute.actions.base import COULD_NOT, FAILED, HOST_AWAY, HostAction, Prepared, check_lock
 from provisioning.compute.actions.registry import action
-from provisioning.compute.actions.ways import Way
+from provisioning.compute.actions.ways import DrainWay
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.host_link.outcome import Outcome
 from provisioning.compute.models import Instance, InstanceActionEvent
@@ -100,7 +100,7 @@ class LiveMigrate(HostAction[LiveMigration, ReceiveLiveRequest]):
         "live_migrated": ("live_migration_post.end", "live_migration_post_dest.end"),
     }
     error = "live_migration_rollback.end"
-    way = Way(
+    way = DrainWay(
         "live",
         10,
         "Live migration",

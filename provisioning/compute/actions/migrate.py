@@ -14,7 +14,7 @@ from provisioning.compute.actions.base import HOST_AWAY, Prepared, ServerAction,
 from provisioning.compute.actions.registry import action
 from provisioning.compute.actions.resize import Resize
 from provisioning.compute.actions.resize_room import NO_VALID_HOST
-from provisioning.compute.actions.ways import Way
+from provisioning.compute.actions.ways import DrainWay
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import Instance
 from provisioning.compute.moves import cold
@@ -43,7 +43,7 @@ class Migrate(ServerAction[str]):
     done = "Moved to another host"
     rule = "os_compute_api:os-migrate-server:migrate"
     takes_request = True
-    way = Way(
+    way = DrainWay(
         "cold",
         20,
         "Migration",

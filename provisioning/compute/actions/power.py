@@ -7,7 +7,7 @@ from compute_agent.contract.commands import CommandBody, CrashDumpRequest, Passw
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.base import Button, HostAction, Prepared, TasklessAction
 from provisioning.compute.actions.registry import action
-from provisioning.compute.actions.ways import Way, each
+from provisioning.compute.actions.ways import DrainWay, each
 from provisioning.compute.host_link.graceful_stop import seconds_of
 from provisioning.compute.models import Instance
 from provisioning.compute.states import AT_REST, TaskState, VmState
@@ -64,7 +64,7 @@ class Stop(PowerAction):
     rule_description = "Stop a server."
     from_states, task = (VmState.ACTIVE, VmState.ERROR), TaskState.POWERING_OFF
     ends = {"powered_off": VmState.STOPPED}
-    way = Way(
+    way = DrainWay(
         "stop",
         40,
         "Stop",

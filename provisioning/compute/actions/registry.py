@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 from compute_agent.contract.commands import CommandBody, DestroyRequest
 from provisioning.compute import states
 from provisioning.compute.actions.base import HostAction, ServerAction, TasklessAction
-from provisioning.compute.actions.ways import Way
+from provisioning.compute.actions.ways import DrainWay
 from provisioning.compute.models import Instance
 from provisioning.compute.notifications import table
 from provisioning.compute.state_machine import deadlines
@@ -97,7 +97,7 @@ def commanded_tasks() -> list[TaskState]:
     return [task for task, action in on_one_host.items() if action.body is not DestroyRequest]
 
 
-def ways() -> dict[str, tuple[ServerAction[Any], Way]]:
+def ways() -> dict[str, tuple[ServerAction[Any], DrainWay]]:
     """Return name → action and way, for the actions that free a server's host, the least disruptive one first."""
     found = [(each, each.way) for each in actions.values() if each.way is not None]
     return {way.name: (each, way) for each, way in sorted(found, key=lambda pair: pair[1].position)}

@@ -21,7 +21,7 @@ def _nothing_more(_: Sequence[Instance]) -> Needs:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class DrainWay:
     """How an action frees a server's host.
 
     ``obstacles`` and ``needs`` read the data of all servers of a plan together. ``request`` returns the action's

@@ -13,7 +13,7 @@ from compute_agent.contract import hardware, hardware_limits
 from compute_agent.contract.hardware_properties import FIRMWARE, HardwareError, property_of
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.values import guest_demands
-from provisioning.common.values.guest_demands import FLAVOR, IMAGE, Said
+from provisioning.common.values.guest_demands import FLAVOR, IMAGE, SpecifiedDemand
 from provisioning.compute.models import Flavor
 from provisioning.scheduler import HostNeed
 
@@ -75,7 +75,7 @@ def _of_flavor(flavor: Flavor | Texts) -> tuple[Texts, int]:
     return specs if isinstance(specs, Mapping) else {}, vcpus if isinstance(vcpus, int) else 1
 
 
-def _need(spec: Said, flavor: Texts) -> HostNeed | None:
+def _need(spec: SpecifiedDemand, flavor: Texts) -> HostNeed | None:
     family, _, name = spec.name.partition(":")
     if family.startswith("trait"):
         return HostNeed(spec.text, f"the trait {name}", name, forbidden=spec.value == "forbidden")

@@ -14,7 +14,7 @@ from django.db.models import Count
 
 from provisioning.compute.actions.base import ServerAction
 from provisioning.compute.actions.registry import ways
-from provisioning.compute.actions.ways import Obstacles, Way
+from provisioning.compute.actions.ways import DrainWay, Obstacles
 from provisioning.compute.launch.decisions import options_now
 from provisioning.compute.models import Instance, ServerGroup
 from provisioning.compute.selectors.host_rows import host_states
@@ -110,7 +110,7 @@ class Plan:
         return sum(move.seconds for move in self.moves) / max(parallel, 1)
 
 
-def known_ways(*, host_up: bool) -> list[Way]:
+def known_ways(*, host_up: bool) -> list[DrainWay]:
     """Return the ways of a host that is up, or down, the most careful one first."""
     return [way for _, way in ways().values() if way.host_up is host_up]
 
@@ -142,11 +142,11 @@ def plan_hosts(hosts: Sequence[Host], chosen: Collection[str], *, host_up: bool)
 class Ground:
     """Data of several plans: the obstacles of the servers, their groups, and the hosts' records."""
 
-    def __init__(self, chosen: Sequence[Way], rows: Iterable[Sequence[Instance]]) -> None:
+    def __init__(self, chosen: Sequence[DrainWay], rows: Iterable[Sequence[Instance]]) -> None:
         servers = [server for listed in rows for server in listed]
         self.options = replace(options_now(), best=1, subset_size=1)
         self.chance = random.Random()  # noqa: S311 - spreads load, keeps no secret
-        self.ways: list[tuple[Way, Obstacles]] = [(way, way.obstacles(servers)) for way in chosen]
+        self.ways: list[tuple[DrainWay, Obstacles]] = [(way, way.obstacles(servers)) for way in chosen]
         self.estimates = {way.name: way.estimates() for way in chosen}
         self.needs = {way.name: way.needs(servers) for way in chosen}
         self.unfit = {way.name: frozenset(way.unfit()) for way in chosen if way.moves}
@@ -188,7 +188,7 @@ class _Board:
             refused.append(found)
         return _staying(server, refused)
 
-    def _try(self, server: Instance, way: Way, obstacle: str) -> PlannedMove:
+    def _try(self, server: Instance, way: DrainWay, obstacle: str) -> PlannedMove:
         new_disks = way.new_disks(server)
         if obstacle:
             return PlannedMove(server, reason=obstacle, new_disks=new_disks)
@@ -279,7 +279,7 @@ def _groups(ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, GroupSpec]:
     return {row.id: GroupSpec(row.policy, members[row.id], row.max_server_per_host or 1) for row in groups}
 
 
-def action_of_way(name: str) -> tuple[ServerAction[Any], Way] | None:
+def action_of_way(name: str) -> tuple[ServerAction[Any], DrainWay] | None:
     """Return the action and the way with this name; None if there is none."""
     return ways().get(name)
 

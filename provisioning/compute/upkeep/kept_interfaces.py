@@ -240,7 +240,7 @@ def give_back(instance: Instance, interface: GuestInterface) -> str:
     port_id, host = read_id(interface.port_id), instance.host
     if port_id is None or host is None:
         return NOT_KNOWN
-    kept = network.KeptPort(
+    kept = network.ReportedPort(
         id=port_id,
         mac_address=interface.mac_address.lower(),
         network_id=str(read_id(interface.network_id) or ""),

@@ -14,7 +14,7 @@ MOST_MEMBERS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class RolePath:
     """The path by which a role reaches a target indirectly: through a group, inherited from ``above``, only for the
     projects ``below`` a domain, or a combination.
     """
@@ -36,7 +36,7 @@ class Member:
     actor: User | Group
     own: list[Role] = field(default_factory=list)
     handed_down: list[Role] = field(default_factory=list)
-    others: list[Way] = field(default_factory=list)
+    others: list[RolePath] = field(default_factory=list)
 
     @property
     def kind(self) -> str:
@@ -78,7 +78,7 @@ def _note(member: Member, row: RoleAssignment, place: Place, group: Group | None
         member.handed_down.append(row.role)
     else:
         above = (row.domain or row.project) if row.inherited and not below else None
-        member.others.append(Way(row.role, group, above, below))
+        member.others.append(RolePath(row.role, group, above, below))
 
 
 def _reaching(place: Place) -> QuerySet[RoleAssignment]:

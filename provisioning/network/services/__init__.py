@@ -60,7 +60,7 @@ from provisioning.network.services.ports.interfaces import (
     set_interface_status,
 )
 from provisioning.network.services.ports.kept_ports import (
-    KeptPort,
+    ReportedPort,
     hold_addresses_back,
     restore_addresses,
     restore_port,
@@ -124,7 +124,7 @@ __all__ = [
     "OF_PORTS",
     "FirstSubnet",
     "Gateway",
-    "KeptPort",
+    "ReportedPort",
     "RouterInterface",
     "WantedRule",
     "add_address",

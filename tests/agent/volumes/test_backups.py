@@ -29,7 +29,7 @@ from compute_agent.virt.fake.images import FakeImageCache
 from compute_agent.volumes import drivers
 from compute_agent.volumes.backup_outlet import BackupOutlet, Progress, SentBackup, StoredBackup, StoredChunk
 from compute_agent.volumes.backups.backup_copies import PoolCopies, moment_of
-from compute_agent.volumes.backups.backup_sources import WantedBackup
+from compute_agent.volumes.backups.backup_sources import BackupSpec
 from compute_agent.volumes.backups.backups import put_together, send_all
 from compute_agent.volumes.daemons.daemon import Daemons
 from compute_agent.volumes.driver import PoolSettings
@@ -92,11 +92,11 @@ class Rig:
         return hashlib.sha256(_content(uri)).hexdigest()
 
     def back_up(self, volume: VolumeSpec, parent: str = "") -> tuple[str, bool, int]:
-        wanted = WantedBackup(str(uuid.uuid4()), parent)
+        wanted = BackupSpec(str(uuid.uuid4()), parent)
         full = self.run(volume, wanted)
         return wanted.backup_id, full, sum(map(len, self.store.chunks.get(wanted.backup_id, [])))
 
-    def run(self, volume: VolumeSpec, wanted: WantedBackup) -> bool:
+    def run(self, volume: VolumeSpec, wanted: BackupSpec) -> bool:
         self.store.parents[wanted.backup_id] = wanted.parent_id
         with self.copies.freeze(volume, wanted, never) as source:
             digests = send_all(self.store, wanted.backup_id, source, never)
@@ -186,7 +186,7 @@ def test_one_that_was_broken_off_is_made_again_and_one_that_is_not_sure_is_full(
     volume = rig.make()
     uri = rig.open(volume)
     qemu_io(uri, "write -P 1 0 20M")
-    wanted = WantedBackup(str(uuid.uuid4()))
+    wanted = BackupSpec(str(uuid.uuid4()))
     rig.store.fails_at = 1
     with pytest.raises(BackupTransferError):
         rig.run(volume, wanted)

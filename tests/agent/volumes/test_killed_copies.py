@@ -23,7 +23,7 @@ from compute_agent.virt.processes import processes
 from compute_agent.volumes import drivers
 from compute_agent.volumes.backup_outlet import BackupOutlet, Progress, SentBackup, StoredBackup, StoredChunk
 from compute_agent.volumes.backups.backup_copies import PoolCopies, moment_of
-from compute_agent.volumes.backups.backup_sources import WantedBackup
+from compute_agent.volumes.backups.backup_sources import BackupSpec
 from compute_agent.volumes.backups.backups import UNFINISHED, put_together, send_all
 from compute_agent.volumes.daemons.daemon import Daemons
 from compute_agent.volumes.daemons.export_address import Address
@@ -127,7 +127,7 @@ class Host:
         commands[command]()
 
     def _back_up(self) -> None:
-        wanted = WantedBackup(BACKUP)
+        wanted = BackupSpec(BACKUP)
         with self.copies.freeze(self.spec(self.source), wanted, never) as found:
             digests = send_all(self.store, BACKUP, found, never)
             self.store.seal(BACKUP, SentBackup(digests, found.disk_bytes, found.full), never)

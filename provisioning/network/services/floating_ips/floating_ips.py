@@ -194,7 +194,7 @@ def delete_disassociated(network: Network) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class RoutedPort:
     """A port and the routers that connect its network to an external network, locked until the transaction ends."""
 
     port: Port
@@ -228,7 +228,7 @@ class Way:
         return min(result, key=lambda each: (each[0], each[1], each[2].created_at))[2]
 
 
-def lock_way(port: Port, network_id: uuid.UUID) -> Way:
+def lock_way(port: Port, network_id: uuid.UUID) -> RoutedPort:
     """Lock the routers that may connect a port to an external network, then the port.
 
     A transaction that removes an address of the port, or an interface or the gateway of a router, waits for these locks
@@ -240,7 +240,7 @@ def lock_way(port: Port, network_id: uuid.UUID) -> Way:
     locked = Router.objects.select_for_update(no_key=True, of=("self",)).filter(id__in=ids).order_by("id")
     keys = [router.id for router in locked]
     now = records.lock(port)
-    return Way(now, network_id, tuple(routers.filter(id__in=keys)))
+    return RoutedPort(now, network_id, tuple(routers.filter(id__in=keys)))
 
 
 def _take(own: Port, subnets: Sequence[Subnet], address: str | None) -> FixedIP:
@@ -253,7 +253,7 @@ def _take(own: Port, subnets: Sequence[Subnet], address: str | None) -> FixedIP:
     return addresses.take(own, subnet, address)
 
 
-def _associate(floating: FloatingIP, way: Way, fixed_address: str | None, *, called: str | None = None) -> None:
+def _associate(floating: FloatingIP, way: RoutedPort, fixed_address: str | None, *, called: str | None = None) -> None:
     """Associate a locked floating IP with a port.
 
     ``called``: the floating IP's name in error messages while it is being created.

@@ -17,7 +17,7 @@ from provisioning.network.models import FloatingIP, Port, PortForwarding
 from provisioning.network.records.announcements import announce
 from provisioning.network.records.marks import mark
 from provisioning.network.services.base import records
-from provisioning.network.services.floating_ips.floating_ips import Way, belong_to_none, lock_way
+from provisioning.network.services.floating_ips.floating_ips import RoutedPort, belong_to_none, lock_way
 
 PROTOCOLS = ("tcp", "udp", "icmp", "dccp", "sctp")
 MOST_ELEMENTS = 1000
@@ -100,7 +100,7 @@ def delete_port_forwarding(row: PortForwarding) -> None:
         _changed(floating)
 
 
-def _write(floating: FloatingIP, row: PortForwarding, request: ForwardingRequest, way: Way) -> None:
+def _write(floating: FloatingIP, row: PortForwarding, request: ForwardingRequest, way: RoutedPort) -> None:
     """Write a validated forwarding of a locked floating IP; ``way``: the locked internal port and its routers."""
     try:
         router = way.router_to(request.internal_address)

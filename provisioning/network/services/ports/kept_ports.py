@@ -38,7 +38,7 @@ from provisioning.quotas.services.sizes import grow, shrink
 
 
 @dataclass(frozen=True)
-class KeptPort:
+class ReportedPort:
     """A port as its guest's host reports it."""
 
     id: uuid.UUID
@@ -51,7 +51,7 @@ class KeptPort:
 
 
 def restore_port(
-    instance_id: uuid.UUID, project_id: uuid.UUID, kept: KeptPort, host: str, zone: str, dns_name: str = ""
+    instance_id: uuid.UUID, project_id: uuid.UUID, kept: ReportedPort, host: str, zone: str, dns_name: str = ""
 ) -> Port:
     """Restore a port of an instance's guest as the last interface in its record, and return the port.
 
@@ -81,7 +81,7 @@ def restore_port(
         return port
 
 
-def _create(plan: InterfacePlan, kept: KeptPort) -> None:
+def _create(plan: InterfacePlan, kept: ReportedPort) -> None:
     owner = plan.instance_id
     ports, addresses = held_for(owner)
     needed = {"ports": ports + 1, "fixed_ips": addresses + len(kept.addresses)}
@@ -165,14 +165,14 @@ def _places(subnets: Sequence[Subnet], addresses: Sequence[str]) -> list[ipam.Pl
     return [place for place in places if not ipam.is_stateless(place.subnet)]
 
 
-def _groups(project_id: uuid.UUID, kept: KeptPort) -> list[SecurityGroup]:
+def _groups(project_id: uuid.UUID, kept: ReportedPort) -> list[SecurityGroup]:
     if not kept.port_security:
         return []
     found = SecurityGroup.objects.filter(project_id=project_id, pk__in=kept.group_ids)
     return list(found) or groups_of(project_id, ())
 
 
-def _pairs(kept: KeptPort) -> list[dict[str, str]]:
+def _pairs(kept: ReportedPort) -> list[dict[str, str]]:
     try:
         return address_pairs.checked(kept.pairs, kept.mac_address)
     except InvalidInputError:
