@@ -15,6 +15,7 @@ from django.db import connection
 from django.http import QueryDict
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils.html import escape
 
 from portal.dashboard.lists import export, find, selection
 from portal.dashboard.lists.asked import ListQuery
@@ -41,8 +42,11 @@ from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import create_snapshot, create_volume, messages
 from tests.dashboard.conftest import SignedIn
 from tests.dashboard.test_live import every_page
+from tests.dashboard.test_names import mixed
 from tests.support.cast import People, Person, make_user
 from tests.support.clouds import Cloud
+from tests.support.hostile import MARKUP, TURNED, turn_texts
+from tests.support.pages import Document
 from tests.support.standing import standing
 
 HOSTILE = "<script>alert(1)</script>&\"'\N{RIGHT-TO-LEFT OVERRIDE}=1+1"
@@ -135,6 +139,10 @@ OF_USERS = frozenset({"key_pairs", "application_credentials", "ec2_credentials",
 """Lists of users' own records, and of projects' records without events."""
 ENCRYPTED = frozenset({"ec2_credentials"})
 """Lists of records that are found by their whole name only."""
+NAMED_BY_NOVELLA = frozenset({"ec2_credentials", "floating_ips", "roles", "security_groups", "volume_failures"})
+"""Lists with records that no user has named, such as the default security group."""
+OF_SIMPLE_NAMES = frozenset({"key_pairs"})
+"""Lists of records whose names have only letters, digits and a few signs."""
 OF_ALL = frozenset({"flavors"})
 """Lists of what all projects see."""
 
@@ -227,6 +235,27 @@ def test_hostile_names_are_texts(full: None, the_list: RecordList[Any], client: 
     assert "<script>alert" not in page
     assert client.get(the_list.address, {"q": HOSTILE, "sort": HOSTILE, "page": HOSTILE}).status_code == 200
     assert "<script>alert" not in client.get(the_list.address, {"q": HOSTILE}).content.decode()
+
+
+def test_long_names_that_turn_and_have_emoji_are_shown_found_and_exported(
+    full: None, the_list: RecordList[Any], person: Person, client: Client
+) -> None:
+    if the_list.key in OF_SIMPLE_NAMES:
+        return
+    turn_texts()
+    page = client.get(the_list.address).content.decode()
+    assert not mixed(Document(page))
+    assert MARKUP not in page
+    text = b"".join(client.get(f"{the_list.address}?format=csv").streaming_content)  # type: ignore[attr-defined]
+    exported = {cell for row in csv.reader(io.StringIO(text.decode("utf-8-sig"))) for cell in row}
+    for record in find.records_of(person.context, the_list, Asked(), ids(the_list, person.context)):
+        name = the_list.named(record)
+        if TURNED not in name:
+            assert the_list.key in NAMED_BY_NOVELLA
+            continue
+        assert escape(name) in page
+        assert record.pk in ids(the_list, person.context, q=name)
+        assert name in exported
 
 
 def test_a_longer_list_needs_no_more_queries(
