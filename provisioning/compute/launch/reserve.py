@@ -17,7 +17,7 @@ from provisioning.compute.records.names import hostname_for, numbered, numbered_
 from provisioning.compute.records.passwords import sealed
 from provisioning.compute.state_machine.deadlines import deadline_of
 from provisioning.network.addressing import usual_form
-from provisioning.network.services import take_automatic
+from provisioning.network.services import allocate_automatic
 from provisioning.quotas.services.ledger import reserve
 
 FLOATING_IPS = "floatingips"
@@ -52,7 +52,7 @@ def _reserve(checked: CheckedLaunch, instance: Instance) -> None:
     own = {name: amount for name, amount in checked.quote.amounts.items() if name != FLOATING_IPS}
     reserve(instance.project_id, instance.id, own, checked.bounds, user_id=instance.user_id)
     if checked.floating_ip_network is not None:
-        take_automatic(instance.project_id, instance.id, checked.floating_ip_network)
+        allocate_automatic(instance.project_id, instance.id, checked.floating_ip_network)
 
 
 def _columns(

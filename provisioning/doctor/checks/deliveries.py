@@ -17,7 +17,7 @@ from provisioning.hosts.models import Host, HostCommand
 from provisioning.hosts.selectors import long_ago, seen_since
 from provisioning.jobs.selectors import waiting_jobs
 from provisioning.network.delivery.needs import Needs
-from provisioning.network.delivery.sending import tell_again
+from provisioning.network.delivery.sending import send_again
 from provisioning.network.models import Delivery, DeliveryMark, Network
 from provisioning.network.records.marks import HOST, JOB, deliver, mark
 
@@ -151,7 +151,7 @@ def _again(found: Delivery) -> Callable[[], str | None]:
         row = rows.select_for_update(of=("self",)).filter(pk=found.pk).first()
         if row is None:
             return None
-        tell_again(row)
+        send_again(row)
         mark(row.kind, [row.subject_id])
         return "It is sent again."
 

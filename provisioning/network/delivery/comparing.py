@@ -64,7 +64,7 @@ def compare(kind: str, host_id: uuid.UUID, reported: Mapping[uuid.UUID, Owned], 
         changed = (kept, vni, newer_at) != (row.kept, row.vni, row.newer_at)
         row.kept, row.vni = kept, vni
         if again or changed:
-            sending.tell_again(row)
+            sending.send_again(row)
             mark(kind, [row.subject_id])
 
 

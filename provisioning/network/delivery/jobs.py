@@ -36,7 +36,7 @@ def deliver(subjects: Sequence[tuple[str, str]]) -> None:
     """
     keys = [(kind, uuid.UUID(key)) for kind, key in subjects]
     try:
-        sending.take(keys)
+        sending.send_marked(keys)
     except Exception:
         if len(keys) == 1:
             raise
@@ -54,7 +54,7 @@ def deliver_again() -> None:
     with transaction.atomic():
         lost = Delivery.objects.select_for_update().exclude(command_id=None).exclude(command_id__in=open_commands)
         for row in lost.order_by("subject_id", "host_id"):
-            sending.tell_again(row)
+            sending.send_again(row)
             mark(row.kind, [row.subject_id])
     for row in Delivery.objects.filter(~Q(error=""), command_id=None, digest=sending.UNKNOWN):
         wait = timedelta(seconds=min(15 * 2 ** min(row.tries, MOST_TRIES), 3600))

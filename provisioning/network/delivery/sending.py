@@ -48,7 +48,7 @@ LARGE, PER_SECOND = 256 * 1024, 64 * 1024
 ORDER = (SECURITY_GROUP, NETWORK, ROUTER, FLOATING_IP)
 
 
-def take(subjects: Iterable[Marked]) -> None:
+def send_marked(subjects: Iterable[Marked]) -> None:
     """Delete marks, then send the documents of their subjects.
 
     Marks are deleted first, so that a concurrent change marks its subject again. The documents of a changed router's
@@ -124,7 +124,7 @@ def bring(kind: str, subject_id: uuid.UUID) -> None:
             new = (Delivery(host_id=host_id, kind=kind, subject_id=subject_id) for host_id in sorted(missing))
             _ADD(new)
             rows, document = lock(kind, [subject_id]), documents.of(kind, subject_id)
-        sent = [command for row in rows if (command := _tell(row, document.get(row.host_id))) is not None]
+        sent = [command for row in rows if (command := _record_document(row, document.get(row.host_id))) is not None]
         if sent:
             commands.send_all(sent)
         if any(row.error for row in rows):
@@ -146,7 +146,7 @@ _ADD = PreparedInsert(Delivery, unique=("kind", "subject_id", "host_id"))
 _LOCKED = Prepared(_locked, kind=CharField(), ids=Ids())
 
 
-def _tell(row: Delivery, document: ApplyRequest | None) -> HostCommand | None:
+def _record_document(row: Delivery, document: ApplyRequest | None) -> HostCommand | None:
     """Record the document that a host needs; return the command to send to it, if any."""
     if document is None and row.kept:
         return None
@@ -248,7 +248,7 @@ def taken_over(generation: int) -> int:
     return min(generation, HIGHEST)
 
 
-def tell_again(row: Delivery) -> None:
+def send_again(row: Delivery) -> None:
     """Invalidate a delivery, so that its document is sent again, and withdraw its pending command."""
     if row.command_id is not None:
         commands.withdraw(HostCommand.objects.filter(id=row.command_id))
@@ -261,5 +261,5 @@ def resend(found: Delivery) -> None:
     """Send a host the document of a subject again, or the command to forget it, even if it has not changed."""
     for row in lock(found.kind, [found.subject_id]):
         if row.pk == found.pk and row.digest:
-            tell_again(row)
+            send_again(row)
             mark(row.kind, [row.subject_id])

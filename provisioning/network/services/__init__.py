@@ -29,9 +29,9 @@ from provisioning.network.services.composed.together import (
     create_network_with_subnets,
 )
 from provisioning.network.services.floating_ips.automatic_floating_ips import (
+    allocate_automatic,
     associate_automatic,
     automatic_network,
-    take_automatic,
 )
 from provisioning.network.services.floating_ips.floating_ips import (
     associate,
@@ -139,6 +139,7 @@ __all__ = [
     "add_routes",
     "add_tags",
     "allocate",
+    "allocate_automatic",
     "allocate_topology",
     "allow_ingress",
     "associate",
@@ -206,7 +207,6 @@ __all__ = [
     "set_interface_status",
     "set_ports_status",
     "set_tags",
-    "take_automatic",
     "update_address_group",
     "update_address_scope",
     "update_floating_ip",

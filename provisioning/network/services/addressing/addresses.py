@@ -16,7 +16,7 @@ from provisioning.network.services.addressing import ipam
 MAX_TRIES = 8
 
 
-def take(port: Port, subnet: Subnet, address: str) -> FixedIP:
+def allocate(port: Port, subnet: Subnet, address: str) -> FixedIP:
     """Allocate this address to a port, even a reserved one such as a gateway's.  Raises IpAddressInUseError."""
     row = FixedIP(port=port, subnet=subnet, address=address, number=addressing.number_of(subnet, address))
     try:
@@ -29,13 +29,13 @@ def take(port: Port, subnet: Subnet, address: str) -> FixedIP:
     return row
 
 
-def take_free(port: Port, subnets: Sequence[Subnet]) -> FixedIP:
+def allocate_free(port: Port, subnets: Sequence[Subnet]) -> FixedIP:
     """Allocate the lowest free address of the first subnet that has one.  Raises OutOfAddressesError."""
     for _ in range(MAX_TRIES):
         place = ipam.free_place(port.network, subnets, port.device_owner)
         try:
             with transaction.atomic():
-                return ipam.take(port, place)
+                return ipam.allocate(port, place)
         except IntegrityError:
             continue
     raise _none_left(port)
@@ -52,7 +52,7 @@ def delete_ports(ports: QuerySet[Port]) -> int:
     Their addresses are held for a while, like those of other ports.
     """
     rows = list(ports.select_for_update(of=("self",)))
-    ipam.give_back(FixedIP.objects.filter(port__in=rows))
+    ipam.release(FixedIP.objects.filter(port__in=rows))
     Port.objects.filter(id__in=[row.id for row in rows]).delete()
     mark(NETWORK, {row.network_id for row in rows})
     return len(rows)

@@ -32,7 +32,7 @@ def follow(network: Network) -> None:
         FixedIP.objects.filter(port=port, subnet__in=others).delete()
     for subnet in sorted(needed, key=lambda subnet: (subnet.created_at, subnet.id)):
         if subnet.id not in there:
-            _give(port, subnet)
+            _allocate_address(port, subnet)
 
 
 _SUBNETS = Prepared(lambda network: Subnet.objects.filter(network_id=network), network=UUIDField())
@@ -50,7 +50,7 @@ def _made(network: Network) -> Port:
     )
 
 
-def _give(port: Port, subnet: Subnet) -> None:
+def _allocate_address(port: Port, subnet: Subnet) -> None:
     """Allocate an address of the subnet to the port.
 
     With SLAAC, this is the address that is derived from the port's MAC address, otherwise the subnet's highest free
@@ -66,7 +66,7 @@ def _give(port: Port, subnet: Subnet) -> None:
             place = ipam.Place(subnet, address)
         try:
             with transaction.atomic():
-                ipam.take(port, place)
+                ipam.allocate(port, place)
         except IntegrityError:
             if tried == MAX_TRIES:
                 raise

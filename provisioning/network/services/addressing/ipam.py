@@ -70,7 +70,7 @@ def named_place(subnets: Iterable[Subnet], text: str) -> Place:
     return Place(subnet, address, held=row is not None)
 
 
-def take(port: Port, place: Place) -> FixedIP:
+def allocate(port: Port, place: Place) -> FixedIP:
     """Allocate the address to the port.  Raises IntegrityError if it was allocated concurrently."""
     number = addressing.number_of(place.subnet, place.address)
     if place.held:
@@ -90,7 +90,7 @@ def add_stateless(port: Port, subnets: Iterable[Subnet]) -> int:
     """Allocate the port's derived address on every subnet for which ``is_stateless`` is true; return their number."""
     mine = [subnet for subnet in subnets if is_stateless(subnet) and _serves(subnet, port.device_owner)]
     for subnet in mine:
-        take(port, Place(subnet, stateless_address(subnet.cidr, port.mac_address)))
+        allocate(port, Place(subnet, stateless_address(subnet.cidr, port.mac_address)))
     return len(mine)
 
 
@@ -99,7 +99,7 @@ def stateless_address(cidr: str, mac: str) -> str:
     return str(netaddr.EUI(mac).ipv6(netaddr.IPNetwork(cidr).first))
 
 
-def give_back(rows: QuerySet[FixedIP]) -> None:
+def release(rows: QuerySet[FixedIP]) -> None:
     """Release addresses of ports that are about to be deleted, and hold the addresses for ``ADDRESS_HOLD`` seconds."""
     if settings.ADDRESS_HOLD:
         rows.exclude(subnet__ipv6_address_mode__in=STATELESS).update(**_released(timezone.now()))
@@ -108,7 +108,7 @@ def give_back(rows: QuerySet[FixedIP]) -> None:
 
 
 def release_of_ports(port_ids: Collection[uuid.UUID]) -> None:
-    """Release the addresses of these ports, as ``give_back``."""
+    """Release the addresses of these ports, as ``release``."""
     if settings.ADDRESS_HOLD:
         _GIVE_BACK(ports=port_ids, now=timezone.now())
     _FREE(ports=port_ids)

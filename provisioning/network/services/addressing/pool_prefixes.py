@@ -13,7 +13,7 @@ from provisioning.network.errors import (
 from provisioning.network.models import Subnet, SubnetPool
 
 
-def take(
+def allocate(
     pool: SubnetPool, project_id: uuid.UUID, requested: netaddr.IPNetwork | None, prefixlen: int | None
 ) -> netaddr.IPNetwork:
     """Return the requested range, or the first free one of this length (by default the pool's default length).

@@ -13,7 +13,7 @@ def lock(network: Network) -> None:
         guest_ports.lock(device_id)
 
 
-def tell(network: Network) -> None:
+def notify(network: Network) -> None:
     """Notify the hosts of a network's guests that the guests' interfaces or names have changed."""
     for device_id in _devices(network):
         guest_ports.changed(device_id)

@@ -29,10 +29,10 @@ from provisioning.network.services.base import dhcp_options, records
 from provisioning.network.services.floating_ips.floating_ips import leave_ports
 from provisioning.network.services.ports.port_addresses import (
     FixedIps,
+    allocate_requested,
     hold_addresses,
     remake_stateless,
     replace,
-    take_wanted,
 )
 from provisioning.network.services.ports.ports import OF_PORTS, insert_with, lock_subnets, mac_in_use, places_for
 from provisioning.network.services.routing.router_interfaces import follow_addresses
@@ -59,8 +59,8 @@ def create_port(
 
     Without ``fixed_ips`` it gets an address of each IP version of the network's subnets, without ``groups`` the
     project's default group. Ports whose owner begins with ``network:`` count for no quota. Raises OverQuotaError,
-    MacAddressInUseError, the errors of ``take_wanted``, and an error for security groups or address pairs without port
-    security.
+    MacAddressInUseError, the errors of ``allocate_requested``, and an error for security groups or address pairs
+    without port security.
     """
     columns.setdefault("port_security_enabled", network.port_security_enabled)
     port = Port(network=network, project_id=project_id, **columns)
@@ -80,9 +80,9 @@ def create_port(
             port.allowed_address_pairs = address_pairs.checked(pairs, port.mac_address)
             if fixed_ips is None:
                 for place in places_for(port, network, subnets, None):
-                    ipam.take(port, place)
+                    ipam.allocate(port, place)
             else:
-                take_wanted(port, subnets, fixed_ips)
+                allocate_requested(port, subnets, fixed_ips)
 
         try:
             insert_with(port, subnets, groups, fill, mac_address)
@@ -155,7 +155,7 @@ def delete_port(row: Port, revision: int | None = None) -> None:
             raise _in_use(port)
         ports_changed([port], left=True)
         leave_ports([port.id])
-        ipam.give_back(FixedIP.objects.filter(port=port))
+        ipam.release(FixedIP.objects.filter(port=port))
         announce(port, "delete")
         records.remove(port)
 

@@ -119,7 +119,7 @@ def _sharing(row: Model, policy: RbacPolicy, target: str) -> Iterator[Any]:
     yield locked
     if is_shared_with_others(network.id) != before:
         mark(NETWORK, [network.id])
-        network_guests.tell(locked)
+        network_guests.notify(locked)
 
 
 def _count(policy: RbacPolicy, target: str) -> None:

@@ -56,7 +56,7 @@ def with_automatic_floating_ips(ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
     return set(legs.filter(fixed_ips__subnet__ip_version=4).values_list("network_id", flat=True))
 
 
-def take_automatic(project_id: uuid.UUID, instance_id: uuid.UUID, network: Network) -> FloatingIP:
+def allocate_automatic(project_id: uuid.UUID, instance_id: uuid.UUID, network: Network) -> FloatingIP:
     """Allocate the floating IP of a server that is being launched.  Raises OverQuotaError, ConflictError."""
     try:
         return create_floating_ip(project_id, network, with_instance=instance_id)

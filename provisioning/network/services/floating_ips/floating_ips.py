@@ -62,7 +62,7 @@ def create_floating_ip(
         way = lock_way(port, network.id) if port is not None else None
         hold(project_id, floating.id, {"floatingips": 1})
         own = create_own_port(network=network, project_id=project_id, device_owner=OWNER, device_id=floating.id)
-        taken = _take(own, subnets, address)
+        taken = _allocate(own, subnets, address)
         floating.port, floating.address = own, taken.address
         floating.save(force_insert=True)
         if way is not None:
@@ -243,14 +243,14 @@ def lock_way(port: Port, network_id: uuid.UUID) -> RoutedPort:
     return RoutedPort(now, network_id, tuple(routers.filter(id__in=keys)))
 
 
-def _take(own: Port, subnets: Sequence[Subnet], address: str | None) -> FixedIP:
+def _allocate(own: Port, subnets: Sequence[Subnet], address: str | None) -> FixedIP:
     if address is None:
-        return addresses.take_free(own, subnets)
+        return addresses.allocate_free(own, subnets)
     address = str(addressing.parse_address(address, field="floating_ip_address"))
     subnet = next((each for each in subnets if addresses.contains(each, address)), None)
     if subnet is None or addressing.is_reserved(subnet, address):
         raise _bad(f"{address} is not a valid floating IP address of network {own.network_id}")
-    return addresses.take(own, subnet, address)
+    return addresses.allocate(own, subnet, address)
 
 
 def _associate(floating: FloatingIP, way: RoutedPort, fixed_address: str | None, *, called: str | None = None) -> None:

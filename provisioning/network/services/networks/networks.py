@@ -129,7 +129,7 @@ def update_network(network: Network, changes: Mapping[str, Any], revision: int |
         mark(NETWORK, [row.id])
         announce(row, before=seen)
     if NAMING & changed:
-        network_guests.tell(row)
+        network_guests.notify(row)
     return row
 
 

@@ -174,7 +174,7 @@ def _range(subnet: Subnet, cidr: str | None, pool: SubnetPool | None, prefixlen:
             raise BadSubnetRequestError("Bad subnets request: a subnetpool must be specified in the absence of a cidr.")
         return whole
     subnet.subnet_pool = records.lock(pool)
-    taken = pool_prefixes.take(subnet.subnet_pool, subnet.project_id, whole, prefixlen)
+    taken = pool_prefixes.allocate(subnet.subnet_pool, subnet.project_id, whole, prefixlen)
     return addressing.parse_cidr(str(taken))
 
 

@@ -173,7 +173,7 @@ def add_address(instance_id: uuid.UUID, network_id: uuid.UUID) -> bool:
                 raise InvalidInputError(msg, field="networkId")
             try:
                 with transaction.atomic():
-                    ipam.take(port, place)
+                    ipam.allocate(port, place)
             except IntegrityError:
                 if tried == MAX_TRIES:
                     raise
@@ -195,7 +195,7 @@ def remove_address(instance_id: uuid.UUID, address: str) -> bool:
             return False
         shrink(quota_owner(port), {"fixed_ips": addresses_held(port) - 1})
         leave_addresses(port, [found.address])
-        ipam.give_back(FixedIP.objects.filter(pk=found.pk))
+        ipam.release(FixedIP.objects.filter(pk=found.pk))
         _change(port.id)
         ports_changed([port])
     return True

@@ -99,7 +99,7 @@ def _create(plan: InterfacePlan, kept: ReportedPort) -> None:
 
     def fill() -> None:
         for place in _places(subnets, kept.addresses[:MAX_ADDRESSES]):
-            ipam.take(port, place)
+            ipam.allocate(port, place)
 
     insert_with(port, subnets, _groups(plan.project_id, kept), fill, kept.mac_address)
     ports, addresses = held_for(owner)
@@ -127,7 +127,7 @@ def restore_addresses(port: Port, addresses: Sequence[str]) -> tuple[list[str], 
             except InvalidInputError:
                 refused.append(each)
                 continue
-            restored += [ipam.take(port, place).address for place in places]
+            restored += [ipam.allocate(port, place).address for place in places]
         shrink(quota_owner(port), {"fixed_ips": addresses_held(port)})
         if restored:
             set_interface_status(port.id, port.status)

@@ -24,7 +24,7 @@ MOST = 5
 """Limit of a port's addresses, Neutron's ``max_fixed_ips_per_port``."""
 
 
-def take_wanted(port: Port, subnets: Sequence[Subnet], requested: FixedIps) -> None:
+def allocate_requested(port: Port, subnets: Sequence[Subnet], requested: FixedIps) -> None:
     """Allocate these addresses to a port, specific ones first.
 
     Raises InvalidInputError, InvalidIpForNetworkError, InvalidIpForSubnetError, AllocationOnAutoAddressSubnetError,
@@ -37,10 +37,10 @@ def take_wanted(port: Port, subnets: Sequence[Subnet], requested: FixedIps) -> N
         address = entry.get("ip_address")
         if address is not None:
             read = addressing.parse_address(address, field="fixed_ips")
-            _take_named(port, chosen, str(read), named="subnet_id" in entry)
+            _allocate_named(port, chosen, str(read), named="subnet_id" in entry)
         elif not ipam.is_stateless(chosen[0]):
             try:
-                addresses.take_free(port, chosen)
+                addresses.allocate_free(port, chosen)
             except OutOfAddressesError as error:
                 raise IpAddressGenerationFailureError(error.message, field="fixed_ips") from error
 
@@ -48,7 +48,8 @@ def take_wanted(port: Port, subnets: Sequence[Subnet], requested: FixedIps) -> N
 def replace(port: Port, subnets: Sequence[Subnet], requested: FixedIps) -> bool:
     """Replace a port's addresses, except those that its guest derives; return whether any changed.
 
-    Requested addresses that the port already has are kept. Raises the errors of ``take_wanted``, and OverQuotaError.
+    Requested addresses that the port already has are kept. Raises the errors of ``allocate_requested``, and
+    OverQuotaError.
     """
     by_id = {subnet.id: subnet for subnet in subnets}
     mine = [row for row in port.fixed_ips.order_by("id") if not ipam.is_stateless(by_id[row.subnet_id])]
@@ -65,8 +66,8 @@ def replace(port: Port, subnets: Sequence[Subnet], requested: FixedIps) -> bool:
     gone = [row for row in mine if row not in kept]
     before = {row.pk for row in port.fixed_ips.all()}
     leave_addresses(port, [row.address for row in gone])
-    ipam.give_back(FixedIP.objects.filter(pk__in=[row.pk for row in gone]))
-    take_wanted(port, subnets, missing)
+    ipam.release(FixedIP.objects.filter(pk__in=[row.pk for row in gone]))
+    allocate_requested(port, subnets, missing)
     hold_addresses(port)
     return before != set(FixedIP.objects.filter(port=port).values_list("pk", flat=True))
 
@@ -108,7 +109,7 @@ def _chosen(port: Port, subnets: Sequence[Subnet], entry: Mapping[str, object]) 
     return found
 
 
-def _take_named(port: Port, subnets: Sequence[Subnet], address: str, *, named: bool) -> None:
+def _allocate_named(port: Port, subnets: Sequence[Subnet], address: str, *, named: bool) -> None:
     subnet = next((each for each in subnets if addresses.contains(each, address)), None)
     if subnet is not None and ipam.is_stateless(subnet):
         if address == ipam.stateless_address(subnet.cidr, port.mac_address):
@@ -124,7 +125,7 @@ def _take_named(port: Port, subnets: Sequence[Subnet], address: str, *, named: b
             raise InvalidIpForSubnetError(msg, field="fixed_ips")
         msg = f"IP address {address} is not a valid IP for any of the subnets on the specified network."
         raise InvalidIpForNetworkError(msg, field="fixed_ips")
-    addresses.take(port, subnet, address)
+    addresses.allocate(port, subnet, address)
 
 
 def _invalid(reason: str) -> InvalidInputError:

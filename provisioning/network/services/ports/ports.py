@@ -389,7 +389,7 @@ def insert_port(
 
     def fill() -> None:
         for place in places_for(port, network, subnets, fixed_ip):
-            ipam.take(port, place)
+            ipam.allocate(port, place)
 
     return insert_with(port, subnets, groups, fill)
 

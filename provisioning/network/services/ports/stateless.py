@@ -33,7 +33,7 @@ def follow_new(subnet: Subnet) -> None:
         if ipam.add_stateless(port, [subnet]):
             hold_addresses(port, refuse=False)
             changed.append(port)
-    _tell(changed)
+    _notify(changed)
 
 
 def follow_lately() -> None:
@@ -61,7 +61,7 @@ def follow_deleted(subnet: Subnet) -> None:
     mine.filter(port__in=ports).delete()
     for port in ports:
         hold_addresses(port)
-    _tell(ports)
+    _notify(ports)
 
 
 def _without(subnet: Subnet) -> QuerySet[Port]:
@@ -74,7 +74,7 @@ def _locked(ports: QuerySet[Port]) -> list[Port]:
     return list(ports.select_for_update(no_key=True, of=("self",)))
 
 
-def _tell(ports: Sequence[Port]) -> None:
+def _notify(ports: Sequence[Port]) -> None:
     ports_changed(ports)
     for port in ports:
         records.touch(port)

@@ -20,7 +20,7 @@ def follow_new(subnet: Subnet) -> None:
     ports = Port.objects.filter(network=subnet.network_id, device_owner=ROUTER_GATEWAY)
     for port in ports.exclude(fixed_ips__subnet__ip_version=subnet.ip_version).order_by("id"):
         try:
-            addresses.take_free(port, [subnet])
+            addresses.allocate_free(port, [subnet])
         except OutOfAddressesError:
             return
         records.touch(port)

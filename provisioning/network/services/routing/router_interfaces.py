@@ -65,7 +65,7 @@ def add_interface_by_subnet(router: Router, subnet: Subnet, *, anywhere: bool = 
             device_id=router.id,
             status="ACTIVE",
         )
-    addresses.take(port, subnet, subnet.gateway_ip)
+    addresses.allocate(port, subnet, subnet.gateway_ip)
     _changed(router, port)
     return RouterInterface(router, port, subnet)
 

@@ -244,15 +244,15 @@ def _gateway_port(router: Router, gateway: Gateway, subnets: Sequence[Subnet]) -
     )
     if gateway.fixed_ips:
         for requested in gateway.fixed_ips:
-            _take_wanted(port, subnets, requested)
+            _allocate_requested(port, subnets, requested)
         return port
     by_version = [[subnet for subnet in subnets if subnet.ip_version == version] for version in (4, 6)]
     for each in filter(None, by_version):
-        addresses.take_free(port, each)
+        addresses.allocate_free(port, each)
     return port
 
 
-def _take_wanted(port: Port, subnets: Sequence[Subnet], requested: Mapping[str, str]) -> None:
+def _allocate_requested(port: Port, subnets: Sequence[Subnet], requested: Mapping[str, str]) -> None:
     subnet_id, address = requested.get("subnet_id"), requested.get("ip_address")
     if address:
         address = str(addressing.parse_address(address, field="external_fixed_ips"))
@@ -266,9 +266,9 @@ def _take_wanted(port: Port, subnets: Sequence[Subnet], requested: Mapping[str, 
         msg = f"Bad router request: {what} is not of external network {port.network_id}."
         raise BadRequestError(msg, field="external_fixed_ips")
     if address:
-        addresses.take(port, fitting[0], address)
+        addresses.allocate(port, fitting[0], address)
     else:
-        addresses.take_free(port, fitting)
+        addresses.allocate_free(port, fitting)
 
 
 def _remove_gateway(router: Router) -> None:
@@ -283,7 +283,7 @@ def _remove_gateway(router: Router) -> None:
         raise RouterExternalGatewayInUseByFloatingIpError(msg, field="external_gateway_info")
     router.gateway_port, router.host = None, ""
     records.touch(router, "gateway_port", "host")
-    ipam.give_back(FixedIP.objects.filter(port=port))
+    ipam.release(FixedIP.objects.filter(port=port))
     port.delete()
     mark(NETWORK, [port.network_id])
 
