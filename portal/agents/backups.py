@@ -32,7 +32,7 @@ def chunk(request: HttpRequest, backup_id: uuid.UUID, number: int, digest: str) 
 
     def put(host_id: uuid.UUID) -> HttpResponse:
         body = whole_body(request, LONGEST, TOO_LARGE)
-        backup_transfers.take_chunk(host_id, place, body, _progress(request))
+        backup_transfers.store_chunk(host_id, place, body, _progress(request))
         return HttpResponse(status=204)
 
     def get(host_id: uuid.UUID) -> HttpResponse:
@@ -56,7 +56,7 @@ def manifest(request: HttpRequest, backup_id: uuid.UUID) -> HttpResponse:
             )
         except msgspec.MsgspecError as error:
             raise InvalidInputError("This is not a list of parts.") from error
-        backup_transfers.take_manifest(host_id, backup_id, sent)
+        backup_transfers.store_manifest(host_id, backup_id, sent)
         return HttpResponse(status=204)
 
     def get(host_id: uuid.UUID) -> HttpResponse:

@@ -23,11 +23,11 @@ def firmware_state(request: HttpRequest, instance_id: uuid.UUID, digest: str) ->
     """
 
     def put(host_id: uuid.UUID) -> HttpResponse:
-        firmware_states.take(host_id, instance_id, digest, whole_body(request, MOST_BYTES, TOO_LARGE))
+        firmware_states.store(host_id, instance_id, digest, whole_body(request, MOST_BYTES, TOO_LARGE))
         return HttpResponse(status=204)
 
     def get(host_id: uuid.UUID) -> HttpResponse:
-        packed = firmware_states.give(host_id, instance_id, digest)
+        packed = firmware_states.packed_state(host_id, instance_id, digest)
         return HttpResponse(packed, content_type="application/octet-stream")
 
     return answer(request, "compute", put if request.method == "PUT" else get)

@@ -274,7 +274,7 @@ class AgentConsumer(Consumer):
 
     async def _ask_for_credential(self, host_id: uuid.UUID) -> None:
         """If an operator has requested a new credential, ask the host for it, once for each request of an operator."""
-        since = await in_thread(credentials.wanted, host_id)
+        since = await in_thread(credentials.requested_at, host_id)
         if since is not None and since != self._asked_since:
             self._asked_since = since
             await self._tell(RenewCredential())
@@ -335,7 +335,7 @@ class AgentConsumer(Consumer):
         if isinstance(message, CertificateRequest):
             await self._sign(host_id, message)
         elif isinstance(message, NewCredential):
-            await in_thread(credentials.offered, host_id, message.credential)
+            await in_thread(credentials.store_new, host_id, message.credential)
             await self._tell(CredentialTaken())
         else:
             await in_thread(credentials.in_use, host_id)

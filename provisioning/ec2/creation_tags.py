@@ -29,7 +29,7 @@ def keep(project_id: uuid.UUID, instance_ids: Iterable[uuid.UUID], requested: Ma
     )
 
 
-def give(instance_id: uuid.UUID, resource_type: str, resources: Iterable[uuid.UUID]) -> None:
+def apply(instance_id: uuid.UUID, resource_type: str, resources: Iterable[uuid.UUID]) -> None:
     """Tag resources that were created for an instance as its launch specified."""
     row = _ASKED.first(instance_id=instance_id, resource_type=resource_type)
     if row is None:

@@ -201,7 +201,7 @@ class Tailer:
                 logger.exception("A follower of %s failed.", event.topic)
 
 
-def _wanted(requested: Q) -> QuerySet[Event, tuple[int, str, str, Any]]:
+def _batch(requested: Q) -> QuerySet[Event, tuple[int, str, str, Any]]:
     return Event.objects.filter(requested).order_by("id").values_list("id", "topic", "kind", "payload")[:BATCH]
 
 
@@ -209,10 +209,10 @@ def _and_late(last: int, gaps: Iterable[int]) -> Iterable[tuple[int, str, str, A
     """Return the events after the id ``last``, and the events with the missing ids ``gaps`` that were committed in the
     meantime.
     """
-    return _wanted(Q(id__gt=last) | Q(id__in=list(gaps)))
+    return _batch(Q(id__gt=last) | Q(id__in=list(gaps)))
 
 
-_NEWER = Prepared(lambda last: _wanted(Q(id__gt=last)), last=BigIntegerField())
+_NEWER = Prepared(lambda last: _batch(Q(id__gt=last)), last=BigIntegerField())
 
 
 @functools.cache

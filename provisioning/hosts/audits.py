@@ -67,11 +67,11 @@ def audit(host_id: uuid.UUID, report: ResourceAudit, link: str = "") -> None:
     if known and report.documents is not None:
         compare_documents(host_id, report.documents, complete=False)
     if known and report.pools is not None:
-        take_pools(host_id, report.pools)
+        record_pools(host_id, report.pools)
     if known and report.cpus is not None:
-        take_cpus(host_id, report.cpus)
+        record_cpus(host_id, report.cpus)
     if known:
-        leftovers.take(host_id, report)
+        leftovers.record_audit(host_id, report)
 
 
 def _condition(report: ResourceAudit, more: Sequence[str]) -> dict[str, object]:
@@ -111,19 +111,19 @@ def _tracking(tracking: Tracking | None) -> dict[str, object]:
 
 
 @when_broken_off
-def take_pools(host_id: uuid.UUID, pools: Sequence[PoolState]) -> None:
+def record_pools(host_id: uuid.UUID, pools: Sequence[PoolState]) -> None:
     """Pass the pools that a host serves to the handlers."""
     with transaction.atomic():
         for handler in HANDLERS:
-            handler.take_pools(host_id, pools)
+            handler.record_pools(host_id, pools)
 
 
 @when_broken_off
-def take_cpus(host_id: uuid.UUID, cpus: Sequence[RunningCpu]) -> None:
+def record_cpus(host_id: uuid.UUID, cpus: Sequence[RunningCpu]) -> None:
     """Pass the processors of a host's running guests to the handlers."""
     with transaction.atomic():
         for handler in HANDLERS:
-            handler.take_cpus(host_id, cpus)
+            handler.record_cpus(host_id, cpus)
 
 
 @when_broken_off

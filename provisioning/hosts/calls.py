@@ -69,7 +69,7 @@ def _call(host_id: uuid.UUID, body: CallBody, timeout: float) -> CallResult:
         _ask(call_id, host_id, body, timeout)
         give_back()
         answered.wait(timeout)
-        return _take_answer(call_id)
+        return _pop_answer(call_id)
     finally:
         subscription.close()
 
@@ -92,7 +92,7 @@ async def acall(host_id: uuid.UUID, body: CallBody, timeout: float) -> CallResul
         await SOCKETS.run(_ask, call_id, host_id, body, timeout)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(answered.wait(), timeout)
-        return await SOCKETS.run(_take_answer, call_id)
+        return await SOCKETS.run(_pop_answer, call_id)
     finally:
         subscription.close()
 
@@ -134,7 +134,7 @@ def _ask(call_id: uuid.UUID, host_id: uuid.UUID, body: CallBody, timeout: float)
         events.record(topic(host_id), "call", {"id": str(call_id)})
 
 
-def _take_answer(call_id: uuid.UUID) -> CallResult:
+def _pop_answer(call_id: uuid.UUID) -> CallResult:
     """Read and delete the answer; raises UnavailableError if there is none."""
     text = HostCall.objects.filter(id=call_id).values_list("result", flat=True).first()
     HostCall.objects.filter(id=call_id).delete()

@@ -45,12 +45,12 @@ def renew(names: Iterable[str] = ()) -> list[str]:
     return [host.name for host in hosts]
 
 
-def wanted(host_id: uuid.UUID) -> datetime | None:
+def requested_at(host_id: uuid.UUID) -> datetime | None:
     """Return when a new credential was requested from the host; None if no request is open."""
     return Host.objects.filter(id=host_id).values_list("credential_wanted_at", flat=True).first()
 
 
-def offered(host_id: uuid.UUID, credential: str) -> None:
+def store_new(host_id: uuid.UUID, credential: str) -> None:
     """Store the new credential in addition to the old one. Raises InvalidInputError if it is too short or was not
     requested.
     """

@@ -27,7 +27,7 @@ generation of it that the host has seen (None: unknown).
 
 
 @when_broken_off
-def take(host_id: uuid.UUID, report: ResourceAudit) -> None:
+def record_audit(host_id: uuid.UUID, report: ResourceAudit) -> None:
     """Record the leftovers in a host's audit, and let each handler remove leftovers of its own kind of subject.
 
     Guests without a record are recorded as leftovers too. An audit without a list of leftovers changes nothing.

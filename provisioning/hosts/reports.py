@@ -55,7 +55,7 @@ def receive(host_id: uuid.UUID, events: Sequence[AgentEvent]) -> None:
         with transaction.atomic():
             records = _lock(host_id, events)
             for batch in _batches(events):
-                _take(host_id, batch, records)
+                _process(host_id, batch, records)
     except OperationalError:
         raise
     except Exception:  # noqa: BLE001 - nothing was written; the second attempt finds the report that fails
@@ -69,7 +69,7 @@ def _receive_apart(host_id: uuid.UUID, events: Sequence[AgentEvent]) -> None:
         for batch in _batches(events):
             try:
                 with transaction.atomic():
-                    _take(host_id, batch, records)
+                    _process(host_id, batch, records)
             except OperationalError:
                 raise
             except Exception as error:
@@ -104,11 +104,11 @@ def try_again() -> None:
 def _try_again(report: RejectedReport) -> None:
     event = decode_event(report.event)
     with transaction.atomic():
-        _take(report.host_id, [event], _lock(report.host_id, [event]))
+        _process(report.host_id, [event], _lock(report.host_id, [event]))
         report.delete()
 
 
-def _take(host_id: uuid.UUID, events: Sequence[AgentEvent], records: _Records) -> None:
+def _process(host_id: uuid.UUID, events: Sequence[AgentEvent], records: _Records) -> None:
     """Pass events about one subject to its handler: any number of steps, or one event of another kind."""
     key = _subject(events[0])
     subject, handler = records.subjects.get(key), handler_of(key[0])
@@ -118,22 +118,22 @@ def _take(host_id: uuid.UUID, events: Sequence[AgentEvent], records: _Records) -
                 commands.finish(host_id, ended.id)  # its subject was deleted: no other code ends it
         return
     if events[0].kind in _STEPS:
-        handler.take_steps(subject, [(event, found) for event in events if (found := _command(event, records))])
+        handler.record_steps(subject, [(event, found) for event in events if (found := _command(event, records))])
         _heartbeat(handler, subject, events[-1], records)
         return
     (event,) = events
     if event.kind in _SIGNS:
         _heartbeat(handler, subject, event, records)
         if event.detail and (moving := _command(event, records)) is not None:
-            handler.take_progress(subject, event, moving)
+            handler.record_progress(subject, event, moving)
         return
     if event.kind in _STATES:
-        handler.take_state(host_id, subject, event)
+        handler.process_change(host_id, subject, event)
         return
     command = _command(event, records)
     if command is not None:
         commands.finish(host_id, command.id)
-        handler.take_end(subject, event, command)
+        handler.process_end(subject, event, command)
         del records.commands[command.id]
 
 

@@ -45,7 +45,7 @@ class SubjectHandler(ABC, Generic[S]):
         """Lock these subjects until the transaction ends, then read them; ids without a subject are omitted."""
 
     @abstractmethod
-    def take_steps(self, subject: S, steps: Sequence[Reported]) -> None:
+    def record_steps(self, subject: S, steps: Sequence[Reported]) -> None:
         """Process reported steps of running commands."""
 
     @abstractmethod
@@ -56,22 +56,22 @@ class SubjectHandler(ABC, Generic[S]):
         """Process a heartbeat of a command that was sent with ``beside``: no task of the subject waits for it."""
 
     @abstractmethod
-    def take_end(self, subject: S, event: AgentEvent, command: HostCommand) -> None:
+    def process_end(self, subject: S, event: AgentEvent, command: HostCommand) -> None:
         """Process the end of a command (``finished`` or ``failed``); the command is already recorded as ended.
 
         The subject may have a newer generation by now.
         """
 
-    def take_state(self, host_id: uuid.UUID, subject: S, event: AgentEvent) -> None:
+    def process_change(self, host_id: uuid.UUID, subject: S, event: AgentEvent) -> None:
         """Process a change that no command caused (``power``, ``posted``, ``lease``)."""
 
-    def take_progress(self, subject: S, event: AgentEvent, command: HostCommand) -> None:
+    def record_progress(self, subject: S, event: AgentEvent, command: HostCommand) -> None:
         """Process the progress of a command: ``detail`` may have ``done`` and ``total``, in bytes."""
 
-    def take_pools(self, host_id: uuid.UUID, pools: Sequence[PoolState]) -> None:
+    def record_pools(self, host_id: uuid.UUID, pools: Sequence[PoolState]) -> None:
         """Process the list of volume pools that a host serves."""
 
-    def take_cpus(self, host_id: uuid.UUID, cpus: Sequence[RunningCpu]) -> None:
+    def record_cpus(self, host_id: uuid.UUID, cpus: Sequence[RunningCpu]) -> None:
         """Process the processors of a host's running guests."""
 
     def owned_by(self, host_id: uuid.UUID) -> Iterable[Subject]:

@@ -270,11 +270,11 @@ def table() -> list[str]:
     lines = ["| Record | Bound by | |", "|---|---|---|"]
     for label, bound in BOUNDS.items():
         if bound.by is not By.OPERATORS:
-            lines.append(f"| `{label}` | {bound.by} | {_words(bound)} |")
+            lines.append(f"| `{label}` | {bound.by} | {_text(bound)} |")
     return lines
 
 
-def _words(bound: Bound) -> str:
+def _text(bound: Bound) -> str:
     numbers = [_number_in_words(limit) for limit in bound.limits]
     if bound.by is By.AGE or not numbers:
         return f"{bound.words}{': ' if numbers else ''}{', '.join(numbers)}"

@@ -44,7 +44,7 @@ class Broker(ORM):
         try:
             if self._listener is None:
                 self._listener = wake.listener(wake.QUEUE)  # before reading, so that no commit is missed
-            taken = queue.take(self.topics, self.group)
+            taken = queue.claim(self.topics, self.group)
             if taken is None:
                 self._listener.wait(IDLE)
                 return None

@@ -66,7 +66,7 @@ def is_waiting(topic: str) -> bool:
     return bool(OrmQ.objects.filter(key=topic).exists())
 
 
-def take(topics: Collection[str], group: str) -> ClaimedMessage | None:
+def claim(topics: Collection[str], group: str) -> ClaimedMessage | None:
     """Take the oldest free message of the topics for a worker group; None if there is none, or if another group takes
     it first.
     """

@@ -30,15 +30,15 @@ class Finding:
     def __str__(self) -> str:
         scope = f"{'User' if self.resource in PER_USER else 'Project'} {self.scope_id.hex}, {self.resource}:"
         if self.kind == "counter":
-            return f"{scope} the counters show {_words(self.written)}; the reservations add up to {_words(self.right)}."
+            return f"{scope} the counters show {_text(self.written)}; the reservations add up to {_text(self.right)}."
         if self.kind == "orphan":
-            return f"{scope} {_words(self.written)} for {self.owner_id}, which does not exist or no longer holds any."
+            return f"{scope} {_text(self.written)} for {self.owner_id}, which does not exist or no longer holds any."
         if self.kind == "missing":
-            return f"{scope} {self.owner_id} exists ({_words(self.right)}) and passed no quota."
+            return f"{scope} {self.owner_id} exists ({_text(self.right)}) and passed no quota."
         if self.kind == "user":
             whose = self.user_id.hex if self.user_id else "nobody"
             return f"{scope} {self.owner_id} is recorded for another user, but belongs to {whose}."
-        return f"{scope} {self.owner_id} is recorded with {_words(self.written)} but has {_words(self.right)}."
+        return f"{scope} {self.owner_id} is recorded with {_text(self.written)} but has {_text(self.right)}."
 
 
 def find(scope_id: uuid.UUID | None = None) -> list[Finding]:
@@ -97,7 +97,7 @@ def _pair(amount: int, *, committed: bool) -> tuple[int, int]:
     return (amount, 0) if committed else (0, amount)
 
 
-def _words(amounts: tuple[int, int]) -> str:
+def _text(amounts: tuple[int, int]) -> str:
     """Return amounts as text: ``3 in use and 1 reserved``."""
     in_use, reserved = amounts
     parts = [f"{in_use} in use"] * bool(in_use or not reserved) + [f"{reserved} reserved"] * bool(reserved)

@@ -253,7 +253,7 @@ async def test_a_host_gets_a_new_credential_over_its_link(open_socket: Open) -> 
 async def test_a_host_that_says_hello_with_its_new_credential_has_confirmed_it(open_socket: Open) -> None:
     host, new = await enrol(open_socket), "n" * 40
     await in_db(credentials.renew)()
-    await in_db(credentials.offered)(host.id, new)
+    await in_db(credentials.store_new)(host.id, new)
     socket, answer = await hello_from(open_socket, "", new)
     assert isinstance(answer, Welcome)
     with pytest.raises(NotAuthenticatedError):

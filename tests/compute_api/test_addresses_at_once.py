@@ -67,7 +67,7 @@ class Crowd:
     def _work(self) -> None:
         topics = sorted({each.topic for each in registry.jobs.values()})
         while not self._over.is_set():
-            taken = queue.take(topics, f"worker {threading.get_ident()}")
+            taken = queue.claim(topics, f"worker {threading.get_ident()}")
             if taken is None:
                 self._over.wait(0.005)
                 continue

@@ -104,7 +104,7 @@ class TestAJobInAnOutage:
         monkeypatch.setitem(registry.jobs, "chaos.job", registry.RegisteredJob("chaos.job", "chaos", run, None))
         message = JobMessage("chaos", "chaos.job", {}, "req-1", 0.0)
         queue.put("chaos", sign(message))
-        taken = queue.take(["chaos"], "group")
+        taken = queue.claim(["chaos"], "group")
         assert taken is not None
         return taken.id, message
 

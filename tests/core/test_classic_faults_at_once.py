@@ -55,7 +55,7 @@ class TestTheQueueRunningATaskTwice:
 
         def work(index: int) -> int:
             ran = 0
-            while (taken := queue.take(["scheduler"], f"group {index}")) is not None:
+            while (taken := queue.claim(["scheduler"], f"group {index}")) is not None:
                 schedule(**verify(taken.text).payload)  # type: ignore[arg-type]
                 queue.finish(taken.id)
                 ran += 1
@@ -75,7 +75,7 @@ class TestTheQueueRunningATaskTwice:
         def take(index: int) -> list[int]:
             taken = []
             for _ in range(40):
-                if (found := queue.take(["t"], f"group {index}")) is not None:
+                if (found := queue.claim(["t"], f"group {index}")) is not None:
                     taken.append(found.id)
             return taken
 

@@ -75,9 +75,9 @@ class TestTheQueueRunningATaskTwice:
 
     def test_a_message_whose_lock_ran_out_is_begun_by_one_group_only(self) -> None:
         number = queue.put("t", "text")
-        assert queue.take(["t"], "first") is not None
+        assert queue.claim(["t"], "first") is not None
         OrmQ.objects.update(lock=timezone.now() - timedelta(seconds=1))
-        assert queue.take(["t"], "second") is not None
+        assert queue.claim(["t"], "second") is not None
         assert queue.start(number, "first", "1.1") is None
         assert queue.start(number, "second", "2.2") == 1
         assert queue.start(number, "second", "3.3") is None

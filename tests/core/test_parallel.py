@@ -145,7 +145,7 @@ class Rush:
 
     def work(self) -> None:
         while not self.done.is_set():
-            taken = queue.take(["scheduler"], f"worker {threading.get_ident()}")
+            taken = queue.claim(["scheduler"], f"worker {threading.get_ident()}")
             if taken is None:
                 self.done.wait(0.005)
                 continue

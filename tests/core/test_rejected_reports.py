@@ -28,7 +28,7 @@ class Broken:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._patch = monkeypatch
         self.calls = 0
-        monkeypatch.setattr(server_subjects.reports, "take_end", self.fail)
+        monkeypatch.setattr(server_subjects.reports, "process_end", self.fail)
 
     def fail(self, *_: object) -> None:
         self.calls += 1
@@ -96,14 +96,14 @@ def test_one_that_fails_does_not_undo_another_of_its_frame(
     cloud.run()
     for each in (row, other):
         Stop.begin(alice, each.id)
-    take_end = server_subjects.reports.take_end
+    process_end = server_subjects.reports.process_end
 
     def fail_for_one(subject: Instance, *told: Any) -> None:
-        take_end(subject, *told)
+        process_end(subject, *told)
         if subject.id == row.id:
             raise ZeroDivisionError
 
-    monkeypatch.setattr(server_subjects.reports, "take_end", fail_for_one)
+    monkeypatch.setattr(server_subjects.reports, "process_end", fail_for_one)
     ended = sorted(agent.take(), key=lambda command: command.subject_id != str(row.id))
     agent.report_together(ended, "finished", power_state=PowerState.SHUTDOWN)
     assert cloud.fresh(other).vm_state == "stopped"

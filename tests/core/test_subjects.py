@@ -50,13 +50,13 @@ class VolumeHandler(SubjectHandler[Volume]):
     def load(self, ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, Volume]:
         return {key: self.volumes[key] for key in ids if key in self.volumes}
 
-    def take_steps(self, subject: Volume, steps: Sequence[Reported]) -> None:
+    def record_steps(self, subject: Volume, steps: Sequence[Reported]) -> None:
         subject.steps += [event.step for event, _ in steps]
 
     def heartbeat(self, subject: Volume, command: HostCommand, until: datetime) -> None:
         """Nothing waits for a volume until then."""
 
-    def take_end(self, subject: Volume, event: AgentEvent, command: HostCommand) -> None:
+    def process_end(self, subject: Volume, event: AgentEvent, command: HostCommand) -> None:
         if command.generation == subject.generation:
             subject.ends.append(event.kind)
 

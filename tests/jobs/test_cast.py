@@ -130,12 +130,12 @@ def test_what_is_cast_here_runs_at_the_commit_and_leaves_no_message() -> None:
 def test_a_worker_tries_what_failed_where_it_was_cast() -> None:
     with transaction.atomic():
         cast_here(TOPIC, "tests.cast.fail")
-    assert queue.take([TOPIC], "g") is not None
+    assert queue.claim([TOPIC], "g") is not None
 
 
 @pytest.mark.django_db(transaction=True)
 def test_what_a_dead_process_was_to_run_is_a_workers_later() -> None:
     number = queue.put_aside(TOPIC, "text")
-    assert queue.take([TOPIC], "g") is None
+    assert queue.claim([TOPIC], "g") is None
     OrmQ.objects.filter(id=number).update(lock=timezone.now())
-    assert queue.take([TOPIC], "g") is not None
+    assert queue.claim([TOPIC], "g") is not None

@@ -73,8 +73,8 @@ def test_a_long_job_that_fails_is_given_up(start_group: StartGroup, log: Path) -
 def test_no_more_run_at_once_than_the_setting_says(settings: Settings) -> None:
     settings.LONG_JOBS = 1
     first, second = queue.put("t", "one"), queue.put("t", "two")
-    queue.take(["t"], "g")
-    queue.take(["t"], "g")
+    queue.claim(["t"], "g")
+    queue.claim(["t"], "g")
     release, ran = threading.Event(), []
 
     def work() -> None:
@@ -99,7 +99,7 @@ def test_imports_leave_a_thread_to_others(settings: Settings) -> None:
     settings.LONG_JOBS = 2
     numbers = [queue.put("t", text) for text in ("import", "import", "other")]
     for _ in numbers:
-        queue.take(["t"], "g")
+        queue.claim(["t"], "g")
     release, ran = threading.Event(), []
 
     def work(name: str) -> None:
@@ -120,8 +120,8 @@ def test_imports_leave_a_thread_to_others(settings: Settings) -> None:
 @pytest.mark.django_db
 def test_a_message_is_held_by_its_own_group_only() -> None:
     number = queue.put("t", "text")
-    queue.take(["t"], "g1")
+    queue.claim(["t"], "g1")
     OrmQ.objects.update(lock=timezone.now())
     assert not queue.hold(number, "g2")
     assert queue.hold(number, "g1")
-    assert queue.take(["t"], "g2") is None
+    assert queue.claim(["t"], "g2") is None

@@ -31,14 +31,14 @@ def dead_group() -> str:
 def test_messages_are_taken_in_order_and_once() -> None:
     numbers = [queue.put("t", f"text-{number}") for number in range(3)]
     queue.put("other", "not ours")
-    taken = [queue.take(["t"], "g1"), queue.take(["t"], "g2"), queue.take(["t"], "g1")]
+    taken = [queue.claim(["t"], "g1"), queue.claim(["t"], "g2"), queue.claim(["t"], "g1")]
     assert [item.id for item in taken if item] == numbers
-    assert queue.take(["t"], "g1") is None
+    assert queue.claim(["t"], "g1") is None
 
 
 def test_a_message_is_begun_once_by_its_own_group() -> None:
     number = queue.put("t", "text")
-    queue.take(["t"], "g1")
+    queue.claim(["t"], "g1")
     assert queue.start(number, "g2", "1.1") is None
     assert queue.start(number, "g1", "1.1") == 1
     assert queue.start(number, "g1", "2.2") is None
@@ -50,9 +50,9 @@ def test_a_message_is_begun_once_by_its_own_group() -> None:
 
 def test_a_message_whose_lock_ran_out_is_the_next_groups_alone() -> None:
     number = queue.put("t", "text")
-    queue.take(["t"], "g1")
+    queue.claim(["t"], "g1")
     OrmQ.objects.update(lock=timezone.now() - timedelta(seconds=1))
-    queue.take(["t"], "g2")
+    queue.claim(["t"], "g2")
     assert queue.start(number, "g1", "1.1") is None
     assert queue.start(number, "g2", "2.2") == 1
 
@@ -60,34 +60,34 @@ def test_a_message_whose_lock_ran_out_is_the_next_groups_alone() -> None:
 def test_starts_are_counted_over_all_groups() -> None:
     number = queue.put("t", "text")
     for expected, group in enumerate(["g1", "g2", "g3"], 1):
-        queue.take(["t"], group)
+        queue.claim(["t"], group)
         assert queue.start(number, group, "1.1") == expected
         queue.give_back(JobRun.objects.filter(group=group))
 
 
 def test_only_the_first_who_finds_a_holder_dead_frees_its_message(monkeypatch: pytest.MonkeyPatch) -> None:
     number = queue.put("t", "text")
-    queue.take(["t"], "g")
+    queue.claim(["t"], "g")
     queue.start(number, "g", "1.1")
 
     def another_is_faster(mark: str) -> bool:
         assert queue.give_back(JobRun.objects.filter(worker=mark)) == 1
-        queue.take(["t"], "g")
+        queue.claim(["t"], "g")
         assert queue.start(number, "g", "2.2") == 2
         return False
 
     monkeypatch.setattr(worker_groups, "is_running", another_is_faster)
     assert worker_groups.requeue_of_dead_workers("g") == 0
-    assert queue.take(["t"], "g") is None
+    assert queue.claim(["t"], "g") is None
 
 
 def test_a_postponed_message_waits() -> None:
     number = queue.put("t", "text")
-    queue.take(["t"], "g1")
+    queue.claim(["t"], "g1")
     queue.postpone(number, 100)
-    assert queue.take(["t"], "g1") is None
+    assert queue.claim(["t"], "g1") is None
     OrmQ.objects.update(lock=timezone.now())
-    assert queue.take(["t"], "g2") is not None
+    assert queue.claim(["t"], "g2") is not None
 
 
 def test_a_dead_group_gives_everything_back() -> None:
@@ -95,13 +95,13 @@ def test_a_dead_group_gives_everything_back() -> None:
     worker_groups.beat(dead, ["t"])
     queue.put("t", "text")
     queue.put(worker_groups.ping_key(dead), "its own ping")
-    queue.take(["t"], dead)
+    queue.claim(["t"], dead)
     Lease.objects.create(name="p", holder=dead, expires_at=timezone.now() + timedelta(hours=1))
-    assert queue.take(["t"], "g2") is None
-    queue.take([worker_groups.ping_key(dead)], dead)
+    assert queue.claim(["t"], "g2") is None
+    queue.claim([worker_groups.ping_key(dead)], dead)
     assert worker_groups.forget_dead(judge_others=False) == 2
     assert JobRun.objects.count() == 1, "its ping was taken, and goes with it"
-    assert queue.take(["t"], "g2") is not None
+    assert queue.claim(["t"], "g2") is not None
     assert not WorkerBeat.objects.exists()
     assert not OrmQ.objects.filter(key=worker_groups.ping_key(dead)).exists()
     assert Lease.objects.get().expires_at <= timezone.now()
@@ -111,16 +111,16 @@ def test_the_living_keep_what_they_have() -> None:
     mine = worker_groups.name_of_group()
     worker_groups.beat(mine, ["t"])
     queue.put("t", "text")
-    queue.take(["t"], mine)
+    queue.claim(["t"], mine)
     assert worker_groups.forget_dead(judge_others=True) == 0
-    assert queue.take(["t"], "g2") is None
+    assert queue.claim(["t"], "g2") is None
     assert live_workers() == 1
 
 
 def test_a_silent_group_elsewhere_is_judged_only_by_who_was_not_cut_off_itself() -> None:
     worker_groups.beat(f"{ELSEWHERE}:77.1", ["t"])
     queue.put("t", "text")
-    queue.take(["t"], f"{ELSEWHERE}:77.1")
+    queue.claim(["t"], f"{ELSEWHERE}:77.1")
     assert worker_groups.forget_dead(judge_others=True) == 0
     WorkerBeat.objects.update(beat_at=timezone.now() - timedelta(seconds=worker_groups.SILENT_AFTER + 1))
     assert worker_groups.forget_dead(judge_others=False) == 0
@@ -129,12 +129,12 @@ def test_a_silent_group_elsewhere_is_judged_only_by_who_was_not_cut_off_itself()
 
 def test_a_dead_worker_of_a_live_group_gives_its_message_back() -> None:
     first, second = queue.put("t", "one"), queue.put("t", "two")
-    queue.take(["t"], "g")
-    queue.take(["t"], "g")
+    queue.claim(["t"], "g")
+    queue.claim(["t"], "g")
     queue.start(first, "g", dead_group().rpartition(":")[2])
     queue.start(second, "g", worker_groups.process_mark(os.getpid()))
     assert worker_groups.requeue_of_dead_workers("g") == 1
-    again = queue.take(["t"], "g")
+    again = queue.claim(["t"], "g")
     assert again is not None
     assert again.id == first
 

@@ -299,7 +299,7 @@ class ScriptedAgent:
         else:
             self.steps(command)
         if body.firmware_state:
-            self.firmware[key] = firmware_states.give(self.host.id, uuid.UUID(key), body.firmware_state)
+            self.firmware[key] = firmware_states.packed_state(self.host.id, uuid.UUID(key), body.firmware_state)
         power = PowerState.RUNNING if body.start else PowerState.SHUTDOWN
         self.guests[key] = (command.generation, power)
         self.report(command, "finished", power_state=power)
@@ -316,7 +316,7 @@ class ScriptedAgent:
     def _receive(self, command: Command, body: ReceiveGuestRequest) -> None:
         key = command.subject_id
         if body.firmware_state:
-            self.firmware[key] = firmware_states.give(self.host.id, uuid.UUID(key), body.firmware_state)
+            self.firmware[key] = firmware_states.packed_state(self.host.id, uuid.UUID(key), body.firmware_state)
         power = PowerState.RUNNING if body.start else PowerState.SHUTDOWN
         self.guests[key] = (command.generation, power)
         self.report(command, "finished", power_state=power)
@@ -444,7 +444,7 @@ class ScriptedAgent:
         """Send the firmware state of the guest, as the agents' address takes it."""
         key = command.subject_id
         packed = self.firmware.setdefault(key, f"firmware of {key}".encode())
-        firmware_states.take(self.host.id, uuid.UUID(key), hashlib.sha256(packed).hexdigest(), packed)
+        firmware_states.store(self.host.id, uuid.UUID(key), hashlib.sha256(packed).hexdigest(), packed)
 
     def fail(self, command: Command, message: str, *, retryable: bool, after: str | None = None) -> None:
         """Report a build that failed in the step behind ``after`` and is undone."""

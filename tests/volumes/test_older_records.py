@@ -137,7 +137,7 @@ def test_a_host_is_asked_again_for_the_place_of_a_volume_that_was_given_back(tow
     copy.put_back()
     back(town.agent)
     town.agent.work()
-    assert kept_open.give(kept_open.held_on(town.host.id)[volume.id], server, "/dev/vdb")
+    assert kept_open.assign(kept_open.held_on(town.host.id)[volume.id], server, "/dev/vdb")
     if silent:
         town.agent.take()
         HostCommand.objects.update(deadline=timezone.now() - timedelta(seconds=1))

@@ -266,7 +266,7 @@ def test_the_volume_is_its_servers_again_and_its_host_has_the_daemon(
     moved, server = move(town), uuid.uuid4()
     put_back(moved, monkeypatch, told=told)
     back(moved.nadel)
-    assert kept_open.give(kept_open.held_on(moved.nadel.host.id)[moved.volume.id], server, "/dev/vdb")
+    assert kept_open.assign(kept_open.held_on(moved.nadel.host.id)[moved.volume.id], server, "/dev/vdb")
     assert moved.told() == [], "kelvin may still have it open"
     back(town.agent)
     assert moved.fresh().daemon_host_id == moved.nadel.host.id
@@ -318,9 +318,9 @@ def test_a_server_that_moved_with_its_attachment_is_kept_where_it_is(
         attachments.begin_detaching(row.id)
     assert moved.told() == []
     held = kept_open.held_on(nadel.host.id)[volume.id]
-    assert not kept_open.give(held, uuid.uuid4(), "/dev/vdb"), "it is another server's"
+    assert not kept_open.assign(held, uuid.uuid4(), "/dev/vdb"), "it is another server's"
     back(town.agent)
-    assert kept_open.give(held, server, "/dev/vdb")
+    assert kept_open.assign(held, server, "/dev/vdb")
     nadel.work()
     found = moved.attachment()
     assert (found.host_id, found.status, found.connector) == (nadel.host.id, "attached", {})

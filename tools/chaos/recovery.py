@@ -121,7 +121,7 @@ class Recovery:
         """Add an interface that only the guest has to the records, or remove it from the guest if that is
         not possible.
         """
-        for decide in (interface_decisions.add_to_record, interface_decisions.take_out):
+        for decide in (interface_decisions.add_to_record, interface_decisions.unplug):
             try:
                 decide(system_context(), row)
             except ConflictError as error:

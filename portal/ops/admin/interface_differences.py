@@ -31,7 +31,7 @@ class InterfaceDifferenceAdmin(Readable):
         question="Detach these interfaces from their guests? Their connections are cut off.",
     )
     def take_out(self, context: RequestContext, row: InterfaceDifference) -> None:
-        interface_decisions.take_out(context, row)
+        interface_decisions.unplug(context, row)
 
     @row_action("Plug the interface of the record into the guest", "Interfaces to be plugged in")
     def plug_in(self, context: RequestContext, row: InterfaceDifference) -> None:

@@ -31,7 +31,7 @@ from provisioning.compute.actions.base import COULD_NOT, B, Prepared, R, Taskles
 from provisioning.compute.actions.registry import action
 from provisioning.compute.host_link.guest_spec import guest_spec
 from provisioning.compute.host_link.outcome import Outcome
-from provisioning.compute.host_link.release import take_interface, write_interfaces
+from provisioning.compute.host_link.release import remove_interface, write_interfaces
 from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.records import host_commands, instance_actions
@@ -120,7 +120,7 @@ class AttachInterface(InterfaceAction[NetworkRequest, AttachInterfaceRequest]):
         if outcome.well:
             network.set_interface_status(port.id, "ACTIVE")
         elif not (outcome.silent or outcome.code == NOT_TAKEN_BACK or host_commands.is_busy_with(instance.id)):
-            take_interface(instance, port.id)
+            remove_interface(instance, port.id)
         elif not interfaces[port.id].leaving:
             network.set_interface_status(port.id, "DOWN")
             send_detach(instance, port)
@@ -165,7 +165,7 @@ class DetachInterface(InterfaceAction[str, DetachInterfaceRequest]):
         """
         port = body.port
         if outcome.well:
-            take_interface(instance, port.id)
+            remove_interface(instance, port.id)
         else:
             network.set_interface_leaving(port.id, leaving=False)
             if outcome.silent or host_commands.is_busy_with(instance.id):

@@ -93,7 +93,7 @@ class Unshelve(HostAction[Destination | None, PowerRequest]):
         to = request or ANYWHERE
         check_demands(instance.image_properties, instance.flavor)
         if instance.vm_state == VmState.SHELVED_OFFLOADED:
-            return self._schedule(context, instance, _wanted(instance, to), started)
+            return self._schedule(context, instance, _destination_columns(instance, to), started)
         return super().start(context, instance, to, started)
 
     def prepare(self, context: RequestContext, instance: Instance, request: Destination | None) -> Prepared:
@@ -141,7 +141,7 @@ def unshelve(context: RequestContext, instance_id: uuid.UUID | str, to: Destinat
     return Unshelve.begin(context, instance_id, to)
 
 
-def _wanted(instance: Instance, to: Destination) -> dict[str, Any]:
+def _destination_columns(instance: Instance, to: Destination) -> dict[str, Any]:
     """Return the columns with the destination."""
     zone = instance.availability_zone if to.zone is UNSET else to.zone or ""
     if to.zone is not UNSET and zone and zone not in availability_zones():

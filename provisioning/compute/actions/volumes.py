@@ -186,7 +186,7 @@ class AttachVolume(VolumeAction[VolumeToAttach, AttachVolumeRequest]):
 
     def give_up(self, instance: Instance, device: BlockDevice, message: str) -> None:
         """Abort the attachment of a volume that could not be connected, and release the volume."""
-        block_devices.take(device)
+        block_devices.remove(device)
         self.tell(instance, device, message)
 
     def end(self, instance: Instance, body: AttachVolumeRequest, outcome: Outcome) -> Instance | None:
@@ -202,7 +202,7 @@ class AttachVolume(VolumeAction[VolumeToAttach, AttachVolumeRequest]):
             attachments.complete(_key(device), device.device_name)
             BlockDevice.objects.filter(id=device.id).update(plugged=True)
         elif not (outcome.silent or outcome.code == NOT_TAKEN_BACK or host_commands.is_busy_with(instance.id)):
-            block_devices.take(device)
+            block_devices.remove(device)
         elif not device.leaving:
             send_detach(instance, device, body.disk)
         return super().end(instance, body, outcome)
@@ -233,7 +233,7 @@ class DetachVolume(VolumeAction[str, DetachVolumeRequest]):
             raise InvalidInputError("Cannot detach a root device volume", field="volumeId")
         if instance.vm_state != VmState.SHELVED_OFFLOADED and not _is_closed(device):
             return super().start(context, instance, request, started)
-        block_devices.take(device)
+        block_devices.remove(device)
         row = self.write_begin(context, instance, started, {"volume_id": str(device.volume_id)})
         self.close(row, None)
         state.announce_all(instance, [{}])
@@ -269,7 +269,7 @@ class DetachVolume(VolumeAction[str, DetachVolumeRequest]):
         device = device_of(body.disk.attachment_id)
         if device is not None and device.instance_id == instance.id:
             if outcome.well:
-                block_devices.take(device)
+                block_devices.remove(device)
             else:
                 attachments.roll_detaching(_key(device))
                 BlockDevice.objects.filter(id=device.id).update(leaving=False)

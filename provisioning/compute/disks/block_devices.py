@@ -177,7 +177,7 @@ def disconnect(instance_id: uuid.UUID) -> None:
         if device.attachment_id is None:
             continue
         if device.leaving:
-            take(device)
+            remove(device)
             continue
         attachments.disconnect(device.attachment_id)
         if device.swap_attachment_id is not None:
@@ -187,14 +187,14 @@ def disconnect(instance_id: uuid.UUID) -> None:
     )
 
 
-def take(device: BlockDevice) -> None:
+def remove(device: BlockDevice) -> None:
     """Remove a volume from its server; the volume becomes available."""
     BlockDevice.objects.filter(id=device.id).delete()
     if device.attachment_id is not None:
         attachments.release(device.attachment_id)
 
 
-def give_back(instance_id: uuid.UUID, devices: Sequence[BlockDevice] | None = None, *, failed: bool = False) -> None:
+def release_all(instance_id: uuid.UUID, devices: Sequence[BlockDevice] | None = None, *, failed: bool = False) -> None:
     """Detach a server's volumes after its removal from all hosts, and delete those with ``delete_on_termination``.
 
     ``devices`` are the server's disks if the caller has read them since it locked the server. A volume that was being

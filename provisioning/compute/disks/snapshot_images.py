@@ -134,7 +134,7 @@ def remove_image(image_id: uuid.UUID | str, *, unless_ready: bool = False) -> bo
     if image is None or (unless_ready and image.status in READY):
         return False
     if unless_ready and store.is_whole(image.id):
-        images.take_up_whole(image.id)
+        images.adopt_complete(image.id)
         return False
     try:
         images.delete(_cloud(image.project_id), image.id, though_used=True)

@@ -55,7 +55,7 @@ def discard(instance: Instance) -> None:
         FirmwareState.objects.filter(instance=instance).delete()
 
 
-def take(host_id: uuid.UUID, instance_id: uuid.UUID, digest: str, packed: bytes) -> None:
+def store(host_id: uuid.UUID, instance_id: uuid.UUID, digest: str, packed: bytes) -> None:
     """Store the state of a server that the host is shelving, in place of an earlier one of the same command.
 
     Raises NotFoundError if no unfinished command of the host requests it, InvalidInputError for another SHA-256.
@@ -78,7 +78,7 @@ def take(host_id: uuid.UUID, instance_id: uuid.UUID, digest: str, packed: bytes)
         )
 
 
-def give(host_id: uuid.UUID, instance_id: uuid.UUID, digest: str) -> bytes:
+def packed_state(host_id: uuid.UUID, instance_id: uuid.UUID, digest: str) -> bytes:
     """Return the packed state for a build of the unshelved server by this host.
 
     Raises NotFoundError if no unfinished build of the host has this state, GoneError if no credential key decrypts it.

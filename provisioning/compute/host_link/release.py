@@ -101,7 +101,7 @@ def leave_host(instance: Instance) -> None:
     block_devices.disconnect(instance.id)
     for port in network_selectors.interfaces_of(instance.id):
         if port.leaving:
-            take_interface(instance, port.id)
+            remove_interface(instance, port.id)
     network.bind_ports(instance.id, "")
     network.set_ports_status(instance.id, "DOWN")
     give_back(instance.id)
@@ -122,7 +122,7 @@ def return_home(instance: Instance) -> None:
         state.update(instance, {"guest_attempt": int(guest)})
 
 
-def take_interface(instance: Instance, port_id: uuid.UUID | str) -> None:
+def remove_interface(instance: Instance, port_id: uuid.UUID | str) -> None:
     """Remove an interface from the records; a port that was created for it is deleted, with its address and quota."""
     place = network.remove_interface(instance.id, port_id)
     if place is not None:
@@ -184,11 +184,11 @@ def finish_delete(instance: Instance, *, confirmed: bool) -> Instance | None:
     network.release_floating_ips(gone.id)
     if confirmed:
         release(gone.id)
-        block_devices.give_back(gone.id, devices)
+        block_devices.release_all(gone.id, devices)
         release_place(gone.id, keep_quota=True)  # the quota is already released
     else:
         if devices and _is_host_forced_down(gone.id):
-            block_devices.give_back(gone.id, devices)
+            block_devices.release_all(gone.id, devices)
         release(gone.id, keep=network.OF_PORTS)
         commit(gone.id)
     firmware_states.discard(gone)
@@ -210,7 +210,7 @@ def release_volumes_of_dead(host_id: uuid.UUID) -> None:
     ids = sorted(set(waiting.values_list("instance_id", flat=True)))
     state.lock(ids)
     for instance_id in ids:
-        block_devices.give_back(instance_id)
+        block_devices.release_all(instance_id)
 
 
 def send_destroy(

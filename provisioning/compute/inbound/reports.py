@@ -60,7 +60,7 @@ _OFF = {PowerState.NOSTATE, PowerState.SHUTDOWN, PowerState.CRASHED}
 _ON_A_HOST = set(VmState) - {VmState.BUILDING, VmState.SHELVED_OFFLOADED, VmState.ERROR, VmState.DELETED}
 
 
-def take_steps(instance: Instance, known: Sequence[Reported]) -> None:
+def record_steps(instance: Instance, known: Sequence[Reported]) -> None:
     """Record the steps of a running command, and send an event for each."""
     current = [(event, command) for event, command in known if _is_awaited(instance, event, command)]
     action = _action_of(instance, current[0][1]) if current else None
@@ -94,7 +94,7 @@ def heartbeat(instance: Instance, command: HostCommand, until: datetime) -> None
         state.extend_deadline(instance, until)
 
 
-def take_progress(instance: Instance, event: AgentEvent, command: HostCommand) -> None:
+def record_progress(instance: Instance, event: AgentEvent, command: HostCommand) -> None:
     """Record the bytes that a host has transferred for a move."""
     if instance.attempt != command.generation or not _is_on(instance, command.host_id):
         return
@@ -112,7 +112,7 @@ def take_progress(instance: Instance, event: AgentEvent, command: HostCommand) -
     state.announce_all(instance, [{}])
 
 
-def take_end(instance: Instance, event: AgentEvent, command: HostCommand) -> None:
+def process_end(instance: Instance, event: AgentEvent, command: HostCommand) -> None:
     """Process the end of a command, if the instance still waits for it."""
     body = decode_command_body(command.body)
     well = event.kind == "finished"
@@ -144,13 +144,13 @@ def _ended(instance: Instance, body: CommandBody, outcome: Outcome, ended: datet
         finished(instance, body, outcome, ended)
 
 
-def take_power(host_id: uuid.UUID, instance: Instance, event: AgentEvent) -> None:
+def record_power(host_id: uuid.UUID, instance: Instance, event: AgentEvent) -> None:
     """Record a change of a guest's power state that the host reports on its own; ignored during tasks."""
     if instance.host_id == host_id and is_current(instance, event.generation):
         sync_power(instance, power_state_of(event.power_state))
 
 
-def take_posted(host_id: uuid.UUID, instance: Instance, event: AgentEvent) -> None:
+def store_password(host_id: uuid.UUID, instance: Instance, event: AgentEvent) -> None:
     """Store the password that a guest has posted, encrypted with its owner's key; only the first one is accepted."""
     password = event.detail.get("password", "")[: passwords.MOST]
     if instance.host_id == host_id and is_current(instance, event.generation) and password and not instance.password:
@@ -158,7 +158,7 @@ def take_posted(host_id: uuid.UUID, instance: Instance, event: AgentEvent) -> No
         guest_changes.changed(instance, ["password"])
 
 
-def take_lease(host_id: uuid.UUID, instance: Instance, event: AgentEvent) -> None:
+def record_lease(host_id: uuid.UUID, instance: Instance, event: AgentEvent) -> None:
     """Record that a guest acquired or released the DHCP lease of one of its addresses."""
     port_id, address = event.detail.get("port_id", ""), event.detail.get("address", "")
     if instance.host_id != host_id or not is_current(instance, event.generation):
@@ -248,7 +248,7 @@ def _left(instance: Instance) -> None:
         if waiting and not hold_again(instance):
             return
         if not waiting:
-            block_devices.give_back(instance.id, failed=instance.vm_state != VmState.DELETED)
+            block_devices.release_all(instance.id, failed=instance.vm_state != VmState.DELETED)
         release_place(instance.id, keep_quota=waiting)
     if waiting:
         cast_schedule(instance)

@@ -32,7 +32,7 @@ def allocate(instance: Instance, host: HostState, action: InstanceAction) -> Ins
             dns_name=instance.hostname.lower(),
         )
         port_ids = {read_id(entry.get("port_id")) for entry in instance.requested_networks}
-        creation_tags.give(instance.id, "network-interface", [port.id for port in ports if port.id not in port_ids])
+        creation_tags.apply(instance.id, "network-interface", [port.id for port in ports if port.id not in port_ids])
     network.associate_automatic(instance.id, ports)
     detail = {"ports": str(len(ports))}
     return instance_actions.step(

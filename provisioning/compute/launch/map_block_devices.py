@@ -128,7 +128,7 @@ def _make(instance: Instance, device: BlockDevice, host: HostState) -> None:
     if volume.status == VolumeStatus.ERROR:
         failure = Message.objects.filter(resource_id=volume.id).order_by("-created_at").first()
         raise invalid(f"a volume could not be created. {failure.text if failure else ''}")
-    creation_tags.give(instance.id, "volume", [volume.id])
+    creation_tags.apply(instance.id, "volume", [volume.id])
     given.pass_on(device.id, volume.id, given.VOLUME_TYPE)
     device.volume_id = volume.id
     BlockDevice.objects.filter(id=device.id).update(volume_id=device.volume_id)

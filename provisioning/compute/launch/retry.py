@@ -67,7 +67,7 @@ def fail(instance: Instance, message: str, *, details: str = "", clean: bool = F
             leave_host(failed)
             return_home(failed)
         else:
-            block_devices.give_back(failed.id, failed=True)
+            block_devices.release_all(failed.id, failed=True)
             release_place(failed.id)
     else:
         _remove_build(failed, holder.id, action, attempt)

@@ -48,16 +48,16 @@ def tally_steps(rows: Iterable[Row], into: dict[Key, Tally]) -> None:
         if name.startswith(("api_", "compute_")):
             continue
         key = (STEP, name if name in STEPS else OTHER, ERROR if result == "Error" else SUCCESS)
-        _take(into, key, started, finished)
+        _add(into, key, started, finished)
 
 
 def tally_actions(rows: Iterable[Row], into: dict[Key, Tally]) -> None:
     """Count actions by name and result; launches also by outcome."""
     for _, name, message, started, finished in rows:
         outcome = SUCCESS if message is None else DELETED if message == GONE else ERROR
-        _take(into, (ACTION, name, outcome), started, finished)
+        _add(into, (ACTION, name, outcome), started, finished)
         if name == "create":
-            _take(into, (LAUNCH, "", outcome), started, finished)
+            _add(into, (LAUNCH, "", outcome), started, finished)
 
 
 def totals() -> dict[Key, Tally]:
@@ -89,5 +89,5 @@ def _copy(tally: Tally) -> Tally:
     return Tally(tally.count, tally.seconds, list(tally.buckets))
 
 
-def _take(into: dict[Key, Tally], key: Key, started: datetime, finished: datetime) -> None:
+def _add(into: dict[Key, Tally], key: Key, started: datetime, finished: datetime) -> None:
     into.setdefault(key, Tally()).take(max((finished - started).total_seconds(), 0.0))

@@ -47,7 +47,7 @@ def forget_host(context: RequestContext, host_id: uuid.UUID) -> None:
         ids = sorted({key for rows in here for key in rows.values_list("instance_id", flat=True)})
         state.lock(ids)
         for gone in Instance.objects.filter(id__in=ids, deleted_at__isnull=False).order_by("id"):
-            block_devices.give_back(gone.id)
+            block_devices.release_all(gone.id)
             release_place(gone.id)
         for row in MoveAllocation.objects.filter(host_id=host_id).exclude(migration__status__in=OPEN):
             release_second(row.instance_id)

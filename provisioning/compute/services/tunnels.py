@@ -103,7 +103,7 @@ def record_opened(context: RequestContext, target: TunnelTarget) -> Opening:
         step.finished_at = now
         step.save()
         opening = Opening(context, target, step.id, first)
-        _tell(opening, "start")
+        _notify(opening, "start")
     return opening
 
 
@@ -118,7 +118,7 @@ def record_closed(opening: Opening, passed: Passed) -> None:
         step.finished_at = now
         step.save(update_fields=["detail", "finished_at"])
         instance_actions.prolong(step.action_id, now)
-        _tell(opening, "end", passed)
+        _notify(opening, "end", passed)
         if opening.first:
             state.announce_all(opening.target.instance, [{}])
 
@@ -167,7 +167,7 @@ def _more(detail: dict[str, str], **amounts: int) -> dict[str, str]:
     return {**detail, **{name: str(int(detail.get(name, "0")) + amount) for name, amount in amounts.items()}}
 
 
-def _tell(opening: Opening, phase: str, passed: Passed | None = None) -> None:
+def _notify(opening: Opening, phase: str, passed: Passed | None = None) -> None:
     target = opening.target
     more = {"address": target.address, "port": target.port, "bytes_to_guest": None, "bytes_from_guest": None}
     if passed is not None:

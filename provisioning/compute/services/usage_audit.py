@@ -49,11 +49,11 @@ def audit_usage(now: datetime) -> int:
         for host in missing
     ]
     with transaction.atomic():
-        _tell(period, missing)
+        _send(period, missing)
         return len(UsageAudit.objects.bulk_create(rows, ignore_conflicts=True))
 
 
-def _tell(period: AuditPeriod, hosts: list[str]) -> None:
+def _send(period: AuditPeriod, hosts: list[str]) -> None:
     """Send ``instance.exists`` for every server that existed on one of the hosts."""
     if not is_wanted("instance.exists"):
         return

@@ -56,7 +56,7 @@ _AFTER: dict[str, Any] = {
 _STATE_OF = {PowerState.RUNNING: VmState.ACTIVE, PowerState.PAUSED: VmState.PAUSED}
 
 
-def take_newer(host_id: uuid.UUID, instance: Instance, guest: GuestState) -> None:
+def handle_newer(host_id: uuid.UUID, instance: Instance, guest: GuestState) -> None:
     """Handle a guest whose attempt is higher than its record's, in the caller's transaction.
 
     If the guest's host is the record's, the record is updated from the guest. Otherwise the guest is left unchanged and

@@ -32,7 +32,7 @@ def add_to_record(context: RequestContext, row: InterfaceDifference) -> None:
 
 
 @when_broken_off
-def take_out(context: RequestContext, row: InterfaceDifference) -> None:
+def unplug(context: RequestContext, row: InterfaceDifference) -> None:
     """Unplug the interface from the guest. Raises ForbiddenError, ConflictError."""
     policy.enforce(context, RULE)
     with transaction.atomic():

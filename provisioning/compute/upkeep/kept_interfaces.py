@@ -26,7 +26,7 @@ from provisioning.common.errors import NovellaError
 from provisioning.common.values.ids import read_id
 from provisioning.compute.actions.interfaces import send_refresh
 from provisioning.compute.host_link import newer_guests
-from provisioning.compute.host_link.release import take_interface, write_interfaces
+from provisioning.compute.host_link.release import remove_interface, write_interfaces
 from provisioning.compute.models import Instance, InstanceActionEvent, InterfaceDifference
 from provisioning.compute.records import host_commands
 from provisioning.compute.state_machine import state
@@ -251,7 +251,7 @@ def give_back(instance: Instance, interface: GuestInterface) -> str:
     )
     try:
         with transaction.atomic():
-            _take_from_other(instance, port_id)
+            _remove_from_other(instance, port_id)
             network.restore_port(
                 instance.id, instance.project_id, kept, host.name, host.availability_zone, instance.hostname.lower()
             )
@@ -271,11 +271,11 @@ def _pairs(interface: GuestInterface) -> list[Mapping[str, str]]:
     ]
 
 
-def _take_from_other(instance: Instance, port_id: uuid.UUID) -> None:
+def _remove_from_other(instance: Instance, port_id: uuid.UUID) -> None:
     """Remove a port from another server of the project whose guest does not have it."""
     missing = InterfaceDifference.objects.filter(port_id=port_id, kind=MISSING).exclude(instance=instance)
     for row in missing.select_related("instance").filter(instance__project_id=instance.project_id):
-        take_interface(row.instance, port_id)
+        remove_interface(row.instance, port_id)
         row.delete()
 
 

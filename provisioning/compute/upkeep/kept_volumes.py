@@ -21,7 +21,7 @@ def give_back(instance: Instance, volume: Volume, attachment: Attachment) -> Non
         log.warning("The guest of instance %s has the volume %s of another project.", instance.id, volume.id)
         return
     device = _device(instance, volume)
-    if kept_open.give(attachment, instance.id, device.device_name):
+    if kept_open.assign(attachment, instance.id, device.device_name):
         device.attachment_id, device.plugged, device.leaving = attachment.id, True, False
         device.save()
         state.announce_all(instance, [{}])

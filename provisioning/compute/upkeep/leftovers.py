@@ -45,10 +45,10 @@ def clear(host_id: uuid.UUID, rows: Sequence[Leftover]) -> None:
     """
     known = Instance.objects.in_bulk({row.subject_id for row in rows if row.subject_id is not None})
     over = {row.subject_id: known[row.subject_id] for row in rows if _is_over(row, known)}
-    already_commanded = set(_asked(host_id, over)) if over else set()
+    already_commanded = set(_commanded(host_id, over)) if over else set()
     remaining = [instance for instance in over.values() if instance.id not in already_commanded][:COMMANDS_AT_ONCE]
     for instance in remaining:
-        ask_to_remove(host_id, instance)
+        send_removal(host_id, instance)
 
 
 def _is_over(row: Leftover, known: Mapping[uuid.UUID, Instance]) -> bool:
@@ -56,7 +56,7 @@ def _is_over(row: Leftover, known: Mapping[uuid.UUID, Instance]) -> bool:
     return instance is not None and is_left_over(row, instance)
 
 
-def _asked(host_id: uuid.UUID, ids: Iterable[uuid.UUID | None]) -> Iterable[uuid.UUID]:
+def _commanded(host_id: uuid.UUID, ids: Iterable[uuid.UUID | None]) -> Iterable[uuid.UUID]:
     """Yield the servers for which the host has a recent or unfinished destroy command."""
     needed = [each for each in ids if each is not None]
     yield from (
@@ -69,6 +69,6 @@ def _asked(host_id: uuid.UUID, ids: Iterable[uuid.UUID | None]) -> Iterable[uuid
     yield from commands.filter(created_at__gte=since).values_list("subject_id", flat=True)
 
 
-def ask_to_remove(host_id: uuid.UUID, instance: Instance) -> None:
+def send_removal(host_id: uuid.UUID, instance: Instance) -> None:
     """Send a destroy command with the attempt of the record; a host whose guest has a higher attempt rejects it."""
     send_destroy(instance.id, host_id, instance.attempt)

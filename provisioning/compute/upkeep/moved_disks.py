@@ -76,7 +76,7 @@ def _is_of_move(instance: Instance, device: BlockDevice, volume_id: uuid.UUID, r
     """
     if device.volume_id != volume_id or device.swap_volume_id is not None:
         return False
-    return lost_moves.give(row, volume_id, instance.id)
+    return lost_moves.assign(row, volume_id, instance.id)
 
 
 def _is_of_copy(device: BlockDevice) -> bool:

@@ -68,7 +68,7 @@ def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool)
     strangers = []
     with transaction.atomic():
         quiet = None if complete else timezone.now() - SETTLED
-        known = {row[0]: _Known(*row) for row in _KNOWN(ids=sorted(seen))}
+        known = {row[0]: _RecordedState(*row) for row in _KNOWN(ids=sorted(seen))}
         odd = {key for key, guest in seen.items() if key not in known or _differs(known[key], guest, host_id, quiet)}
         rows = {row.id: row for row in Instance.objects.select_related("host").filter(Among("id", odd))} if odd else {}
         for instance_id in sorted(odd):
@@ -79,7 +79,7 @@ def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool)
                 _compare_one(host_id, instance, guest, quiet)
         missing = set(_HERE(host_id=host_id)) - seen.keys()
         if missing:
-            _take_missing(host_id, missing, quiet)
+            _process_missing(host_id, missing, quiet)
         if complete:
             newer_guests.gone(host_id, set(seen))
     _log_many("Host %s has %s guests of unknown instances; they stay unchanged: %s", host_id, strangers)
@@ -94,7 +94,7 @@ def _compare_one(host_id: uuid.UUID, instance: Instance, guest: GuestState, quie
             _remove(host_id, instance, guest)
         return
     if newer_guests.is_newer(instance, host_id, guest.attempt):
-        adoption.take_newer(host_id, instance, guest)
+        adoption.handle_newer(host_id, instance, guest)
     elif instance.task_state == TaskState.EVACUATING:
         return  # this may be the host that it leaves, and no other host has it yet
     elif instance.host_id != host_id or instance.vm_state == VmState.DELETED:
@@ -117,7 +117,7 @@ def _log_many(text: str, host_id: uuid.UUID, names: Sequence[str]) -> None:
         )
 
 
-class _Known(NamedTuple):
+class _RecordedState(NamedTuple):
     """The columns of an instance for the comparison."""
 
     id: uuid.UUID
@@ -130,7 +130,7 @@ class _Known(NamedTuple):
     updated_at: datetime
 
 
-_KNOWN = Prepared(lambda ids: Instance.objects.filter(Among("id", ids)).values_list(*_Known._fields), ids=Ids())
+_KNOWN = Prepared(lambda ids: Instance.objects.filter(Among("id", ids)).values_list(*_RecordedState._fields), ids=Ids())
 _HERE = Prepared(
     lambda host_id: Instance.objects.filter(host_id=host_id, vm_state__in=_LIVE, task_state=None).values_list(
         "id", flat=True
@@ -139,7 +139,7 @@ _HERE = Prepared(
 )
 
 
-def _differs(known: _Known, guest: GuestState, host_id: uuid.UUID, quiet: datetime | None) -> bool:
+def _differs(known: _RecordedState, guest: GuestState, host_id: uuid.UUID, quiet: datetime | None) -> bool:
     """Whether a guest differs from its record. Most do not, so that their instances are not loaded."""
     if known.host_id != host_id or known.vm_state == VmState.DELETED:
         return True
@@ -155,7 +155,7 @@ def _differs(known: _Known, guest: GuestState, host_id: uuid.UUID, quiet: dateti
     return power_differs(VmState(known.vm_state), known.power_state, power_state_of(guest.power_state))
 
 
-def _take_missing(host_id: uuid.UUID, missing: Collection[uuid.UUID], quiet: datetime | None) -> None:
+def _process_missing(host_id: uuid.UUID, missing: Collection[uuid.UUID], quiet: datetime | None) -> None:
     """Process instances without a guest on their host."""
     here = Instance.objects.select_related("host").filter(host_id=host_id, vm_state__in=_LIVE, task_state=None)
     absent = here.filter(Among("id", missing))

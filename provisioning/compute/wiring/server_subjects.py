@@ -37,8 +37,8 @@ class ServerHandler(SubjectHandler[Instance]):
             return {row.id: row for key in ids for row in _ONE(key=key)}
         return {row.id: row for row in Instance.objects.select_related("host").filter(id__in=ids)}
 
-    def take_steps(self, subject: Instance, steps: Sequence[Reported]) -> None:
-        reports.take_steps(subject, steps)
+    def record_steps(self, subject: Instance, steps: Sequence[Reported]) -> None:
+        reports.record_steps(subject, steps)
 
     def heartbeat(self, subject: Instance, command: HostCommand, until: datetime) -> None:
         reports.heartbeat(subject, command, until)
@@ -46,19 +46,19 @@ class ServerHandler(SubjectHandler[Instance]):
     def heartbeat_beside(self, subject: Instance, command: HostCommand, until: datetime) -> None:
         volume_commands.goes_on(command, until)
 
-    def take_progress(self, subject: Instance, event: AgentEvent, command: HostCommand) -> None:
-        reports.take_progress(subject, event, command)
+    def record_progress(self, subject: Instance, event: AgentEvent, command: HostCommand) -> None:
+        reports.record_progress(subject, event, command)
 
-    def take_end(self, subject: Instance, event: AgentEvent, command: HostCommand) -> None:
-        reports.take_end(subject, event, command)
+    def process_end(self, subject: Instance, event: AgentEvent, command: HostCommand) -> None:
+        reports.process_end(subject, event, command)
 
-    def take_state(self, host_id: uuid.UUID, subject: Instance, event: AgentEvent) -> None:
+    def process_change(self, host_id: uuid.UUID, subject: Instance, event: AgentEvent) -> None:
         if event.kind == "posted":
-            reports.take_posted(host_id, subject, event)
+            reports.store_password(host_id, subject, event)
         elif event.kind == "lease":
-            reports.take_lease(host_id, subject, event)
+            reports.record_lease(host_id, subject, event)
         else:
-            reports.take_power(host_id, subject, event)
+            reports.record_power(host_id, subject, event)
 
     def owned_by(self, host_id: uuid.UUID) -> Iterable[Subject]:
         """Return the servers of a host, including those that are being deleted and those of which it is the second host
@@ -75,7 +75,7 @@ class ServerHandler(SubjectHandler[Instance]):
         strange_disks.send_detachments(host_id, guests, complete=complete)
         kept_interfaces.compare(host_id, guests, complete=complete)
 
-    def take_cpus(self, host_id: uuid.UUID, cpus: Sequence[RunningCpu]) -> None:
+    def record_cpus(self, host_id: uuid.UUID, cpus: Sequence[RunningCpu]) -> None:
         guests = by_guest(cpus)
         here = Instance.objects.filter(host_id=host_id, id__in=guests).values_list("id", flat=True)
         record(host_id, {key: guests[key] for key in here})

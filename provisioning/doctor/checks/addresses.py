@@ -117,7 +117,7 @@ def leaving_ports() -> Iterator[Finding]:
     for port, instance in _leaving():
         sentence = f"It is to be detached from the server {instance.id}, but no host has a command to do so."
         remedy = "Send the host a detach command."
-        yield Finding("warning", f"port {port.id}", sentence, remedy, _take_out(port, instance), moment_of(instance))
+        yield Finding("warning", f"port {port.id}", sentence, remedy, _detach(port, instance), moment_of(instance))
 
 
 def _leaving(port_id: uuid.UUID | None = None) -> Iterator[tuple[Port, Instance]]:
@@ -138,7 +138,7 @@ def _has_command(instance: Instance, port: Port) -> bool:
     return any(isinstance(each, DetachInterfaceRequest) and each.port.id == str(port.id) for each in commands)
 
 
-def _take_out(found: Port, of: Instance) -> Repair:
+def _detach(found: Port, of: Instance) -> Repair:
     def work(instance: Instance) -> str | None:
         if next(_leaving(found.id), None) is None:
             return None

@@ -58,7 +58,7 @@ def host_counters() -> Iterator[Finding]:
     allocations.
     """
     for host, counted, held in _differing():
-        sentence = f"It counts {_words(counted)}; its allocations add up to {_words(held)}."
+        sentence = f"It counts {_text(counted)}; its allocations add up to {_text(held)}."
         evidence = (counted, held)
         yield Finding("error", f"host {host.name}", sentence, "Count again.", _count(host.id), evidence)
 
@@ -105,7 +105,7 @@ def _count(host_id: uuid.UUID) -> Repair:
             Host.objects.filter(id=host_id).update(
                 vcpus_allocated=vcpus, memory_mb_allocated=memory, disk_gb_allocated=disk, instances_allocated=many
             )
-            return f"It now counts {_words((vcpus, memory, disk, many))}."
+            return f"It now counts {_text((vcpus, memory, disk, many))}."
         return None
 
     return alone(work)
@@ -130,7 +130,7 @@ def full_hosts() -> Iterator[Finding]:
                 yield Finding("warning", f"host {host.name}", sentence)
 
 
-def _words(counts: Counts) -> str:
+def _text(counts: Counts) -> str:
     vcpus, memory, disk, many = counts
     return f"{number(many, 'server')} with {number(vcpus, 'vCPU')}, {memory} MiB and {disk} GiB"
 

@@ -69,7 +69,7 @@ def stuck() -> Iterator[Finding]:
     for row in failing:
         subject = f"host {names.get(row.host_id, row.host_id)}"
         sentence = f"It failed to apply the {_named(row)} after {row.tries} attempts: {row.error}"
-        repair = alone(_tell(row.kind, row.subject_id, partial(_fails, row)))
+        repair = alone(_mark_again(row.kind, row.subject_id, partial(_fails, row)))
         yield Finding("warning", subject, sentence, "Send it again now.", repair, (row.kind, row.subject_id))
     for row in without:
         subject = f"host {names.get(row.host_id, row.host_id)}"
@@ -96,7 +96,7 @@ def newer() -> Iterator[Finding]:
         last = max(row.newer_at for row in rows if row.newer_at is not None)
         sentence = f"It had newer versions than the records of {len(rows)} networks, routers, groups or floating IPs"
         sentence += f", last at {last:%Y-%m-%d %H:%M:%S}: records are lost. The recorded versions are sent again."
-        repair = alone(partial(_take_note, host.id))
+        repair = alone(partial(_acknowledge, host.id))
         yield Finding("warning", f"host {host.name}", sentence, "Acknowledge it, and stop reporting it.", repair, last)
     kept = KEPT()
     names = dict(Host.objects.values_list("id", "name")) if kept else {}
@@ -116,7 +116,7 @@ def _vnis_of_others(kept: list[Delivery]) -> dict[int, uuid.UUID]:
     return {number: key for key, number in others.values_list("id", "segmentation_id") if number is not None}
 
 
-def _take_note(host_id: uuid.UUID) -> str | None:
+def _acknowledge(host_id: uuid.UUID) -> str | None:
     many = Delivery.objects.filter(host_id=host_id).exclude(newer_at=None).update(newer_at=None)
     return "It is no longer reported." if many else None
 
@@ -129,7 +129,7 @@ def _fails(row: Delivery) -> bool:
     return Delivery.objects.filter(pk=row.pk, tries__gte=TRIES).exclude(error="").exists()
 
 
-def _tell(kind: str, key: uuid.UUID, wrong: Callable[[], bool]) -> Callable[[], str | None]:
+def _mark_again(kind: str, key: uuid.UUID, wrong: Callable[[], bool]) -> Callable[[], str | None]:
     def work() -> str | None:
         if not wrong():
             return None
@@ -179,7 +179,7 @@ def _untold() -> Iterator[Finding]:
         if missing or needless:
             sentence = "Documents of networks, routers, groups or floating IPs that it needs and was not sent:"
             sentence += f" {len(missing)}; documents that it no longer needs: {len(needless)}."
-            repair = alone(_tell(HOST, host.id, partial(_differs, host)))
+            repair = alone(_mark_again(HOST, host.id, partial(_differs, host)))
             evidence = (sorted(missing, key=str), sorted(needless, key=str))
             yield Finding("error", f"host {host.name}", sentence, "Send the differences.", repair, evidence)
 

@@ -24,14 +24,14 @@ def images() -> Iterator[Finding]:
     """
     rows = Image.objects.filter(status__in=HALVES, property_rows__name="instance_uuid").order_by("created_at")
     halves = list(rows)  # read before the commands: an image created later has its command
-    expected = _wanted() if halves else set()
+    expected = _needed() if halves else set()
     for image in halves:
         if image.id not in expected and _made_here(image.id):
             sentence = f"It is {image.status}, but no host has a command for its data: it will never be complete."
             yield Finding("warning", f"image {image.id}", sentence, "Delete it.", _remove(image.id), image.status)
 
 
-def _wanted() -> set[uuid.UUID]:
+def _needed() -> set[uuid.UUID]:
     bodies = HostCommand.objects.filter(kind="snapshot_request", finished_at=None).values_list("body", flat=True)
     commands = (decode_command_body(body) for body in bodies)
     return {
@@ -47,7 +47,7 @@ def _made_here(image_id: uuid.UUID) -> bool:
 def _remove(image_id: uuid.UUID) -> Repair:
     def repair() -> str | None:
         half = Image.objects.filter(id=image_id, status__in=HALVES).exists()
-        if not half or image_id in _wanted() or not remove_image(image_id, unless_ready=True):
+        if not half or image_id in _needed() or not remove_image(image_id, unless_ready=True):
             return None
         return "It was deleted."
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from compute_agent.contract.messages import SERVER
 from provisioning.compute.models import Instance
-from provisioning.compute.upkeep.leftovers import ask_to_remove, is_left_over, is_newer_here
+from provisioning.compute.upkeep.leftovers import is_left_over, is_newer_here, send_removal
 from provisioning.doctor.finding import Finding, Repair, check, number
 from provisioning.doctor.repairs import of_instance
 from provisioning.hosts.leftovers import settled
@@ -89,7 +89,7 @@ def _ask(found: Leftover, instance_id: uuid.UUID) -> Repair:
         row = Leftover.objects.filter(pk=found.pk).first()
         if row is None or not is_left_over(row, instance):
             return None
-        ask_to_remove(row.host_id, instance)
+        send_removal(row.host_id, instance)
         return f"Host {found.host.name} was asked to remove everything of the server."
 
     return of_instance(instance_id, work)

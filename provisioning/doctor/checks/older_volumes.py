@@ -21,7 +21,7 @@ def newer() -> Iterator[Finding]:
         differences = " ".join(volume.lost.get("said", [])) or "No other differences were reported."
         sentence = f"Host {volume.lost.get('host')} has newer changes of it than the records, found at"
         sentence += f" {volume.lost.get('at')}. {differences}"
-        repair = alone(partial(_take_note, volume.id))
+        repair = alone(partial(_acknowledge, volume.id))
         yield Finding("warning", f"volume {volume.id}", sentence, "Acknowledge it, and stop reporting it.", repair)
     held = Attachment.objects.filter(connector__has_key=HELD_BY).select_related(
         "host", "volume__pool", "volume__daemon_host"
@@ -62,6 +62,6 @@ def undecided() -> Iterator[Finding]:
         yield Finding("error", f"volume {volume.id}", sentence, evidence=str(hidden.id))
 
 
-def _take_note(volume_id: uuid.UUID) -> str | None:
+def _acknowledge(volume_id: uuid.UUID) -> str | None:
     many = Volume.objects.filter(id=volume_id).exclude(lost={}).update(lost={})
     return "It is no longer reported." if many else None

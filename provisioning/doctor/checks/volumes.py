@@ -413,12 +413,12 @@ def _daemons(host: Host, known: _Known, stored: dict[str, StoredVolume]) -> Iter
                 _named(volume),
                 sentence,
                 "Send the host the clients again.",
-                None if volume.lost else _tell(volume.id, host.id),
+                None if volume.lost else _send_clients(volume.id, host.id),
                 evidence,
             )
 
 
-def _tell(volume_id: uuid.UUID, host_id: uuid.UUID) -> Repair:
+def _send_clients(volume_id: uuid.UUID, host_id: uuid.UUID) -> Repair:
     def work() -> str | None:
         volume = state.lock([volume_id]).get(volume_id)
         if volume is None or volume.status not in state.RESTING or _in_work(volume):

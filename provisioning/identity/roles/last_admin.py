@@ -19,7 +19,7 @@ def keeping_an_administrator() -> Iterator[None]:
     To avoid deadlocks, enter this context before any other rows are locked.
     """
     with transaction.atomic():
-        take_turns()
+        lock_changes()
         before = has_administrator()
         yield
         if before and not has_administrator():
@@ -29,7 +29,7 @@ def keeping_an_administrator() -> Iterator[None]:
             )
 
 
-def take_turns() -> None:
+def lock_changes() -> None:
     """Lock changes of effective roles until the caller's transaction ends."""
     list(Role.objects.select_for_update(no_key=True).filter(name=ADMIN, domain=None).values_list("id"))
 

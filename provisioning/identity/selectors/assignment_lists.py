@@ -144,7 +144,7 @@ def _effective(filters: AssignmentFilters, projects: set[uuid.UUID], tree: Proje
         found = found.filter(domain=filters.domain_id, inherited=False)
     members = _members(filters)
     closure = _closure()
-    requested = _wanted(filters, projects)
+    requested = _matcher(filters, projects)
     seen: set[Assignment] = set()
     for row in found.iterator(chunk_size=1000):
         for person in _persons(_as_given(row), members):
@@ -155,7 +155,7 @@ def _effective(filters: AssignmentFilters, projects: set[uuid.UUID], tree: Proje
                         yield each
 
 
-def _wanted(filters: AssignmentFilters, projects: set[uuid.UUID]) -> Callable[[Assignment], bool]:
+def _matcher(filters: AssignmentFilters, projects: set[uuid.UUID]) -> Callable[[Assignment], bool]:
     def holds(each: Assignment) -> bool:
         return (
             (filters.role_id is None or each.role_id == filters.role_id)

@@ -4,7 +4,7 @@ from provisioning.images.services.imports import ImportRequest, import_image, im
 from provisioning.images.services.launch_permissions import change_permissions, reset_permissions
 from provisioning.images.services.members import add_member, remove_member, set_member_status
 from provisioning.images.services.records import create, deactivate, delete, patch, reactivate, set_tag, update
-from provisioning.images.services.recovery import take_up_whole
+from provisioning.images.services.recovery import adopt_complete
 from provisioning.images.services.resumable import append, begin_upload
 from provisioning.images.services.staging import stage, unstage
 from provisioning.images.services.uploads import upload
@@ -12,6 +12,7 @@ from provisioning.images.services.uploads import upload
 __all__ = [
     "ImportRequest",
     "add_member",
+    "adopt_complete",
     "append",
     "begin_upload",
     "change_permissions",
@@ -28,7 +29,6 @@ __all__ = [
     "set_member_status",
     "set_tag",
     "stage",
-    "take_up_whole",
     "unstage",
     "update",
     "upload",

@@ -9,7 +9,7 @@ from provisioning.images.services.access import move
 BEING_WRITTEN = (Image.Status.SAVING, Image.Status.UPLOADING, Image.Status.IMPORTING)
 
 
-def take_up_whole(image_id: uuid.UUID) -> bool:
+def adopt_complete(image_id: uuid.UUID) -> bool:
     """Set a queued image with complete data to ``saving``, so that the periodic job completes it.
 
     Returns False if the image is not queued, or has no complete data.

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from provisioning.images.models import Image
-from provisioning.images.services.recovery import take_up_whole
+from provisioning.images.services.recovery import adopt_complete
 
 
 def complete_images() -> Iterable[str]:
@@ -12,4 +12,4 @@ def complete_images() -> Iterable[str]:
     Yields a sentence for the operator.
     """
     waiting = Image.objects.filter(status=Image.Status.QUEUED).order_by("pk").values_list("pk", flat=True)
-    yield f"Images: the data of {sum(map(take_up_whole, waiting))} arrived after the backup."
+    yield f"Images: the data of {sum(map(adopt_complete, waiting))} arrived after the backup."

@@ -33,13 +33,13 @@ class DocumentHandler(SubjectHandler[Told]):
             result[row.subject_id].append(row)
         return result
 
-    def take_steps(self, subject: Told, steps: Sequence[Reported]) -> None:
+    def record_steps(self, subject: Told, steps: Sequence[Reported]) -> None:
         """Steps of these commands are not recorded."""
 
     def heartbeat(self, subject: Told, command: HostCommand, until: datetime) -> None:
         """These commands have no deadline."""
 
-    def take_end(self, subject: Told, event: AgentEvent, command: HostCommand) -> None:
+    def process_end(self, subject: Told, event: AgentEvent, command: HostCommand) -> None:
         row = next((row for row in subject if row.host_id == command.host_id), None)
         if row is None:
             return

@@ -143,7 +143,7 @@ def raise_counters(
     taken = _raise_within_limits(scope_id, totals, bounds.project, column)
     if len(taken) < len(totals):
         others = {name: amount for name, amount in totals.items() if name not in taken}
-        _take_singly(scope_id, others, bounds.project, column)
+        _raise_singly(scope_id, others, bounds.project, column)
     if user_id is not None and bounds.user:
         _check_user(scope_id, user_id, totals, bounds.user)
 
@@ -212,7 +212,7 @@ def _raise(resources: tuple[str, ...], bounded: frozenset[str], column: str) -> 
     return PreparedUpdateReturning(rows, scope_id=UUIDField(), **{name: BigIntegerField() for name in numbers})
 
 
-def _take_singly(scope_id: uuid.UUID, totals: Amounts, limits: Amounts, column: str) -> None:
+def _raise_singly(scope_id: uuid.UUID, totals: Amounts, limits: Amounts, column: str) -> None:
     """Create missing counters, then raise them one by one. Raises OverQuotaError for the first that does not fit."""
     make_counters(scope_id, totals)
     for resource, amount in totals.items():

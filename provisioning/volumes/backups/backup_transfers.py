@@ -44,7 +44,7 @@ class Place(NamedTuple):
     digest: str  # SHA-256, hex
 
 
-def take_chunk(host_id: uuid.UUID, place: Place, chunk: bytes, progress: tuple[int, int]) -> None:
+def store_chunk(host_id: uuid.UUID, place: Place, chunk: bytes, progress: tuple[int, int]) -> None:
     """Store a chunk that a host sends for its backup command.
 
     ``progress``: the bytes of the disk that the host has processed, and their total. Raises NotFoundError if the host
@@ -60,7 +60,7 @@ def take_chunk(host_id: uuid.UUID, place: Place, chunk: bytes, progress: tuple[i
     _made(backup.id, *progress)
 
 
-def take_manifest(host_id: uuid.UUID, backup_id: uuid.UUID, sent: SentManifest) -> None:
+def store_manifest(host_id: uuid.UUID, backup_id: uuid.UUID, sent: SentManifest) -> None:
     """Write the manifest of a backup that the host has sent completely.
 
     The backup becomes ``available`` when the host reports the end of its command. Raises NotFoundError if the host has

@@ -128,7 +128,7 @@ def held_on(host_id: uuid.UUID) -> dict[uuid.UUID, Attachment]:
     return {key: row for key, row in found.items() if not holds.needs_proof(row.volume)}
 
 
-def give(attachment: Attachment, instance_id: uuid.UUID, mountpoint: str) -> bool:
+def assign(attachment: Attachment, instance_id: uuid.UUID, mountpoint: str) -> bool:
     """Assign a hold to the server whose guest has the volume open, in the caller's transaction.
 
     Deletes other attachments of the volume to the same server. Sends the volume's daemon its list of clients again,

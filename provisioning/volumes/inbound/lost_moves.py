@@ -2,7 +2,7 @@
 
 The guest's host reports an attachment that is not in the database (``claim``). The host whose storage daemon exports
 the new data reports the same attachment as its client. Then the hidden volume of the migration is created again
-(``take_up``), with a hold for the guest, and the migration is completed: the volume gets the data that the guest uses
+(``recover``), with a hold for the guest, and the migration is completed: the volume gets the data that the guest uses
 (``migrate.swapped``).
 """
 
@@ -50,7 +50,7 @@ def claim(volume_id: uuid.UUID, attachment_id: uuid.UUID, host: str) -> None:
         _say(volume, HAS.format(host, attachment_id), {MOVED: str(attachment_id)}, host)
 
 
-def take_up(host_id: uuid.UUID, known: Mapping[uuid.UUID, KnownVolume]) -> Iterator[Made]:
+def recover(host_id: uuid.UUID, known: Mapping[uuid.UUID, KnownVolume]) -> Iterator[Made]:
     """Create the hidden volumes of lost migrations again, if the host reports their data as open.
 
     Yields the locked volume, its hidden volume, and the report about the hidden volume's data. The caller claims the
@@ -73,7 +73,7 @@ def take_up(host_id: uuid.UUID, known: Mapping[uuid.UUID, KnownVolume]) -> Itera
         yield volume, _make(volume, key, pool, known[key], host_id), known[key]
 
 
-def give(attachment: Attachment, volume_id: uuid.UUID, instance_id: uuid.UUID) -> bool:
+def assign(attachment: Attachment, volume_id: uuid.UUID, instance_id: uuid.UUID) -> bool:
     """Assign the hold on the new data of a volume to the server of its guest.
 
     Returns False if the attachment is not a hold on new data of the volume, or belongs to another server.

@@ -55,7 +55,7 @@ def compare(host_id: uuid.UUID, reported: Sequence[KnownVolume]) -> None:
     known = {key: each for each in reported[:MOST_KNOWN] if (key := read_id(each.data_id)) is not None}
     more: Claims = Counter()
     believed = {key: each for key, each in known.items() if max(each.version, each.size_gb) <= HIGHEST}
-    for moved, hidden, data in lost_moves.take_up(host_id, believed):
+    for moved, hidden, data in lost_moves.recover(host_id, believed):
         more[hidden.pool_id or NOBODY] += hidden.size_gb
         list(_size(moved, data, more))
     first = PoolHost.objects.filter(host_id=host_id, heard=False)
@@ -138,7 +138,7 @@ def adopt(volume: Volume, known: KnownVolume, host_id: uuid.UUID, more: Claims) 
     if known.version > volume.version:
         _adopt_others(volume, host_id)
     if _answers_for(volume, host_id):
-        take_over(volume, known, host_id, more)
+        adopt_newer(volume, known, host_id, more)
     elif kept_open.may_claim(volume, known, host_id):
         kept_open.claim(volume, known, host_id)
     elif _has_no_clients(known):
@@ -185,7 +185,7 @@ def _closed(volume: Volume, known: KnownVolume, host_id: uuid.UUID, more: Claims
     """
     commands = open_commands(volume.id).filter(host_id=host_id)
     if known.clients == [] and not known.gone and holds.elsewhere(volume) and not commands.exists():
-        take_over(volume, known, host_id, more)
+        adopt_newer(volume, known, host_id, more)
 
 
 def _end_hold(volume: Volume, host_id: uuid.UUID) -> None:
@@ -194,7 +194,7 @@ def _end_hold(volume: Volume, host_id: uuid.UUID) -> None:
         daemons.end_hold(volume, host_id)
 
 
-def take_over(volume: Volume, known: KnownVolume, host_id: uuid.UUID, more: Claims) -> None:
+def adopt_newer(volume: Volume, known: KnownVolume, host_id: uuid.UUID, more: Claims) -> None:
     """Adopt the newer state of a locked volume from its host without losing data.
 
     Fails the host's unacknowledged commands.

@@ -39,9 +39,9 @@ class VolumeHandler(SubjectHandler[Volume]):
         rows = Volume.objects.filter(id__in=ids, migration_of__isnull=False).values_list("migration_of", flat=True)
         return state.lock({*ids, *(key for key in rows if key is not None)})
 
-    def take_steps(self, subject: Volume, steps: Sequence[Reported]) -> None:
+    def record_steps(self, subject: Volume, steps: Sequence[Reported]) -> None:
         for event, command in steps:
-            self.take_progress(subject, event, command)
+            self.record_progress(subject, event, command)
 
     def heartbeat(self, subject: Volume, command: HostCommand, until: datetime) -> None:
         if subject.deadline is not None and command.generation == subject.generation:
@@ -53,14 +53,14 @@ class VolumeHandler(SubjectHandler[Volume]):
         if subject.status in migrate.MOVING or subject.migration_of is not None:
             self.heartbeat(subject, command, until)
 
-    def take_progress(self, subject: Volume, event: AgentEvent, command: HostCommand) -> None:
+    def record_progress(self, subject: Volume, event: AgentEvent, command: HostCommand) -> None:
         done, total = (number_of(event, name) for name in ("done", "total"))
         if done is None or command.beside or not state.reread(subject) or command.generation != subject.generation:
             return
         state.update(subject, {"progress_bytes": done, "progress_total": max(total or 0, done)})
         uses.user().progressed(subject)
 
-    def take_end(self, subject: Volume, event: AgentEvent, command: HostCommand) -> None:
+    def process_end(self, subject: Volume, event: AgentEvent, command: HostCommand) -> None:
         if not state.reread(subject) or command.generation != subject.generation:
             return
         if not _has(subject, command.host_id):
@@ -72,9 +72,9 @@ class VolumeHandler(SubjectHandler[Volume]):
             event = replace(event, message=kept_open.REASON)
         tasks.end(subject, event, body, command.host_id)
 
-    def take_pools(self, host_id: uuid.UUID, pools_now: Sequence[PoolState]) -> None:
+    def record_pools(self, host_id: uuid.UUID, pools_now: Sequence[PoolState]) -> None:
         pools.lock_unserved(pools_now)
-        for pool_id, unserved in pools.take(host_id, pools_now).items():
+        for pool_id, unserved in pools.record(host_id, pools_now).items():
             daemons.serve_again(host_id, pool_id, unserved)
 
     def compare_volumes(self, host_id: uuid.UUID, reported: Sequence[KnownVolume]) -> None:
@@ -113,19 +113,19 @@ class CopyHandler(SubjectHandler[Copied]):
     def load(self, ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, Copied]:
         return {key: Copied(task, row) for task in tasks.copy_tasks() for key, row in task.load(ids).items()}
 
-    def take_steps(self, subject: Copied, steps: Sequence[Reported]) -> None:
+    def record_steps(self, subject: Copied, steps: Sequence[Reported]) -> None:
         for event, command in steps:
-            self.take_progress(subject, event, command)
+            self.record_progress(subject, event, command)
 
     def heartbeat(self, subject: Copied, command: HostCommand, until: datetime) -> None:
         subject.task.heartbeat(subject.row, until + commands.MARGIN)
 
-    def take_progress(self, subject: Copied, event: AgentEvent, command: HostCommand) -> None:
+    def record_progress(self, subject: Copied, event: AgentEvent, command: HostCommand) -> None:
         done, total = (number_of(event, name) for name in ("done", "total"))
         if done is not None:
             subject.task.progress(subject.row, done, max(total or 0, done))
 
-    def take_end(self, subject: Copied, event: AgentEvent, command: HostCommand) -> None:
+    def process_end(self, subject: Copied, event: AgentEvent, command: HostCommand) -> None:
         if event.error_code != "superseded":
             subject.task.end(subject.row, event, decode_command_body(command.body), command.host_id)
 

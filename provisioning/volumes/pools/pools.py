@@ -40,7 +40,7 @@ DRIVERS = frozenset({"nbd", "dir", "rbd", "fake"})
 TAKEN = "Its host now names it {}, which is the name of another pool."
 
 
-def take(host_id: uuid.UUID, reported: Sequence[PoolState]) -> dict[uuid.UUID, set[uuid.UUID]]:
+def record(host_id: uuid.UUID, reported: Sequence[PoolState]) -> dict[uuid.UUID, set[uuid.UUID]]:
     """Record the pools that a host serves now, in the caller's transaction.
 
     Returns pool → the volumes whose keys the host needs to serve them again; pools without such volumes are omitted.

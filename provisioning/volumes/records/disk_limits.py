@@ -23,7 +23,7 @@ def number_in(value: object) -> int | None:
     return int(text) if int(text) <= LARGEST else None
 
 
-def asked(specs: Mapping[str, object], size_gb: int) -> dict[str, int]:
+def limits_in(specs: Mapping[str, object], size_gb: int) -> dict[str, int]:
     """Return the limits of a disk of this size by libvirt's names; invalid values are omitted.
 
     ``total_iops_sec_per_gb`` is multiplied by the size and is at least ``total_iops_sec_per_gb_min``, as in Cinder.

@@ -59,4 +59,4 @@ def limits_of(volume_type: VolumeType | None, size_gb: int) -> dict[str, int]:
     spec = volume_type.qos_spec if volume_type else None
     if spec is None or spec.consumer == "back-end":
         return {}
-    return disk_limits.kept(disk_limits.asked(spec.specs, size_gb))
+    return disk_limits.kept(disk_limits.limits_in(spec.specs, size_gb))

@@ -206,13 +206,13 @@ def test_one_that_the_records_do_not_get_is_left_alone_and_named(
     assert any(key in found.sentence for found in look("guest_interfaces"))
     row = InterfaceDifference.objects.get()
     with pytest.raises(ForbiddenError):
-        interface_decisions.take_out(context("alice"), row)
+        interface_decisions.unplug(context("alice"), row)
     with pytest.raises(ConflictError):
         interface_decisions.acknowledge(operator, row)
     if way in ("address", "network"):
         with pytest.raises(ConflictError):
             interface_decisions.add_to_record(operator, row)
-        interface_decisions.take_out(operator, row)
+        interface_decisions.unplug(operator, row)
     else:
         interface_decisions.add_to_record(operator, row)
     cloud.run()

@@ -172,7 +172,7 @@ def test_a_state_is_accepted_from_the_host_that_shelves_and_only_then(
     other = cloud.add_host("h2")
 
     def take(host: ScriptedAgent, server_id: uuid.UUID = secure.id, digest: str = DIGEST) -> None:
-        firmware_states.take(host.host.id, server_id, digest, SECRET)
+        firmware_states.store(host.host.id, server_id, digest, SECRET)
 
     with pytest.raises(NotFoundError):
         take(h1)  # the server is not being shelved
@@ -197,7 +197,7 @@ def test_a_server_without_a_state_sends_none(
     assert isinstance(command.body, SnapshotRequest)
     assert not command.body.firmware_state
     with pytest.raises(NotFoundError):
-        firmware_states.take(h1.host.id, server.id, DIGEST, SECRET)
+        firmware_states.store(h1.host.id, server.id, DIGEST, SECRET)
 
 
 def test_a_host_gets_the_state_of_the_server_that_it_builds_and_no_other(
@@ -209,7 +209,7 @@ def test_a_host_gets_the_state_of_the_server_that_it_builds_and_no_other(
 
     def refused(host: ScriptedAgent, server: Instance = secure, digest: str = DIGEST) -> None:
         with pytest.raises(NotFoundError):
-            firmware_states.give(host.host.id, server.id, digest)
+            firmware_states.packed_state(host.host.id, server.id, digest)
 
     for host in (h1, other):
         refused(host)  # no build has begun
@@ -220,7 +220,7 @@ def test_a_host_gets_the_state_of_the_server_that_it_builds_and_no_other(
     refused(other if building is h1 else h1)
     refused(building, second)
     refused(building, digest="0" * 64)
-    assert firmware_states.give(building.host.id, secure.id, DIGEST) == SECRET
+    assert firmware_states.packed_state(building.host.id, secure.id, DIGEST) == SECRET
     building.carry_out(command)
     refused(building)
 
@@ -249,4 +249,4 @@ def test_a_state_whose_key_is_lost_is_said_to_be_lost(
     building = cloud.agent_of(secure)
     only(building, BuildRequest)
     with pytest.raises(GoneError, match="cannot be decrypted"):
-        firmware_states.give(building.host.id, secure.id, DIGEST)
+        firmware_states.packed_state(building.host.id, secure.id, DIGEST)

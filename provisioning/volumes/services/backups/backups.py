@@ -216,10 +216,10 @@ def move(backup: Backup, status: BackupStatus, *tell: str, **changes: object) ->
 def stop(backup: Backup) -> None:
     """Withdraw the host's backup command, and restore the previous status of the volume or snapshot."""
     commands.withdraw(commands.unfinished(VOLUME_COPY, backup.id))
-    let_go(backup)
+    restore_status(backup)
 
 
-def let_go(backup: Backup) -> None:
+def restore_status(backup: Backup) -> None:
     """Restore the status that the volume or snapshot had before the backup."""
     if backup.snapshot_id is not None:
         rows = Snapshot.objects.filter(id=backup.snapshot_id, status=SnapshotStatus.BACKING_UP)
@@ -266,7 +266,7 @@ def complete(backup: Backup, *, full: bool) -> None:
     if not backup.digest:
         fail(backup, "The host reported the end of the backup, but its data is incomplete.")
         return
-    let_go(backup)
+    restore_status(backup)
     parent = None if full else backup.parent
     total = backup.progress_total
     move(backup, BackupStatus.AVAILABLE, CreateBackup().end_of(), deadline=None, parent=parent, progress_bytes=total)

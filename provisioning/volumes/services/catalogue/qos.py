@@ -97,7 +97,7 @@ def _check(consumer: str, specs: Mapping[str, str], together: Mapping[str, str])
             expected = f"{name} must be a whole number from 0 to {disk_limits.LARGEST}"
             msg = f"Invalid input received: {expected}, not {str(value)[:64]!r}."
             raise InvalidInputError(msg, field=name)
-    limits = disk_limits.asked(together, size_gb=1)
+    limits = disk_limits.limits_in(together, size_gb=1)
     lost = sorted(limits.keys() - disk_limits.kept(limits).keys())
     if lost:
         msg = (

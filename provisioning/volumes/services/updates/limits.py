@@ -20,7 +20,7 @@ def follow_limits(volume_type_ids: Collection[uuid.UUID]) -> int:
     for volume_id in ids:
         with transaction.atomic():
             for volume in state.lock([volume_id]).values():
-                tell(volume)
+                notify_guests(volume)
     return len(ids)
 
 
@@ -39,7 +39,7 @@ def follow(volume_type_ids: list[str]) -> None:
     follow_limits([uuid.UUID(key) for key in volume_type_ids])
 
 
-def tell(volume: Volume) -> None:
+def notify_guests(volume: Volume) -> None:
     """Notify the guests of a locked volume that its limits have changed, in the caller's transaction."""
     attached = Attachment.objects.filter(volume_id=volume.id, status=AttachStatus.ATTACHED)
     if attached.filter(instance_id__isnull=False).update(refreshing=True):

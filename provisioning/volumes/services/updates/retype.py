@@ -88,7 +88,7 @@ def _in_place(volume: Volume, target: VolumeType, *, multiattach: bool) -> Volum
     _move_snapshots(volume, target)
     state.update(volume, {"volume_type": target, "multiattach": multiattach}, "retype.start", "retype.end")
     if limits_of(target, volume.size_gb) != before:
-        limits.tell(volume)
+        limits.notify_guests(volume)
     return volume
 
 
