@@ -21,7 +21,6 @@ NEVER_WELL = {
     ("compute", "POST /servers/{server_id}/action (migrate)"): "the agents of the samples are too old to move servers",
     ("compute", "POST /servers/{server_id}/migrations/{migration_id}/action"): "no host of the samples sends a guest",
     ("image", "DELETE /v2/stores/{store_id}/{image_id}"): "an image is not taken out of the only store",
-    ("network", "PUT /v2.0/ports/{port_id}/bindings/{host}/activate"): "only a migration activates a binding",
     ("volume", "POST /v3/manageable_volumes"): "the samples' pool takes nothing over",
     ("volume", "POST /v3/os-volume-manage"): "the samples' pool takes nothing over",
     ("volume", "GET /v3/volumes/{volume_id}/encryption/{key}"): "the samples' volumes are not encrypted",
