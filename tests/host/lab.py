@@ -201,6 +201,8 @@ class Interface:
         )
         # IPv6 is left on: the filters must stop it, not the guest.
         self.space.run("ip", "link", "set", "eth0", "address", port.mac_address, "up")
+        # The bridge enables its port a moment after the carrier is there, and drops frames until then.
+        until(lambda: "state forwarding" in host.run("bridge", "link", "show", "dev", port.tap), f"{port.tap} forwards")
 
     @property
     def address(self) -> str:
