@@ -248,19 +248,21 @@ def _delete_volume(task: Task) -> None:
 
 
 def _snapshot_volume(task: Task) -> None:
-    volume_services.create_snapshot(task.context, task.id, name=_copy_name(task), force=True)
+    volume_services.CreateSnapshot.begin(
+        task.context, task.id, volume_services.SnapshotRequest(_copy_name(task), force=True)
+    )
 
 
 def _back_up_volume(task: Task) -> None:
-    backups.create_backup(task.context, BackupRequest(volume_id=str(task.id), name=_copy_name(task), force=True))
+    backups.CreateBackup.begin(task.context, task.id, BackupRequest(_copy_name(task), force=True))
 
 
 def _delete_snapshot(task: Task) -> None:
-    volume_services.delete_snapshot(task.context, task.id)
+    volume_services.DeleteSnapshot.begin(task.context, task.id, volume_services.Deletion())
 
 
 def _delete_backup(task: Task) -> None:
-    backups.delete_backup(task.context, str(task.id))
+    backups.DeleteBackup.begin(task.context, task.id, volume_services.Deletion())
 
 
 def _delete(rule: str, consequence: str, run: Callable[[Task], object], label: str = "Delete") -> BatchAction:

@@ -16,12 +16,19 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import transaction
 from django.db.models import Model, Q
 
+from provisioning.common.context import RequestContext
 from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError, NovellaError
 
 S = TypeVar("S")
 """The record that waits."""
 R = TypeVar("R", bound=Model)
+N = TypeVar("N", bound=Model)
+"""The record that a request names."""
+P = TypeVar("P")
+"""The request's parameters."""
+A = TypeVar("A")
+"""The answer to the request."""
 
 
 class Task(ABC, Generic[S]):
@@ -65,11 +72,15 @@ class RecordTask(Task[R], Generic[R]):
     model have the same.
     """
     legal_from: ClassVar[tuple[str, ...]] = ()
-    """Statuses in which the task may start, which ``check`` compares; empty: another task or a job starts it."""
+    """Statuses in which the task may start, which ``check`` compares; empty: another task or a job starts it. They are
+    those of the record that the request names, which is not always the record that waits.
+    """
     refused: ClassVar[type[NovellaError]] = ConflictError
     """The error for a record in another status."""
 
-    def check(self, record: Model, among: Collection[str] | None = None) -> None:
+    def check(
+        self, record: Model, among: Collection[str] | None = None, refused: type[NovellaError] | None = None
+    ) -> None:
         """Raise ``refused`` if the task may not start in the record's status.
 
         ``among`` are the statuses that the request allows, if they are not ``legal_from``.
@@ -78,7 +89,7 @@ class RecordTask(Task[R], Generic[R]):
         if status not in allowed:
             named = [each for each in allowed if not each.startswith("error")] or allowed
             noun = str(record._meta.verbose_name).capitalize()
-            raise self.refused(f"{noun} {record.pk} is {status}; it must be {' or '.join(named)}.")
+            raise (refused or self.refused)(f"{noun} {record.pk} is {status}; it must be {' or '.join(named)}.")
 
     def start_of(self) -> str:
         """Return the name of the notification of the start."""
@@ -111,6 +122,39 @@ class RecordTask(Task[R], Generic[R]):
         elif self.clock == "deadline":
             rows.update(deadline=until)
         return until is None
+
+
+class UserTask(RecordTask[Any], Generic[N, P, A]):
+    """A task that a request begins. The policy, the quota and the command are in the class as well."""
+
+    rule: ClassVar[str]
+    """The policy rule, which the API and the pages check."""
+
+    @classmethod
+    @when_broken_off
+    @transaction.atomic
+    def begin(cls, context: RequestContext, key: str | uuid.UUID, request: P) -> A:
+        """Lock the record that the request names, check its status, and start the task, in one transaction.
+
+        Raises the errors of ``locked``, ``refused`` for a record in another status than ``allowed``, and the errors of
+        ``start``.
+        """
+        task = cls()
+        record = task.locked(context, key)
+        task.check(record, task.allowed(request))
+        return task.start(context, record, request)
+
+    def allowed(self, request: P) -> Collection[str]:
+        """Return the statuses in which this request may start the task."""
+        return self.legal_from
+
+    @abstractmethod
+    def locked(self, context: RequestContext, key: str | uuid.UUID) -> N:
+        """Return the record that the request names, locked until the transaction ends. Raises NotFoundError."""
+
+    @abstractmethod
+    def start(self, context: RequestContext, record: N, request: P) -> A:
+        """Check the request, claim its resources, set the status and send the command."""
 
 
 class Registry:

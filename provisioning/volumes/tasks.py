@@ -148,13 +148,14 @@ _by_body: dict[type, HostTask[Any, Any]] = {}
 
 
 def task(cls: T) -> T:
-    """Register a class of tasks.  Raises ValueError for a second class with the same command or status."""
+    """Register a class of tasks.  Raises ValueError for a second class with the same status, and for one with the
+    same command that handles its reports differently."""
     one: RecordTask[Any] = cls()
     TASKS.add(one)
     if isinstance(one, HostTask):
-        if one.body in _by_body:
+        known = _by_body.setdefault(one.body, one)
+        if type(known).end is not type(one).end:
             raise ValueError(f"There are two tasks with the command {one.body.__name__}.")
-        _by_body[one.body] = one
     return cls
 
 

@@ -50,7 +50,7 @@ class Guest:
 
     def move(self) -> Command:
         """Have the volume's data moved, and return the command that moves the guest."""
-        volumes.migrate_volume(self.people.operator.context, self.volume.id, uuid.UUID(self.target))
+        volumes.Migrate.begin(self.people.operator.context, self.volume.id, uuid.UUID(self.target))
         [swap] = commands_of(self.cloud, SwapVolumeRequest)
         return swap
 
@@ -146,7 +146,7 @@ def volumes_reap() -> None:
 @pytest.mark.doctor_finds("newer_volumes", "undecided_volumes")
 def test_a_move_whose_new_data_alone_is_known_ends_by_what_the_guest_has(guest: Guest) -> None:
     """The copy was made before anybody was let in to the new data."""
-    volumes.migrate_volume(guest.people.operator.context, guest.volume.id, uuid.UUID(guest.target))
+    volumes.Migrate.begin(guest.people.operator.context, guest.volume.id, uuid.UUID(guest.target))
     copy = Copy()
     [swap] = commands_of(guest.cloud, SwapVolumeRequest)
     guest.ends(swap)

@@ -97,7 +97,7 @@ def move(api: Api, cloud: Cloud, people: People) -> Move:
     volume.refresh_from_db()
     target = next(key for key in cloud.agents["h1"].pools if key != str(volume.pool_id))
     before = Attachment.objects.get()
-    volumes.migrate_volume(people.operator.context, volume.id, uuid.UUID(target))
+    volumes.Migrate.begin(people.operator.context, volume.id, uuid.UUID(target))
     [swap] = commands_of(cloud, SwapVolumeRequest)
     return Move(people, cloud, server, volume, before, target, swap)
 
@@ -217,7 +217,7 @@ def test_an_operator_decides_about_data_of_which_no_host_reports(lost: Move, kee
     assert f"volume_data {lost.volume.id}" in finding
     assert Message.objects.filter(resource_id=lost.volume.id, action_id=messages.MIGRATE).exists()
     with pytest.raises(InvalidVolumeError):
-        volumes.migrate_volume(lost.people.operator.context, lost.volume.id, uuid.UUID(lost.target))
+        volumes.Migrate.begin(lost.people.operator.context, lost.volume.id, uuid.UUID(lost.target))
     decide(lost, keep)
     assert status(lost.volume) == "available"
     lost.check(moved=keep == "new", attached=False)
@@ -253,17 +253,17 @@ def test_nothing_else_is_done_with_data_that_moves_whatever_its_status_says(move
     alice = move.people.alice.context
     VolumeType.objects.create(name="plain")
     for work in (
-        lambda: volumes.create_snapshot(alice, move.volume.id, force=True),
+        lambda: volumes.CreateSnapshot.begin(alice, move.volume.id, volumes.SnapshotRequest(force=True)),
         lambda: volumes.Extend.begin(alice, move.volume.id, 9),
-        lambda: volumes.retype(alice, move.volume.id, "plain"),
-        lambda: volumes.migrate_volume(move.people.operator.context, move.volume.id, uuid.UUID(move.target)),
+        lambda: volumes.Retype.begin(alice, move.volume.id, volumes.RetypeRequest("plain")),
+        lambda: volumes.Migrate.begin(move.people.operator.context, move.volume.id, uuid.UUID(move.target)),
         lambda: volumes.delete_volume(move.people.operator.context, move.volume.id, force=True),
     ):
         with pytest.raises(InvalidVolumeError):
             work()
     move.ends(well=True)
     move.check(moved=True)
-    volumes.create_snapshot(alice, move.volume.id, force=True)
+    volumes.CreateSnapshot.begin(alice, move.volume.id, volumes.SnapshotRequest(force=True))
     move.cloud.run()
 
 

@@ -615,7 +615,7 @@ def test_a_volume_in_use_moves_to_another_pool(api: Api, cloud: Cloud, people: P
     volume.refresh_from_db()
     before = volume.pool_id
     target = next(each for each in (pool, other) if each.id != str(before))
-    volumes.migrate_volume(people.operator.context, volume.id, uuid.UUID(target.id))
+    volumes.Migrate.begin(people.operator.context, volume.id, uuid.UUID(target.id))
     [command] = commands_of(cloud, SwapVolumeRequest)
     assert isinstance(command.body, SwapVolumeRequest)
     assert command.body.new.serial == command.body.old.serial == str(volume.id)

@@ -13,7 +13,7 @@ from provisioning.compute.launch.request import NetworkRequest
 from provisioning.network import services as network
 from provisioning.volumes.models import Backup
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import create_snapshot, create_volume
+from provisioning.volumes.services import CreateSnapshot, SnapshotRequest, create_volume
 from tests.support.cast import People, Person, sign_in_browser
 from tests.support.clouds import Cloud
 from tests.support.standing import standing
@@ -79,7 +79,7 @@ def town(people: People, cloud: Cloud) -> None:
     cloud.agents["host-1"].serve()
     volume = create_volume(context, VolumeRequest(size_gb=1, name="data"))
     cloud.run()
-    create_snapshot(context, volume.id, name="before")
+    CreateSnapshot.begin(context, volume.id, SnapshotRequest(name="before"))
     cloud.run()
     Backup.objects.create(project_id=own, volume_id=volume.id, name="copy", size_gb=1, status="available")
     cloud.launch(context, name="web", networks=(NetworkRequest(network_id=str(net.id)),))

@@ -21,7 +21,7 @@ from provisioning.network import services as network
 from provisioning.network.services.floating_ips.port_forwardings import ForwardingRequest
 from provisioning.volumes.models import Backup
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import create_snapshot, create_volume
+from provisioning.volumes.services import CreateSnapshot, SnapshotRequest, create_volume
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import People
 from tests.support.clouds import Cloud
@@ -167,7 +167,7 @@ def addresses(people: People, cloud: Cloud) -> dict[str, tuple[object, ...]]:
     cloud.agents["host-1"].serve()
     volume = create_volume(people.operator.context, VolumeRequest(size_gb=1, name="data"))
     cloud.run()
-    snapshot = create_snapshot(people.operator.context, volume.id)
+    snapshot = CreateSnapshot.begin(people.operator.context, volume.id, SnapshotRequest())
     cloud.run()
     backup = Backup.objects.create(project_id=own, volume_id=volume.id, size_gb=1, status="available")
     server = cloud.running(people.operator.context, networks="none")

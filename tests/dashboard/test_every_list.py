@@ -39,7 +39,7 @@ from provisioning.network import services as network
 from provisioning.network.models import Network
 from provisioning.volumes.models import Backup, StoragePool
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import create_snapshot, create_volume, messages
+from provisioning.volumes.services import CreateSnapshot, SnapshotRequest, create_volume, messages
 from tests.dashboard.conftest import SignedIn
 from tests.dashboard.test_live import every_page
 from tests.dashboard.test_names import mixed
@@ -98,7 +98,7 @@ def add_one(person: Person, cloud: Cloud, outside: Network, name: str, number: i
     open_migration(person.context, server, MIGRATION, server.flavor, status="confirmed")
     volume = create_volume(person.context, VolumeRequest(size_gb=1, name=name))
     cloud.run()
-    create_snapshot(person.context, volume.id, name=name)
+    CreateSnapshot.begin(person.context, volume.id, SnapshotRequest(name=name))
     messages.of_volume(volume, messages.EXTEND, name)
     StoragePool.objects.create(name=name, driver="nbd", total_gb=100, free_gb=50 + number)
     Backup.objects.create(project_id=own, volume_id=volume.id, name=name, size_gb=1, status="available")

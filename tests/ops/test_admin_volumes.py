@@ -24,7 +24,7 @@ from provisioning.volumes.models import (
     VolumeType,
     VolumeTypeAccess,
 )
-from provisioning.volumes.services import create_snapshot, messages
+from provisioning.volumes.services import CreateSnapshot, SnapshotRequest, messages
 from provisioning.volumes.services.catalogue.group_types import create_group_type
 from provisioning.volumes.services.catalogue.qos import create_qos_spec
 from provisioning.volumes.services.catalogue.types import create_type, set_default_type
@@ -56,7 +56,7 @@ def one_of_each(town: Town, number: int) -> Volume:
     create_group_type(f"group-type-{number}")
     StoragePool.objects.exclude(hosts=town.host).update(frozen=True)  # the next volume lies on the town's own host
     volume = town.make(name=f"volume-{number}", volume_type=kind.name)
-    create_snapshot(town.alice, volume.id, name=f"snapshot-{number}")
+    CreateSnapshot.begin(town.alice, volume.id, SnapshotRequest(name=f"snapshot-{number}"))
     town.agent.work()
     town.attach(volume)
     Backup.objects.create(
@@ -256,7 +256,7 @@ def test_a_stuck_volume_is_reset_detached_and_deleted(admin: Client, town: Town)
     town.attach(volume)
     act(admin, f"{PAGES}attachment/", "release", [Attachment.objects.get()], confirmed="yes")
     assert not Attachment.objects.exists()
-    create_snapshot(town.alice, volume.id)
+    CreateSnapshot.begin(town.alice, volume.id, SnapshotRequest())
     town.agent.work()
     act(admin, f"{PAGES}snapshot/", "reset", [Snapshot.objects.get()], confirmed="yes", choice="error")
     assert Snapshot.objects.get().status == "error"

@@ -433,12 +433,12 @@ def with_volume(world: World) -> Volume:
 
 def snapshot_by_service(world: World) -> bool:
     volume = with_volume(world)
-    return done(lambda: volumes.create_snapshot(world.people.alice.context, volume.id))
+    return done(lambda: volumes.CreateSnapshot.begin(world.people.alice.context, volume.id, volumes.SnapshotRequest()))
 
 
 def backup_by_service(world: World) -> bool:
-    wanted = backups.BackupRequest(volume_id=str(with_volume(world).id))
-    return done(lambda: backups.create_backup(world.people.alice.context, wanted))
+    volume = with_volume(world)
+    return done(lambda: backups.CreateBackup.begin(world.people.alice.context, volume.id, backups.BackupRequest()))
 
 
 def volume_by_service(world: World) -> bool:

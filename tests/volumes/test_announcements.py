@@ -10,9 +10,11 @@ from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.models import StoragePool
 from provisioning.volumes.records.announcements import TYPES
 from provisioning.volumes.services import (
+    CreateSnapshot,
+    DeleteSnapshot,
+    Deletion,
     Extend,
-    create_snapshot,
-    delete_snapshot,
+    SnapshotRequest,
     delete_volume,
     set_items,
     update_volume,
@@ -34,9 +36,9 @@ def test_a_life_is_told_in_cinders_words_and_wakes_the_pages(town: Town) -> None
     attachments.begin_detaching(attachment.id)
     attachments.release(attachment.id)
     town.agent.work()
-    snapshot = create_snapshot(town.alice, volume.id)
+    snapshot = CreateSnapshot.begin(town.alice, volume.id, SnapshotRequest())
     town.agent.work()
-    delete_snapshot(town.alice, snapshot.id)
+    DeleteSnapshot.begin(town.alice, snapshot.id, Deletion())
     town.agent.work()
     delete_volume(town.alice, volume.id)
     town.agent.work()
@@ -64,7 +66,7 @@ def test_what_is_said_of_a_volume_and_a_frozen_pool(town: Town) -> None:
     StoragePool.objects.update(frozen=True)
     for change in (
         lambda: Extend.begin(town.alice, volume.id, 2),
-        lambda: create_snapshot(town.alice, volume.id),
+        lambda: CreateSnapshot.begin(town.alice, volume.id, SnapshotRequest()),
         lambda: delete_volume(town.alice, volume.id),
     ):
         with pytest.raises(InvalidVolumeError):

@@ -25,7 +25,7 @@ from provisioning.volumes.errors import BackupNotFoundError, InvalidBackupError,
 from provisioning.volumes.models import Backup, Message, Volume
 from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.selectors.copies import newest_of
-from provisioning.volumes.services import create_snapshot, create_volume, delete_volume
+from provisioning.volumes.services import CreateSnapshot, Deletion, SnapshotRequest, create_volume, delete_volume
 from provisioning.volumes.services.backups import backups
 from provisioning.volumes.services.backups.backup_records import (
     BackupRecord,
@@ -33,8 +33,8 @@ from provisioning.volumes.services.backups.backup_records import (
     import_record,
     reset_status,
 )
-from provisioning.volumes.services.backups.backup_restores import restore_backup
-from provisioning.volumes.services.backups.backups import create_backup, delete_backup
+from provisioning.volumes.services.backups.backup_restores import Restore, RestoreRequest
+from provisioning.volumes.services.backups.backups import CreateBackup, DeleteBackup
 from provisioning.volumes.upkeep import backup_jobs, upkeep
 from tests.support.backup_host import BackupHost, ClientLink, MemoryCopies
 from tests.support.clouds import ADMIN, context
@@ -52,7 +52,7 @@ def disks(town: Town, tmp_path: Path, settings: Any) -> MemoryCopies:
 
 
 def back_up(town: Town, volume: Volume, **values: object) -> Backup:
-    backup = create_backup(town.alice, BackupRequest(volume_id=str(volume.id), **values))  # type: ignore[arg-type]
+    backup = CreateBackup.begin(town.alice, volume.id, BackupRequest(**values))  # type: ignore[arg-type]
     town.agent.work()
     return Backup.objects.get(id=backup.id)
 
@@ -79,11 +79,11 @@ def test_each_of_a_chain_comes_back_as_it_was_and_outlives_its_volume(town: Town
     assert second.stored_bytes < first.stored_bytes + 4096
     assert (town.fresh(volume).status, held(town)) == ("available", (3, 3))
     with pytest.raises(InvalidBackupError):
-        delete_backup(town.alice, str(first.id))
+        DeleteBackup.begin(town.alice, str(first.id), Deletion())
     delete_volume(town.alice, volume.id)
     town.agent.work()
     for backup, data in moments:
-        made = restore_backup(town.alice, str(backup.id))
+        made = Restore.begin(town.alice, str(backup.id), RestoreRequest())
         assert (made.backup.status, made.volume.status) == ("restoring", "creating")
         town.agent.work()
         volume = town.fresh(made.volume)
@@ -91,7 +91,7 @@ def test_each_of_a_chain_comes_back_as_it_was_and_outlives_its_volume(town: Town
         assert disks.disks[str(volume.id)] == data
         assert Backup.objects.get(id=backup.id).status == "available"
     for backup in (third, second, first):
-        delete_backup(town.alice, str(backup.id))
+        DeleteBackup.begin(town.alice, str(backup.id), Deletion())
         drain()
     assert (held(town), current().folders(), Backup.objects.count()) == ((0, 0), [], 0)
 
@@ -101,7 +101,7 @@ def test_an_incremental_backup_builds_on_the_newest_of_its_own_project(town: Tow
     volume, operator = town.make(1), context("operator", ADMIN)
 
     def made(caller: RequestContext, *, incremental: bool = False) -> Backup:
-        backup = create_backup(caller, BackupRequest(volume_id=str(volume.id), incremental=incremental))
+        backup = CreateBackup.begin(caller, volume.id, BackupRequest(incremental=incremental))
         town.agent.work()
         return backup
 
@@ -119,16 +119,16 @@ def test_a_backup_is_written_over_a_volume_that_fits_and_is_free(town: Town, dis
     backup = back_up(town, volume)
     disks.write(other.id, 1, b"old")
     with pytest.raises(InvalidVolumeError):
-        restore_backup(town.alice, str(backup.id), str(small.id))
+        Restore.begin(town.alice, str(backup.id), RestoreRequest(str(small.id)))
     town.attach(volume)
     for status in ("in-use", "available"):  # also after an operator's reset
         Volume.objects.filter(id=volume.id).update(status=status)
         with pytest.raises(InvalidVolumeError):
-            restore_backup(town.alice, str(backup.id), str(volume.id))
-    restored = restore_backup(town.alice, str(backup.id), str(other.id))
+            Restore.begin(town.alice, str(backup.id), RestoreRequest(str(volume.id)))
+    restored = Restore.begin(town.alice, str(backup.id), RestoreRequest(str(other.id)))
     assert restored.volume.status == "restoring-backup"
     with pytest.raises(InvalidBackupError):
-        delete_backup(town.alice, str(backup.id), force=True)
+        DeleteBackup.begin(town.alice, str(backup.id), Deletion(force=True))
     town.agent.work()
     assert (town.fresh(other).status, town.fresh(other).name) == ("available", other.name)
     assert disks.disks[str(other.id)] == disks.disks[str(volume.id)]
@@ -143,28 +143,28 @@ def test_a_backup_is_written_over_a_volume_that_fits_and_is_free(town: Town, dis
 def test_what_cannot_be_backed_up_is_refused(town: Town, disks: MemoryCopies) -> None:
     volume = town.make(1)
     with pytest.raises(InvalidBackupError):
-        create_backup(town.alice, BackupRequest(volume_id=str(volume.id), incremental=True))
+        CreateBackup.begin(town.alice, volume.id, BackupRequest(incremental=True))
     town.attach(volume)
     with pytest.raises(InvalidVolumeError):
-        create_backup(town.alice, BackupRequest(volume_id=str(volume.id)))
-    backup = create_backup(town.alice, BackupRequest(volume_id=str(volume.id), force=True))
+        CreateBackup.begin(town.alice, volume.id, BackupRequest())
+    backup = CreateBackup.begin(town.alice, volume.id, BackupRequest(force=True))
     assert town.fresh(volume).status == "backing-up"
     with pytest.raises(InvalidVolumeError):
-        create_backup(town.alice, BackupRequest(volume_id=str(volume.id), force=True))
+        CreateBackup.begin(town.alice, volume.id, BackupRequest(force=True))
     town.agent.work()
     assert (town.fresh(volume).status, Backup.objects.get(id=backup.id).status) == ("in-use", "available")
     stranger = context("charlie", project="outside")
     for ask in (
-        lambda: create_backup(stranger, BackupRequest(volume_id=str(volume.id), force=True)),
-        lambda: restore_backup(stranger, str(backup.id)),
-        lambda: delete_backup(stranger, str(backup.id)),
+        lambda: CreateBackup.begin(stranger, volume.id, BackupRequest(force=True)),
+        lambda: Restore.begin(stranger, str(backup.id), RestoreRequest()),
+        lambda: DeleteBackup.begin(stranger, str(backup.id), Deletion()),
     ):
         with pytest.raises((VolumeNotFoundError, BackupNotFoundError)):
             ask()
     assert town.alice.project_id is not None
     set_limit(town.alice.project_id, "backups", 1)
     with pytest.raises(OverQuotaError):
-        create_backup(town.alice, BackupRequest(volume_id=str(volume.id), force=True))
+        CreateBackup.begin(town.alice, volume.id, BackupRequest(force=True))
     assert (held(town), town.fresh(volume).status) == ((1, 1), "in-use")
 
 
@@ -180,7 +180,7 @@ def test_a_backup_that_fails_says_why_and_leaves_nothing(town: Town, disks: Memo
         "available",
     )
     assert Message.objects.get().resource_type == "VOLUME_BACKUP"
-    silent = create_backup(town.alice, BackupRequest(volume_id=str(volume.id)))
+    silent = CreateBackup.begin(town.alice, volume.id, BackupRequest())
     current().put(str(silent.id), "00000000-half", b"half")
     pass_time(86_400)
     assert (upkeep.reap(), backup_jobs.end_lost_restores()) == (1, 0)
@@ -195,7 +195,7 @@ def test_a_backup_that_fails_says_why_and_leaves_nothing(town: Town, disks: Memo
 def test_a_volume_without_its_backup_can_be_used_again(town: Town, disks: MemoryCopies) -> None:
     """The record of the backup was lost, for example by a restore of the database."""
     volume = town.make(1)
-    backup = create_backup(town.alice, BackupRequest(volume_id=str(volume.id)))
+    backup = CreateBackup.begin(town.alice, volume.id, BackupRequest())
     pass_time(86_400)
     assert (upkeep.reap(), town.fresh(volume).status) == (1, "available")
     Volume.objects.filter(id=volume.id).update(status="backing-up", deadline=timezone.now() - timedelta(minutes=1))
@@ -230,7 +230,7 @@ def test_a_damaged_backup_is_told_and_the_volume_keeps_what_it_had(
     backup = back_up(town, volume)
     (part,) = [p for p in (settings.BACKUP_DIR / str(backup.id)).iterdir() if p.suffix != ".json"]
     part.write_bytes(part.read_bytes()[:-1])
-    restore_backup(town.alice, str(backup.id), str(other.id))
+    Restore.begin(town.alice, str(backup.id), RestoreRequest(str(other.id)))
     town.agent.work()
     assert (town.fresh(other).status, Backup.objects.get(id=backup.id).status) == ("error_restoring", "available")
     assert "damaged" in Message.objects.get().text
@@ -242,7 +242,7 @@ def test_a_host_sends_and_gets_only_what_it_was_told(town: Town, disks: MemoryCo
     volume = town.make(1)
     backup = back_up(town, volume)
     mine, other = link_of(town), ClientLink(town.cloud.add_host("faraday").host)
-    waiting = create_backup(town.alice, BackupRequest(volume_id=str(volume.id)))
+    waiting = CreateBackup.begin(town.alice, volume.id, BackupRequest())
     chunk = next(chunks([Extent(0, 1 << 30, zero=True)], lambda at, n: b""))
     for refused in (
         lambda: mine.stored(str(backup.id), never),
@@ -258,7 +258,7 @@ def test_a_host_sends_and_gets_only_what_it_was_told(town: Town, disks: MemoryCo
     mine.faults = [503, 0, 401]
     mine.send_chunk(str(waiting.id), 0, chunk, Progress(3, 4), never)
     assert current().folders() == sorted([str(backup.id), str(waiting.id)])
-    delete_backup(town.alice, str(waiting.id), force=True)
+    DeleteBackup.begin(town.alice, str(waiting.id), Deletion(force=True))
     with pytest.raises(BackupTransferError):
         mine.send_chunk(str(waiting.id), 1, chunk, Progress(3, 4), never)
     drain()
@@ -304,7 +304,7 @@ def test_a_whole_backup_that_an_operator_sets_in_error_keeps_its_data(
     drain()
     assert backup_jobs.sweep() == 0
     reset_status(operator, str(full.id), "available")
-    made = restore_backup(town.alice, str(child.id)).volume
+    made = Restore.begin(town.alice, str(child.id), RestoreRequest()).volume
     town.agent.work()
     assert town.fresh(made).status == "available"
 
@@ -319,12 +319,12 @@ def test_no_backup_builds_on_one_that_is_being_deleted(
 
     def deleted_meanwhile(*args: Any) -> Backup | None:
         parent = found(*args)
-        delete_backup(town.alice, str(full.id))
+        DeleteBackup.begin(town.alice, str(full.id), Deletion())
         return parent
 
     monkeypatch.setattr(backups, "newest_of", deleted_meanwhile)
     with pytest.raises(InvalidBackupError, match="No backups available"):
-        create_backup(town.alice, BackupRequest(volume_id=str(volume.id), incremental=True))
+        CreateBackup.begin(town.alice, volume.id, BackupRequest(incremental=True))
     assert town.fresh(volume).status == "available"
 
 
@@ -332,18 +332,18 @@ def test_no_backup_builds_on_one_that_is_being_deleted(
 def test_what_nobody_ends_is_given_up(town: Town, disks: MemoryCopies) -> None:
     """A backup of a snapshot, a restore of which its host says nothing, and data that the store does not remove."""
     volume = town.make(1)
-    snapshot = create_snapshot(town.alice, volume.id)
+    snapshot = CreateSnapshot.begin(town.alice, volume.id, SnapshotRequest())
     town.agent.work()
     backup = back_up(town, volume, snapshot_id=str(snapshot.id))
     assert (backup.status, backup.snapshot_id) == ("available", snapshot.id)
-    restore_backup(town.alice, str(backup.id), str(volume.id))
+    Restore.begin(town.alice, str(backup.id), RestoreRequest(str(volume.id)))
     town.agent.take()
     upkeep.reap()
     pass_time(86_400)
     upkeep.reap()
     backup.refresh_from_db()
     assert (town.fresh(volume).status, backup.status) == ("error_restoring", "available")
-    delete_backup(town.alice, str(backup.id))
+    DeleteBackup.begin(town.alice, str(backup.id), Deletion())
     backups.DeleteBackup().given_up(backup.id)
     backup.refresh_from_db()
     assert backup.status == "error_deleting"

@@ -20,19 +20,24 @@ from provisioning.volumes.backups.backup_requests import BackupRequest
 from provisioning.volumes.models import Backup, Snapshot, StoragePool, Volume, VolumeType
 from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import (
+    CreateSnapshot,
+    DeleteSnapshot,
+    Deletion,
     Extend,
+    Migrate,
+    Reimage,
+    ReimageRequest,
+    Retype,
+    RetypeRequest,
     Revert,
-    create_snapshot,
+    SnapshotRequest,
+    UploadRequest,
+    UploadToImage,
     create_volume,
-    delete_snapshot,
     delete_volume,
-    migrate_volume,
-    reimage,
-    retype,
-    upload_to_image,
 )
-from provisioning.volumes.services.backups.backup_restores import restore_backup
-from provisioning.volumes.services.backups.backups import create_backup
+from provisioning.volumes.services.backups.backup_restores import Restore, RestoreRequest
+from provisioning.volumes.services.backups.backups import CreateBackup
 from provisioning.volumes.services.connections import attachments
 from provisioning.volumes.state_machine import deadlines
 from provisioning.volumes.states import VolumeStatus
@@ -49,13 +54,13 @@ pytestmark = pytest.mark.slow
 
 
 def snapshot_of(town: Town, volume: Volume) -> Snapshot:
-    snapshot = create_snapshot(town.alice, volume.id)
+    snapshot = CreateSnapshot.begin(town.alice, volume.id, SnapshotRequest())
     rest(town)
     return snapshot
 
 
 def backup_of(town: Town, volume: Volume) -> Backup:
-    backup = create_backup(town.alice, BackupRequest(volume_id=str(volume.id)))
+    backup = CreateBackup.begin(town.alice, volume.id, BackupRequest())
     rest(town)
     Backup.objects.filter(id=backup.id).update(status="available", digest="x")
     return Backup.objects.get(id=backup.id)
@@ -71,20 +76,24 @@ BEGIN: dict[str, Callable[[Town, Volume], object]] = {
         town.alice, VolumeRequest(size_gb=1, image_id=str(town.cloud.image.id))
     ),
     "grow_volume_request": lambda town, volume: Extend.begin(town.alice, volume.id, 2),
-    "snapshot_volume_request": lambda town, volume: create_snapshot(town.alice, volume.id),
-    "delete_snapshot_request": lambda town, volume: delete_snapshot(town.alice, snapshot_of(town, volume).id),
+    "snapshot_volume_request": lambda town, volume: CreateSnapshot.begin(town.alice, volume.id, SnapshotRequest()),
+    "delete_snapshot_request": lambda town, volume: DeleteSnapshot.begin(
+        town.alice, snapshot_of(town, volume).id, Deletion()
+    ),
     "revert_volume_request": lambda town, volume: Revert.begin(
         town.alice, volume.id, str(snapshot_of(town, volume).id)
     ),
-    "upload_volume_request": lambda town, volume: upload_to_image(town.alice, volume.id, "copy"),
-    "backup_volume_request": lambda town, volume: create_backup(town.alice, BackupRequest(volume_id=str(volume.id))),
-    "restore_volume_request": lambda town, volume: restore_backup(
-        town.alice, str(backup_of(town, volume).id), str(volume.id)
+    "upload_volume_request": lambda town, volume: UploadToImage.begin(town.alice, volume.id, UploadRequest("copy")),
+    "backup_volume_request": lambda town, volume: CreateBackup.begin(town.alice, volume.id, BackupRequest()),
+    "restore_volume_request": lambda town, volume: Restore.begin(
+        town.alice, str(backup_of(town, volume).id), RestoreRequest(str(volume.id))
     ),
-    "reimage_volume_request": lambda town, volume: reimage(town.alice, volume.id, str(town.cloud.image.id)),
-    "fetch_volume_request": lambda _, volume: migrate_volume(context("operator", ADMIN), volume.id, other_pool()),
-    "fetch_volume_request of a retype": lambda town, volume: retype(
-        town.alice, volume.id, "ssd", migration_policy="on-demand"
+    "reimage_volume_request": lambda town, volume: Reimage.begin(
+        town.alice, volume.id, ReimageRequest(str(town.cloud.image.id))
+    ),
+    "fetch_volume_request": lambda _, volume: Migrate.begin(context("operator", ADMIN), volume.id, other_pool()),
+    "fetch_volume_request of a retype": lambda town, volume: Retype.begin(
+        town.alice, volume.id, RetypeRequest("ssd", migration_policy="on-demand")
     ),
     "delete_volume_request": lambda town, volume: delete_volume(town.alice, volume.id),
 }

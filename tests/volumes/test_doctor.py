@@ -25,7 +25,7 @@ from provisioning.hosts.commands import send
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.hosts.subjects import Subject
 from provisioning.volumes.models import Attachment, PoolHost, Snapshot, StoragePool, Volume
-from provisioning.volumes.services import create_snapshot, delete_volume
+from provisioning.volumes.services import CreateSnapshot, SnapshotRequest, delete_volume
 from provisioning.volumes.services.connections import attachments
 from provisioning.volumes.states import VolumeStatus
 from tests.support.landing import one_in
@@ -181,7 +181,7 @@ def test_a_pool_whose_host_is_said_to_be_dead_is_told(town: Town) -> None:
 
 def test_a_snapshot_that_nothing_ends_is_told(town: Town) -> None:
     volume = town.make()
-    create_snapshot(town.alice, volume.id)
+    CreateSnapshot.begin(town.alice, volume.id, SnapshotRequest())
     assert look("volumes") == []
     Snapshot.objects.update(deadline=None)
     assert [each.check for each in look("volumes")] == ["volumes"]
@@ -222,7 +222,7 @@ def test_many_volumes_cost_no_more_queries_than_a_few(town: Town, contents: list
 
     def some() -> None:
         town.attach(town.make())
-        create_snapshot(town.alice, town.make().id)
+        CreateSnapshot.begin(town.alice, town.make().id, SnapshotRequest())
         town.agent.work()
         StoragePool.objects.create(id=uuid.uuid4(), name="more", driver="nbd", shared=False, total_gb=1, free_gb=1)
 

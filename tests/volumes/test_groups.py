@@ -22,7 +22,7 @@ from provisioning.volumes.services.groups import (
     reset_group_snapshot_status,
     reset_group_status,
 )
-from provisioning.volumes.services.lifecycle.snapshots import TakeSnapshot, reset_snapshot_status
+from provisioning.volumes.services.lifecycle.snapshots import CreateSnapshot, reset_snapshot_status
 from tests.volumes.conftest import Town
 
 
@@ -96,7 +96,7 @@ def test_a_group_snapshot_ends_with_its_last_snapshot(town: Town, group: Group, 
 
 def test_a_group_snapshot_with_a_failed_snapshot_has_failed(town: Town, group: Group) -> None:
     create_group_snapshot(town.alice, str(group.id))
-    TakeSnapshot().failed(Snapshot.objects.get(), "The pool is full.")
+    CreateSnapshot().failed(Snapshot.objects.get(), "The pool is full.")
     assert GroupSnapshot.objects.get().status == "error"
 
 

@@ -22,7 +22,7 @@ from provisioning.volumes.models import (
     StoragePool,
     Volume,
 )
-from provisioning.volumes.services import Extend, create_snapshot, delete_volume, migrate_volume
+from provisioning.volumes.services import CreateSnapshot, Extend, Migrate, SnapshotRequest, delete_volume
 from provisioning.volumes.services.connections import attachments
 from tests.support.clouds import ADMIN, context
 from tests.support.scripted_agent import ScriptedAgent
@@ -135,7 +135,7 @@ def test_a_place_that_is_not_the_volumes_is_not_fetched_from(
     volume, pool = lying
     for lie in (LIES["another volume's socket"], LIES["another volume's export"], LIES["a port of the system"], {}):
         pool.tell(volume, lie)
-        migrate_volume(OPERATOR, volume.id, uuid.UUID(town.pool.id))
+        Migrate.begin(OPERATOR, volume.id, uuid.UUID(town.pool.id))
         evil.work()
         assert FetchVolumeRequest not in [type(command.body) for command in town.agent.take()]
         assert (town.fresh(volume).status, town.fresh(volume).migration_status) == ("available", "error")
@@ -146,7 +146,7 @@ def test_a_place_that_is_not_the_volumes_is_not_fetched_from(
 def test_what_is_fetched_is_named_for_the_copy(town: Town) -> None:
     volume, nadel = town.make(), town.cloud.add_host("nadel")
     nadel.serve(ScriptedPool(name="fast"))
-    migrate_volume(OPERATOR, volume.id, StoragePool.objects.get(name="fast").id)
+    Migrate.begin(OPERATOR, volume.id, StoragePool.objects.get(name="fast").id)
     town.agent.work()
     (command,) = nadel.take()
     assert isinstance(command.body, FetchVolumeRequest)
@@ -180,8 +180,8 @@ WORK: dict[str, Callable[[Town, Volume], object]] = {
     ),
     "grow": lambda town, volume: Extend.begin(town.alice, volume.id, 2),
     "delete": lambda town, volume: delete_volume(town.alice, volume.id),
-    "snapshot": lambda town, volume: create_snapshot(town.alice, volume.id),
-    "move": lambda town, volume: migrate_volume(OPERATOR, volume.id, StoragePool.objects.get(name="evil").id),
+    "snapshot": lambda town, volume: CreateSnapshot.begin(town.alice, volume.id, SnapshotRequest()),
+    "move": lambda town, volume: Migrate.begin(OPERATOR, volume.id, StoragePool.objects.get(name="evil").id),
 }
 
 

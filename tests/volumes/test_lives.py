@@ -15,9 +15,10 @@ from provisioning.volumes.errors import InvalidVolumeError, VolumeNotFoundError
 from provisioning.volumes.models import Attachment, Message, StoragePool, Volume
 from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import (
+    CreateSnapshot,
     Extend,
     Revert,
-    create_snapshot,
+    SnapshotRequest,
     create_volume,
     delete_volume,
     reset_status,
@@ -80,7 +81,7 @@ def test_an_empty_volume_is_made_attached_grown_and_deleted(town: Town) -> None:
 @pytest.mark.slow
 def test_a_volume_that_was_reset_while_somebody_has_it_is_refused_for_that(town: Town) -> None:
     volume = town.make()
-    snapshot = create_snapshot(town.alice, volume.id)
+    snapshot = CreateSnapshot.begin(town.alice, volume.id, SnapshotRequest())
     town.agent.work()
     attachment = town.attach(volume)
     Volume.objects.filter(id=volume.id).update(status="available")  # an operator's reset
@@ -117,7 +118,7 @@ def test_what_no_pool_can_take_is_an_error_with_a_reason(town: Town) -> None:
     Volume.objects.filter(id=volume.id).update(status="available")  # an operator's reset
     for act in (
         lambda: Extend.begin(town.alice, volume.id, 60_000),
-        lambda: create_snapshot(town.alice, volume.id),
+        lambda: CreateSnapshot.begin(town.alice, volume.id, SnapshotRequest()),
         lambda: town.attach(volume),
     ):
         with pytest.raises(InvalidVolumeError, match="was never placed in a pool"):

@@ -18,7 +18,16 @@ from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.models import Attachment, Message, QosSpec, StoragePool, TypeEncryption, Volume, VolumeType
 from provisioning.volumes.records.keys import encryption_of
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import create_snapshot, create_volume, migrate_volume, reset_status, retype, swapped
+from provisioning.volumes.services import (
+    CreateSnapshot,
+    Migrate,
+    Retype,
+    RetypeRequest,
+    SnapshotRequest,
+    create_volume,
+    reset_status,
+    swapped,
+)
 from provisioning.volumes.services.catalogue.qos import delete_keys, update_qos_spec
 from provisioning.volumes.upkeep.upkeep import delete_moved_data
 from tests.support.jobs import drain
@@ -47,8 +56,8 @@ def allocated() -> dict[str, int]:
 def test_a_volume_that_nobody_has_is_fetched(town: Town, other: ScriptedPool, operator: RequestContext) -> None:
     volume = town.make(2)
     with pytest.raises(ForbiddenError):
-        migrate_volume(town.alice, volume.id, StoragePool.objects.get(name="fast").id)
-    migrate_volume(operator, volume.id, StoragePool.objects.get(name="fast").id)
+        Migrate.begin(town.alice, volume.id, StoragePool.objects.get(name="fast").id)
+    Migrate.begin(operator, volume.id, StoragePool.objects.get(name="fast").id)
     assert (town.fresh(volume).status, allocated()) == ("maintenance", {"local": 2, "fast": 2})
     rest(town)
     moved = town.fresh(volume)
@@ -61,7 +70,7 @@ def test_a_volume_that_nobody_has_is_fetched(town: Town, other: ScriptedPool, op
 def test_a_fetch_that_fails_leaves_it_as_it_was(town: Town, other: ScriptedPool, operator: RequestContext) -> None:
     volume = town.make(2)
     town.cloud.agents["nadel"].failing["fetch_volume_request"] = "Torn."
-    migrate_volume(operator, volume.id, StoragePool.objects.get(name="fast").id)
+    Migrate.begin(operator, volume.id, StoragePool.objects.get(name="fast").id)
     rest(town)
     assert (town.fresh(volume).status, town.fresh(volume).migration_status) == ("available", "error")
     assert (town.pool.volumes, other.volumes, town.pool.clients) == ({str(volume.id): 2}, {}, {})
@@ -74,7 +83,7 @@ def test_what_a_move_has_left_and_a_host_refused_to_delete_is_deleted_later(
 ) -> None:
     volume = town.make(2)
     town.agent.failing["delete_volume_request"] = "A server on this host still has the volume open."
-    migrate_volume(operator, volume.id, StoragePool.objects.get(name="fast").id)
+    Migrate.begin(operator, volume.id, StoragePool.objects.get(name="fast").id)
     rest(town)
     hidden = Volume.objects.get(migration_of=volume.id)
     assert (town.fresh(volume).status, hidden.status) == ("available", "error_deleting")
@@ -89,7 +98,7 @@ def test_a_guest_goes_over_while_it_runs(
 ) -> None:
     volume = town.make(2)
     old = town.attach(volume)
-    migrate_volume(operator, volume.id, StoragePool.objects.get(name="fast").id)
+    Migrate.begin(operator, volume.id, StoragePool.objects.get(name="fast").id)
     rest(town)
     ((_, new_id),) = [each for each in town.guests.told if each[0] == "swap"]
     swapped(new_id, failed=failed)
@@ -113,7 +122,7 @@ def test_another_type_in_place_changes_the_limits_of_the_guest(town: Town) -> No
     volume = town.make(3)
     attachment = town.attach(volume)
     assert town.disk(attachment).iotune == {}
-    retype(town.alice, volume.id, slow.name)
+    Retype.begin(town.alice, volume.id, RetypeRequest(slow.name))
     assert (town.disk(attachment).iotune, town.fresh(volume).status) == ({"total_iops_sec": 30}, "in-use")
     assert town.guests.told.count(("changed", volume.id)) == 1
     delete_keys(spec, ["total_iops_sec_per_gb", *stored_before])
@@ -125,7 +134,7 @@ def test_another_type_in_place_changes_the_limits_of_the_guest(town: Town) -> No
     assert usage_of(town.alice.project_id)["gigabytes_slow (50 %)"] == 3
     assert [str(found) for found in drift.find()] == []
     with pytest.raises(InvalidInputError):
-        retype(town.alice, volume.id, slow.name)
+        Retype.begin(town.alice, volume.id, RetypeRequest(slow.name))
 
 
 def test_snapshots_count_for_the_type_that_their_volume_has_now(town: Town) -> None:
@@ -134,14 +143,14 @@ def test_snapshots_count_for_the_type_that_their_volume_has_now(town: Town) -> N
     for name in ("bronze", "gold"):
         VolumeType.objects.create(name=name)
     volume = town.make(2, volume_type="bronze")
-    create_snapshot(town.alice, volume.id)
+    CreateSnapshot.begin(town.alice, volume.id, SnapshotRequest())
     town.agent.work()
     set_limit(project, "gigabytes_gold", 3)
     with pytest.raises(OverQuotaError):
-        retype(town.alice, volume.id, "gold")
+        Retype.begin(town.alice, volume.id, RetypeRequest("gold"))
     assert (str(town.fresh(volume).volume_type), [str(found) for found in drift.find()]) == ("bronze", [])
     set_limit(project, "gigabytes_gold", 4)
-    retype(town.alice, volume.id, "gold")
+    Retype.begin(town.alice, volume.id, RetypeRequest("gold"))
     used = usage_of(project)
     assert [used[name] for name in ("snapshots_gold", "gigabytes_gold", "volumes_gold")] == [1, 4, 1]
     assert [used.get(name, 0) for name in ("snapshots_bronze", "gigabytes_bronze", "volumes_bronze")] == [0, 0, 0]
@@ -155,8 +164,8 @@ def test_a_type_that_another_pool_offers_moves_the_volume_on_demand(town: Town, 
     VolumeType.objects.create(name="ssd", extra_specs={"ssd": "<is> True"})
     volume = town.make(2)
     with pytest.raises(InvalidInputError, match="never"):
-        retype(town.alice, volume.id, "ssd")
-    retype(town.alice, volume.id, "ssd", migration_policy="on-demand")
+        Retype.begin(town.alice, volume.id, RetypeRequest("ssd"))
+    Retype.begin(town.alice, volume.id, RetypeRequest("ssd", migration_policy="on-demand"))
     assert town.fresh(volume).status == "retyping"
     assert [str(found) for found in drift.find()] == []
     rest(town)
@@ -177,7 +186,7 @@ def test_a_key_of_its_own_is_kept_sealed(town: Town) -> None:
     assert command.body.volume.encryption == found  # type: ignore[union-attr]
     VolumeType.objects.create(name="plain")
     with pytest.raises(InvalidVolumeError):
-        retype(town.alice, volume.id, "plain")
+        Retype.begin(town.alice, volume.id, RetypeRequest("plain"))
 
 
 @pytest.mark.parametrize("said", [{"status": "available"}, {"migration_status": "none"}])
@@ -186,7 +195,7 @@ def test_an_operators_reset_ends_the_move(
 ) -> None:
     VolumeType.objects.create(name="ssd", extra_specs={"ssd": "true"})
     volume = town.make(2)
-    retype(town.alice, volume.id, "ssd", migration_policy="on-demand")
+    Retype.begin(town.alice, volume.id, RetypeRequest("ssd", migration_policy="on-demand"))
     town.agent.work()
     reset_status(operator, volume.id, **said)
     assert (town.fresh(volume).status, [str(found) for found in drift.find()]) == ("available", [])

@@ -28,12 +28,13 @@ from provisioning.volumes.inbound.restored import HEARD_WITHIN
 from provisioning.volumes.models import Attachment, Message, Snapshot, StoragePool, Volume
 from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import (
+    CreateSnapshot,
     Extend,
+    Migrate,
     Revert,
-    create_snapshot,
+    SnapshotRequest,
     create_volume,
     delete_volume,
-    migrate_volume,
 )
 from provisioning.volumes.services.connections import attachments
 from provisioning.volumes.upkeep.upkeep import ask_places, reap
@@ -255,7 +256,7 @@ def test_data_that_is_gone_is_an_error_that_is_shown(town: Town, put_back: PutBa
 @pytest.mark.parametrize("order", ["revert", "delete"])
 def test_what_was_ordered_of_older_records_is_refused_and_shown(town: Town, order: str) -> None:
     volume = town.make()
-    snapshot = create_snapshot(town.alice, volume.id)
+    snapshot = CreateSnapshot.begin(town.alice, volume.id, SnapshotRequest())
     town.agent.work()
     copy = Copy()
     gone = town.attach(town.fresh(volume))
@@ -285,7 +286,7 @@ def test_a_move_that_has_ended_since_the_copy_loses_no_data(
     volume = town.make()
     other = town.cloud.add_host("nadel")
     target = other.serve(ScriptedPool(name="fast", total_gb=10, free_gb=10))
-    migrate_volume(operator, volume.id, StoragePool.objects.get(name="fast").id)
+    Migrate.begin(operator, volume.id, StoragePool.objects.get(name="fast").id)
     town.agent.work()
     other_work = other.take()
     copy = Copy()

@@ -23,7 +23,7 @@ from provisioning.volumes.inbound import kept_open, older_records
 from provisioning.volumes.models import Attachment, PoolHost, StoragePool, Volume
 from provisioning.volumes.records import holds
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import Extend, create_snapshot, create_volume, delete_volume, migrate_volume
+from provisioning.volumes.services import CreateSnapshot, Extend, Migrate, SnapshotRequest, create_volume, delete_volume
 from provisioning.volumes.services.catalogue.pools import remove_host
 from provisioning.volumes.services.connections import attachments
 from provisioning.volumes.upkeep.upkeep import forget_copies
@@ -123,8 +123,8 @@ def refusals(moved: Moved, operator: RequestContext) -> list[str]:
         "attach": lambda: attachments.connect(attachments.reserve(town.alice, volume.id, uuid.uuid4()), town.host),
         "delete": lambda: delete_volume(town.alice, volume.id),
         "extend": lambda: Extend.begin(town.alice, volume.id, 5),
-        "move": lambda: migrate_volume(operator, volume.id, uuid.UUID(other.id)),
-        "snapshot": lambda: create_snapshot(town.alice, volume.id, force=True),
+        "move": lambda: Migrate.begin(operator, volume.id, uuid.UUID(other.id)),
+        "snapshot": lambda: CreateSnapshot.begin(town.alice, volume.id, SnapshotRequest(force=True)),
     }
     found = []
     for name, ask in asked.items():

@@ -15,14 +15,18 @@ from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.models import Message, Snapshot, Volume
 from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import (
+    CreateSnapshot,
+    DeleteSnapshot,
+    Deletion,
     Extend,
+    Reimage,
+    ReimageRequest,
     Revert,
-    create_snapshot,
+    SnapshotRequest,
+    UploadRequest,
+    UploadToImage,
     create_volume,
-    delete_snapshot,
     delete_volume,
-    reimage,
-    upload_to_image,
 )
 from provisioning.volumes.services.connections.attachments import release, reserve
 from provisioning.volumes.tasks import SILENT
@@ -30,7 +34,7 @@ from tests.volumes.conftest import Town
 
 
 def taken(town: Town, volume: Volume, **values: bool) -> Snapshot:
-    snapshot = create_snapshot(town.alice, volume.id, name="s", **values)  # type: ignore[arg-type]
+    snapshot = CreateSnapshot.begin(town.alice, volume.id, SnapshotRequest(name="s", **values))  # type: ignore[arg-type]
     town.agent.work()
     snapshot.refresh_from_db()
     return snapshot
@@ -41,7 +45,7 @@ def test_a_snapshot_is_taken_cloned_and_deleted(town: Town) -> None:
     volume = town.make(2)
     town.attach(volume)
     with pytest.raises(InvalidVolumeError):
-        create_snapshot(town.alice, volume.id)
+        CreateSnapshot.begin(town.alice, volume.id, SnapshotRequest())
     snapshot = taken(town, volume, force=True)
     assert (snapshot.status, snapshot.progress, town.pool.snapshots) == (
         "available", 100, {str(snapshot.id): str(volume.id)},
@@ -51,7 +55,7 @@ def test_a_snapshot_is_taken_cloned_and_deleted(town: Town) -> None:
     clone = create_volume(town.alice, VolumeRequest(snapshot_id=str(snapshot.id)))
     town.agent.work()
     assert (town.fresh(clone).status, clone.size_gb, clone.source_snapshot_id) == ("available", 2, snapshot.id)
-    delete_snapshot(town.alice, snapshot.id)
+    DeleteSnapshot.begin(town.alice, snapshot.id, Deletion())
     town.agent.work()
     assert (Snapshot.objects.count(), town.pool.snapshots) == (0, {})
     assert [str(found) for found in drift.find()] == []
@@ -88,9 +92,9 @@ def test_only_the_newest_snapshot_of_this_size_is_reverted_to(town: Town) -> Non
 @pytest.mark.slow
 def test_an_image_is_written_over_a_volume_that_nobody_reads(town: Town) -> None:
     image, volume = town.cloud.image, town.make(1)
-    reimage(town.alice, volume.id, str(image.id))
+    Reimage.begin(town.alice, volume.id, ReimageRequest(str(image.id)))
     with pytest.raises(InvalidVolumeError, match="is downloading"):
-        reimage(town.alice, volume.id, str(image.id))
+        Reimage.begin(town.alice, volume.id, ReimageRequest(str(image.id)))
     [command] = town.agent.take()
     assert (town.fresh(volume).status, town.fresh(volume).bootable) == ("downloading", False)
     town.agent.carry_out(command)
@@ -100,21 +104,21 @@ def test_an_image_is_written_over_a_volume_that_nobody_reads(town: Town) -> None
 
     Image.objects.filter(id=image.id).update(min_disk=2)
     with pytest.raises(InvalidInputError, match="needs 2 GiB"):
-        reimage(town.alice, volume.id, str(image.id))
+        Reimage.begin(town.alice, volume.id, ReimageRequest(str(image.id)))
     Image.objects.filter(id=image.id).update(min_disk=0)
     town.agent.failing["reimage_volume_request"] = "The disk is broken."
-    reimage(town.alice, volume.id, str(image.id))
+    Reimage.begin(town.alice, volume.id, ReimageRequest(str(image.id)))
     town.agent.work()
     assert town.fresh(volume).status == "error"
     assert "The disk is broken." in Message.objects.get().text
-    reimage(town.alice, volume.id, str(image.id))
+    Reimage.begin(town.alice, volume.id, ReimageRequest(str(image.id)))
     town.agent.work()
     assert town.fresh(volume).status == "available"
 
 
 def test_an_image_that_does_not_fit_changes_nothing(town: Town) -> None:
     image, volume = town.cloud.image, town.make(1)
-    reimage(town.alice, volume.id, str(image.id))
+    Reimage.begin(town.alice, volume.id, ReimageRequest(str(image.id)))
     [command] = town.agent.take()
     town.agent.report(command, "failed", error_code="image_unacceptable", message="It lies about its size.")
     volume = town.fresh(volume)
@@ -126,20 +130,20 @@ def test_no_image_is_written_over_what_a_server_has(town: Town) -> None:
     image, volume = town.cloud.image, town.make(1)
     held = reserve(town.alice, volume.id, uuid.uuid4())
     with pytest.raises(InvalidVolumeError):
-        reimage(town.alice, volume.id, str(image.id))
-    reimage(town.alice, volume.id, str(image.id), reserved=True)
+        Reimage.begin(town.alice, volume.id, ReimageRequest(str(image.id)))
+    Reimage.begin(town.alice, volume.id, ReimageRequest(str(image.id), reserved=True))
     town.agent.work()
     assert town.fresh(volume).status == "reserved"
     release(held.id)
     town.attach(volume)
     Volume.objects.filter(id=volume.id).update(status="error")
     with pytest.raises(InvalidVolumeError, match="has attachments"):
-        reimage(town.alice, volume.id, str(image.id), reserved=True)
+        Reimage.begin(town.alice, volume.id, ReimageRequest(str(image.id), reserved=True))
 
 
 def test_a_host_that_is_silent_about_an_image_leaves_the_volume_in_error(town: Town) -> None:
     image, volume = town.cloud.image, town.make(1)
-    reimage(town.alice, volume.id, str(image.id))
+    Reimage.begin(town.alice, volume.id, ReimageRequest(str(image.id)))
     task = TASKS.of(Volume, "downloading")
     assert task is not None
     task.overdue(town.fresh(volume))
@@ -166,14 +170,14 @@ def test_a_volume_is_made_of_an_image_and_becomes_one(town: Town, tmp_path: obje
     volume = create_volume(town.alice, VolumeRequest(size_gb=3, image_id=str(source.id)))
     assert (volume.status, volume.bootable, volume.image_metadata["image_name"]) == ("downloading", True, "small")
     town.agent.work()
-    volume, image = upload_to_image(town.alice, volume.id, "copy")
+    volume, image = UploadToImage.begin(town.alice, volume.id, UploadRequest("copy"))
     assert (town.fresh(volume).status, image.status) == ("uploading", "queued")
     town.agent.work()
     image.refresh_from_db()
     assert (town.fresh(volume).status, image.status, image.min_disk) == ("available", "active", 3)
     assert "uploading_to" not in town.fresh(volume).admin_metadata
 
-    upload_to_image(town.alice, volume.id, "too late")
+    UploadToImage.begin(town.alice, volume.id, UploadRequest("too late"))
     waiting = town.agent.take()
     delete_volume(town.alice, volume.id, force=True)
     for command in waiting:
@@ -184,7 +188,7 @@ def test_a_volume_is_made_of_an_image_and_becomes_one(town: Town, tmp_path: obje
 
     volume = town.make()
     town.agent.failing["upload_volume_request"] = "The portal is away."
-    _, lost = upload_to_image(town.alice, volume.id, "again")
+    _, lost = UploadToImage.begin(town.alice, volume.id, UploadRequest("again"))
     town.agent.work()
     lost.refresh_from_db()
     assert (town.fresh(volume).status, lost.status) == ("available", "deleted")

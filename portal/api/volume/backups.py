@@ -26,12 +26,13 @@ from provisioning.volumes.services.backups.backup_records import (
     import_record,
     reset_status,
 )
-from provisioning.volumes.services.backups.backup_restores import Restored, restore_backup
-from provisioning.volumes.services.backups.backups import create_backup, delete_backup, update_backup
+from provisioning.volumes.services.backups.backup_restores import Restore, Restored, RestoreRequest
+from provisioning.volumes.services.backups.backups import CreateBackup, DeleteBackup, update_backup
+from provisioning.volumes.services.user_tasks import Deletion
 
 
 def _create(view: VolumeView, values: Values) -> Backup:
-    return create_backup(view.context, BackupRequest(**values))
+    return CreateBackup.begin(view.context, values.pop("volume_id"), BackupRequest(**values))
 
 
 def _update(view: VolumeView, identity: str, values: Values) -> Backup:
@@ -39,7 +40,7 @@ def _update(view: VolumeView, identity: str, values: Values) -> Backup:
 
 
 def _delete(view: VolumeView, identity: str) -> None:
-    delete_backup(view.context, identity)
+    DeleteBackup.begin(view.context, identity, Deletion())
 
 
 def _reset(view: VolumeView, identity: str, body: Any) -> Response:
@@ -48,7 +49,7 @@ def _reset(view: VolumeView, identity: str, body: Any) -> Response:
 
 
 def _force_delete(view: VolumeView, identity: str, body: Any) -> Response:
-    delete_backup(view.context, identity, force=True)
+    DeleteBackup.begin(view.context, identity, Deletion(force=True))
     return view.accepted()
 
 
@@ -66,9 +67,9 @@ BACKUP = Resource(
     name="backup",
     list=Operation(visible_backups, "backup:get_all", "List ids, names and links."),
     show=Operation(backup_for, "backup:get", "Show a backup of a volume."),
-    create=Operation(_create, "backup:create", "Create a backup of a volume or a snapshot.", shows=_SUMMARY),
+    create=Operation(_create, CreateBackup.rule, "Create a backup of a volume or a snapshot.", shows=_SUMMARY),
     update=Operation(_update, "backup:update", "Update name, description and metadata.", shows=_SUMMARY, since=(3, 9)),
-    delete=Operation(_delete, "backup:delete", "Delete a backup without incremental backups based on it."),
+    delete=Operation(_delete, DeleteBackup.rule, "Delete a backup without incremental backups based on it."),
     short=_SUMMARY,
     attributes=(
         *_SUMMARY,
@@ -141,10 +142,10 @@ PARTS = parts(
     "",
     {
         "POST restore": Call(
-            lambda context, identity, body: restore_backup(
-                context, identity, body.get("volume_id") or "", text_of(body, "name")
+            lambda context, identity, body: Restore.begin(
+                context, identity, RestoreRequest(body.get("volume_id") or "", text_of(body, "name"))
             ),
-            "backup:restore",
+            Restore.rule,
             "Restore to an existing volume, or to a new one.",
             name="restore",
             shape=_restored,

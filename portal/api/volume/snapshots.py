@@ -47,6 +47,7 @@ EXTENDED = "volume_extension:extended_snapshot_attributes"
 
 def _create(view: ResourceView, values: Values) -> Snapshot:
     name, force = values.pop("display_name"), values.pop("force")
+    volume_id = values.pop("volume_id")
     if view.microversion >= FORCE_IS_USUAL:
         if force is not None and not boolean(force):
             msg = f"Since microversion 3.66 the 'force' option is invalid, and must not be {force!r}."
@@ -55,7 +56,8 @@ def _create(view: ResourceView, values: Values) -> Snapshot:
     elif view.microversion >= NEWEST_OF_THE_SDK and force is None:
         force = True
     values["name"] = values["name"] or name
-    made = services.create_snapshot(view.context, **values, force=boolean(force or False))
+    request = services.SnapshotRequest(**values, force=boolean(force or False))
+    made = services.CreateSnapshot.begin(view.context, volume_id, request)
     return snapshot_for(view.context, made.id)
 
 
@@ -68,7 +70,7 @@ def _update(view: ResourceView, identity: str, values: Values) -> Snapshot:
 
 
 def _delete(view: ResourceView, identity: str) -> None:
-    services.delete_snapshot(view.context, identity)
+    services.DeleteSnapshot.begin(view.context, identity, services.Deletion())
 
 
 def _reset_status(view: ActionsView, snapshot_id: str, body: Any) -> Response:
@@ -82,7 +84,7 @@ def _update_status(view: ActionsView, snapshot_id: str, body: Any) -> Response:
 
 
 def _force_delete(view: ActionsView, snapshot_id: str, body: Any) -> Response:
-    services.delete_snapshot(view.context, snapshot_id, force=True)
+    services.DeleteSnapshot.begin(view.context, snapshot_id, services.Deletion(force=True))
     return view.accepted()
 
 

@@ -19,7 +19,9 @@ from provisioning.volumes import selectors
 from provisioning.volumes.backups.backup_requests import BackupRequest
 from provisioning.volumes.models import Backup
 from provisioning.volumes.selectors import copies
-from provisioning.volumes.services.backups import backup_restores, backups
+from provisioning.volumes.services import Deletion
+from provisioning.volumes.services.backups.backup_restores import Restore, RestoreRequest
+from provisioning.volumes.services.backups.backups import CreateBackup, DeleteBackup
 from provisioning.volumes.states import BackupStatus, VolumeStatus
 
 HOME = "dashboard:volume_backups"
@@ -47,7 +49,7 @@ class BackupList(ListPage):
 class BackupCreate(SheetPage, VolumePage):
     """The form for a new backup of a volume."""
 
-    rule = "backup:create"
+    rule = CreateBackup.rule
     submit = "Back up"
 
     def form(self, data: QueryDict | None = None) -> Form:
@@ -58,16 +60,9 @@ class BackupCreate(SheetPage, VolumePage):
 
     def save(self, form: Form) -> HttpResponse:
         typed = form.cleaned_data
-        backups.create_backup(
-            self.context,
-            BackupRequest(
-                volume_id=str(self.record.id),
-                name=typed["name"],
-                description=typed["description"],
-                incremental=typed.get("incremental", False),
-                force=True,
-            ),
-        )
+        incremental = typed.get("incremental", False)
+        request = BackupRequest(typed["name"], typed["description"], incremental=incremental, force=True)
+        CreateBackup.begin(self.context, self.record.id, request)
         return self.go(self.back(), message="The backup is being written.")
 
     def calls(self, form: Form) -> Sequence[Call]:
@@ -83,7 +78,7 @@ class BackupCreate(SheetPage, VolumePage):
 class BackupRestore(SheetPage, BackupPage):
     """The form to choose where a backup is restored to."""
 
-    rule = "backup:restore"
+    rule = Restore.rule
     submit = "Restore"
 
     def form(self, data: QueryDict | None = None) -> Form:
@@ -93,7 +88,7 @@ class BackupRestore(SheetPage, BackupPage):
 
     def save(self, form: Form) -> HttpResponse:
         target = form.cleaned_data["target"]
-        restored = backup_restores.restore_backup(self.context, str(self.record.id), target)
+        restored = Restore.begin(self.context, self.record.id, RestoreRequest(target))
         return self.go(PAGE, restored.volume.id, message=f"{bdi(name_of(self.record))} is being restored.")
 
     def calls(self, form: Form) -> Sequence[Call]:
@@ -106,9 +101,9 @@ class BackupRestore(SheetPage, BackupPage):
 class BackupDelete(QuestionPage, BackupPage):
     """Asks for confirmation, and deletes a backup."""
 
-    rule = "backup:delete"
+    rule = DeleteBackup.rule
     message = "{name} is being deleted."
     consequence = "This cannot be undone."
 
     def do(self) -> None:
-        backups.delete_backup(self.context, str(self.record.id))
+        DeleteBackup.begin(self.context, self.record.id, Deletion())

@@ -68,7 +68,7 @@ class VolumeExtend(SheetPage, VolumePage):
 class VolumeRetype(SheetPage, VolumePage):
     """The form for a volume's new type."""
 
-    rule = "volume:retype"
+    rule = services.Retype.rule
     submit = "Change type"
 
     def form(self, data: QueryDict | None = None) -> Form:
@@ -78,7 +78,7 @@ class VolumeRetype(SheetPage, VolumePage):
     def save(self, form: Form) -> HttpResponse:
         typed = form.cleaned_data
         policy = "on-demand" if typed["on_demand"] else "never"
-        services.retype(self.context, self.record.id, typed["volume_type"], migration_policy=policy)
+        services.Retype.begin(self.context, self.record.id, services.RetypeRequest(typed["volume_type"], policy))
         return self.go(self.back(), message=f"{bdi(name_of(self.record))} changes its type.")
 
     def calls(self, form: Form) -> Sequence[Call]:
@@ -97,7 +97,7 @@ class VolumeRetype(SheetPage, VolumePage):
 class VolumeUpload(SheetPage, VolumePage):
     """The form to create an image from a volume."""
 
-    rule = "volume_extension:volume_actions:upload_image"
+    rule = services.UploadToImage.rule
     submit = "Create image"
 
     def form(self, data: QueryDict | None = None) -> Form:
@@ -105,7 +105,8 @@ class VolumeUpload(SheetPage, VolumePage):
 
     def save(self, form: Form) -> HttpResponse:
         typed = form.cleaned_data
-        services.upload_to_image(self.context, self.record.id, typed["name"], disk_format=typed["disk_format"])
+        request = services.UploadRequest(typed["name"], disk_format=typed["disk_format"])
+        services.UploadToImage.begin(self.context, self.record.id, request)
         return self.go(
             "dashboard:images",
             message=f"The image {bdi(typed['name'])} is being created from {bdi(name_of(self.record))}.",

@@ -13,6 +13,8 @@ from provisioning.identity import policy
 from provisioning.volumes import services
 from provisioning.volumes.models import Attachment, Backup, Snapshot, Volume
 from provisioning.volumes.records.holds import HELD_BY
+from provisioning.volumes.services.backups.backup_restores import Restore
+from provisioning.volumes.services.backups.backups import CreateBackup, DeleteBackup
 from provisioning.volumes.states import AttachStatus, SnapshotStatus, VolumeStatus
 
 AT_REST = frozenset({VolumeStatus.AVAILABLE, VolumeStatus.IN_USE})
@@ -35,8 +37,8 @@ def backup_row(context: RequestContext, backup: Backup) -> dict[str, Any]:
         "status": wording.backup_status(backup.status),
         "progress": None if available else progress(backup.progress_bytes, backup.progress_total),
         "volume_name": "",
-        "can_restore": available and may(context, "backup:restore", backup),
-        "can_delete": backup.status in {"available", "error"} and may(context, "backup:delete", backup),
+        "can_restore": available and may(context, Restore.rule, backup),
+        "can_delete": backup.status in {"available", "error"} and may(context, DeleteBackup.rule, backup),
     }
 
 
@@ -56,10 +58,10 @@ def row_of(context: RequestContext, volume: Volume, names: dict[uuid.UUID, str])
         and may(context, services.Extend.rule, volume),
         "can_attach": (free or (used and volume.multiattach))
         and policy.allows(context, "os_compute_api:os-volumes-attachments:create"),
-        "can_snapshot": (free or used) and may(context, "volume:create_snapshot", volume),
-        "can_back_up": (free or used) and may(context, "backup:create", volume),
-        "can_retype": (free or used) and may(context, "volume:retype", volume),
-        "can_upload": free and may(context, "volume_extension:volume_actions:upload_image", volume),
+        "can_snapshot": (free or used) and may(context, services.CreateSnapshot.rule, volume),
+        "can_back_up": (free or used) and may(context, CreateBackup.rule, volume),
+        "can_retype": (free or used) and may(context, services.Retype.rule, volume),
+        "can_upload": free and may(context, services.UploadToImage.rule, volume),
         "can_hand_over": free and may(context, "volume:create_transfer", volume),
         "can_withdraw": volume.status == VolumeStatus.AWAITING_TRANSFER
         and may(context, "volume:delete_transfer", volume),
@@ -102,7 +104,7 @@ def snapshot_row(context: RequestContext, snapshot: Snapshot) -> dict[str, Any]:
         and may(context, services.Revert.rule, snapshot.volume),
         "can_edit": may(context, "volume:update_snapshot", snapshot),
         "can_delete": snapshot.status in {SnapshotStatus.AVAILABLE, SnapshotStatus.ERROR, SnapshotStatus.ERROR_DELETING}
-        and may(context, "volume:delete_snapshot", snapshot),
+        and may(context, services.DeleteSnapshot.rule, snapshot),
     }
 
 

@@ -44,7 +44,7 @@ class SnapshotList(ListPage):
 class SnapshotCreate(SheetPage, VolumePage):
     """The form for a new snapshot of a volume."""
 
-    rule = "volume:create_snapshot"
+    rule = services.CreateSnapshot.rule
     submit = "Take snapshot"
 
     def form(self, data: QueryDict | None = None) -> Form:
@@ -53,9 +53,8 @@ class SnapshotCreate(SheetPage, VolumePage):
 
     def save(self, form: Form) -> HttpResponse:
         typed = form.cleaned_data
-        services.create_snapshot(
-            self.context, self.record.id, name=typed["name"], description=typed["description"], force=True
-        )
+        request = services.SnapshotRequest(typed["name"], typed["description"], force=True)
+        services.CreateSnapshot.begin(self.context, self.record.id, request)
         return self.go(self.back(), message="The snapshot is being taken.")
 
     def calls(self, form: Form) -> Sequence[Call]:
@@ -92,12 +91,12 @@ class SnapshotEdit(SheetPage, SnapshotPage):
 class SnapshotDelete(QuestionPage, SnapshotPage):
     """Asks for confirmation, and deletes a snapshot."""
 
-    rule = "volume:delete_snapshot"
+    rule = services.DeleteSnapshot.rule
     message = "{name} is being deleted."
     consequence = "Its volume, and volumes created from it, do not change. This cannot be undone."
 
     def do(self) -> None:
-        services.delete_snapshot(self.context, self.record.id)
+        services.DeleteSnapshot.begin(self.context, self.record.id, services.Deletion())
 
 
 class SnapshotRevert(QuestionPage, SnapshotPage):

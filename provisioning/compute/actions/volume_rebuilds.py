@@ -50,7 +50,8 @@ def _written(context: RequestContext, instance: Instance, root: BlockDevice | No
     flavor = Flavor(name=instance.flavor["name"], memory_mb=instance.flavor["memory_mb"])
     try:
         check_memory(flavor, image)
-        volumes.check_reimage(_owner(instance), _volume_id(root), image_id, instance.id)
+        request = volumes.ReimageRequest(image_id, server_id=instance.id)
+        volumes.Reimage.check_at_server(_owner(instance), _volume_id(root), request)
     except (InvalidInputError, NotFoundError) as error:
         raise InvalidInputError(error.message, field="imageRef") from error
     properties = boot_properties(image)
@@ -65,9 +66,10 @@ def _written(context: RequestContext, instance: Instance, root: BlockDevice | No
 def write(instance: Instance, image_id: str) -> None:
     """Start to write the image to the volume, inside the caller's transaction with the server locked.
 
-    The end of the write casts the job ``compute.volume_reimaged``. Raises the errors of ``reimage_of_server``.
+    The end of the write casts the job ``compute.volume_reimaged``. Raises the errors of ``Reimage``.
     """
-    volumes.reimage_of_server(_owner(instance), _volume_id(_root_of(instance)), image_id, instance.id)
+    request = volumes.ReimageRequest(image_id, server_id=instance.id)
+    volumes.Reimage.begin(_owner(instance), _volume_id(_root_of(instance)), request)
 
 
 def check_there(instance: Instance) -> None:

@@ -17,7 +17,7 @@ from provisioning.compute.state_machine import state
 from provisioning.compute.states import AT_REST
 from provisioning.images import services as images
 from provisioning.images.models import Image
-from provisioning.volumes.services import create_snapshot
+from provisioning.volumes.services import CreateSnapshot, SnapshotRequest
 
 PROPERTY = "block_device_mapping"
 RECORD = "createImage"
@@ -46,7 +46,8 @@ def _record(context: RequestContext, known: Instance, made: MadeImage) -> Image:
     mapping = []
     for device in block_devices.volumes_of(instance.id):
         if device.volume_id is not None:
-            snapshot = create_snapshot(owner, device.volume_id, name=f"snapshot for {made.name}"[:255], force=True)
+            request = SnapshotRequest(f"snapshot for {made.name}"[:255], force=True)
+            snapshot = CreateSnapshot.begin(owner, device.volume_id, request)
             mapping.append(_entry(device, str(snapshot.id)))
     more = {PROPERTY: json.dumps(mapping), "bdm_v2": "True", "root_device_name": "/dev/vda"}
     image = make_record(context, instance, MadeImage(made.id, made.name, made.kind, {**made.more, **more}, "raw"))

@@ -11,7 +11,6 @@ class BackupRequest:
     ``force`` allows a volume that is in use; ``incremental``: only the changes since the newest backup.
     """
 
-    volume_id: str
     name: str = ""
     description: str = ""
     container: str = ""

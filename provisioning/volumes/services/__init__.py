@@ -6,18 +6,19 @@ from provisioning.volumes.services.connections import attachments
 from provisioning.volumes.services.lifecycle.create import create_volume
 from provisioning.volumes.services.lifecycle.delete import check_deletable, delete_volume
 from provisioning.volumes.services.lifecycle.manage import Unmanage
-from provisioning.volumes.services.lifecycle.reimage import check_reimage, reimage, reimage_of_server
+from provisioning.volumes.services.lifecycle.reimage import Reimage, ReimageRequest
 from provisioning.volumes.services.lifecycle.revert import Revert
 from provisioning.volumes.services.lifecycle.snapshots import (
-    create_snapshot,
-    delete_snapshot,
+    CreateSnapshot,
+    DeleteSnapshot,
+    SnapshotRequest,
     delete_snapshot_metadata,
     reset_snapshot_status,
     set_snapshot_metadata,
     update_snapshot,
     update_snapshot_status,
 )
-from provisioning.volumes.services.lifecycle.upload import upload_to_image
+from provisioning.volumes.services.lifecycle.upload import UploadRequest, UploadToImage
 from provisioning.volumes.services.updates.changes import (
     delete_item,
     detach_from_dead_host,
@@ -32,22 +33,31 @@ from provisioning.volumes.services.updates.changes import (
 )
 from provisioning.volumes.services.updates.extend import Extend
 from provisioning.volumes.services.updates.limits import follow_limits
-from provisioning.volumes.services.updates.migrate import extend_guest_deadline, migrate_volume, swap_sent, swapped
+from provisioning.volumes.services.updates.migrate import Migrate, extend_guest_deadline, swap_sent, swapped
 from provisioning.volumes.services.updates.modify import modify_volume
-from provisioning.volumes.services.updates.retype import retype
+from provisioning.volumes.services.updates.retype import Retype, RetypeRequest
+from provisioning.volumes.services.user_tasks import Deletion
 
 __all__ = [
+    "CreateSnapshot",
+    "DeleteSnapshot",
+    "Deletion",
     "Extend",
+    "Migrate",
+    "Reimage",
+    "ReimageRequest",
+    "Retype",
+    "RetypeRequest",
     "Revert",
+    "SnapshotRequest",
     "Unmanage",
+    "UploadRequest",
+    "UploadToImage",
     "VolumeRequest",
     "attachments",
     "check_deletable",
-    "check_reimage",
-    "create_snapshot",
     "create_volume",
     "delete_item",
-    "delete_snapshot",
     "delete_snapshot_metadata",
     "delete_volume",
     "detach_from_dead_host",
@@ -57,13 +67,9 @@ __all__ = [
     "follow_limits",
     "force_detach",
     "messages",
-    "migrate_volume",
     "modify_volume",
-    "reimage",
-    "reimage_of_server",
     "reset_snapshot_status",
     "reset_status",
-    "retype",
     "set_bootable",
     "set_items",
     "set_read_only",
@@ -73,5 +79,4 @@ __all__ = [
     "update_snapshot",
     "update_snapshot_status",
     "update_volume",
-    "upload_to_image",
 ]

@@ -21,7 +21,8 @@ from provisioning.volumes.selectors.offers import group_type_for
 from provisioning.volumes.services.checks import check_texts, check_zone
 from provisioning.volumes.services.lifecycle.create import create_volume
 from provisioning.volumes.services.lifecycle.delete import delete
-from provisioning.volumes.services.lifecycle.snapshots import create_snapshot, delete_snapshot
+from provisioning.volumes.services.lifecycle.snapshots import CreateSnapshot, DeleteSnapshot, SnapshotRequest
+from provisioning.volumes.services.user_tasks import Deletion
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.states import GroupStatus, SnapshotStatus, VolumeStatus
 
@@ -193,7 +194,7 @@ def create_group_snapshot(
 ) -> GroupSnapshot:
     """Create a snapshot of each volume of a group.
 
-    Raises InvalidInputError for an empty group, and the errors of ``create_snapshot``.
+    Raises InvalidInputError for an empty group, and the errors of ``CreateSnapshot``.
     """
     check_texts(name, description)
     group = _locked(context, group_id)
@@ -209,7 +210,8 @@ def create_group_snapshot(
         group_type=group.group_type,
     )
     for volume in volumes:
-        create_snapshot(context, volume.id, name=name, description=description, force=True, group_snapshot=made)
+        request = SnapshotRequest(name, description, force=True, group_snapshot=made)
+        CreateSnapshot.begin(context, volume.id, request)
     return made
 
 
@@ -226,7 +228,7 @@ def delete_group_snapshot(context: RequestContext, snapshot_id: str) -> None:
     }:
         raise InvalidInputError(f"GroupSnapshot {found.id} is {found.status}; it must be available or error.")
     for each in snapshots:
-        delete_snapshot(context, each.id, force=True)
+        DeleteSnapshot.begin(context, each.id, Deletion(force=True))
     GroupSnapshot.objects.filter(pk=found.pk).delete()
 
 

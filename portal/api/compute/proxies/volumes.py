@@ -152,12 +152,12 @@ def _snapshot(view: ResourceView, identity: str, rule: str) -> Snapshot:
 
 
 def _create_snapshot(view: ResourceView, values: Values) -> Snapshot:
-    return services.create_snapshot(view.context, values.pop("volume_id"), **values)
+    return services.CreateSnapshot.begin(view.context, values.pop("volume_id"), services.SnapshotRequest(**values))
 
 
 def _delete_snapshot(view: ResourceView, identity: str) -> None:
     _snapshot(view, identity, "volume:delete_snapshot")
-    services.delete_snapshot(view.context, identity)
+    services.DeleteSnapshot.begin(view.context, identity, services.Deletion())
 
 
 _SNAPSHOT = (

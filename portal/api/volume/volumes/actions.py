@@ -10,7 +10,6 @@ from portal.api.volume.dialect.schemas import boolean
 from portal.api.volume.dialect.views import ActionsView
 from portal.api.volume.volumes import schemas
 from provisioning.common.errors import InvalidInputError, NotFoundError, NotOfferedError
-from provisioning.identity import policy
 from provisioning.volumes import services
 from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.selectors.access import volume_for
@@ -115,19 +114,15 @@ def _show_image_metadata(view: ActionsView, volume_id: str, body: Any) -> Respon
 
 
 def _upload(view: ActionsView, volume_id: str, body: Any) -> Response:
-    visibility = body.get("visibility", "private")
-    if visibility == "public":
-        policy.enforce(view.context, "volume_extension:volume_actions:upload_public", {})
-    volume, image = services.upload_to_image(
-        view.context,
-        volume_id,
+    request = services.UploadRequest(
         body["image_name"].strip(),
         force=boolean(body.get("force", False)),
         container_format=body.get("container_format") or "bare",
         disk_format=body.get("disk_format") or "raw",
-        visibility=visibility,
+        visibility=body.get("visibility", "private"),
         protected=boolean(body.get("protected", False)),
     )
+    volume, image = services.UploadToImage.begin(view.context, volume_id, request)
     kind = volume.volume_type
     shown: dict[str, Any] = {
         "id": str(volume.id),
@@ -147,7 +142,8 @@ def _upload(view: ActionsView, volume_id: str, body: Any) -> Response:
 
 
 def _retype(view: ActionsView, volume_id: str, body: Any) -> Response:
-    services.retype(view.context, volume_id, body["new_type"], migration_policy=body.get("migration_policy") or "never")
+    request = services.RetypeRequest(body["new_type"], body.get("migration_policy") or "never")
+    services.Retype.begin(view.context, volume_id, request)
     return view.accepted()
 
 
@@ -160,7 +156,7 @@ def _migrate(view: ActionsView, volume_id: str, body: Any) -> Response:
         pool = pool_named(body["host"])
     except NotFoundError as error:
         raise InvalidInputError(error.message, field="host") from None
-    services.migrate_volume(view.context, volume_id, pool.id)
+    services.Migrate.begin(view.context, volume_id, pool.id)
     return view.accepted()
 
 
@@ -180,10 +176,8 @@ def _revert(view: ActionsView, volume_id: str, body: Any) -> Response:
 
 
 def _reimage(view: ActionsView, volume_id: str, body: Any) -> Response:
-    reserved = boolean(body.get("reimage_reserved", False))
-    if reserved:
-        policy.enforce(view.context, "volume:reimage_reserved", {})
-    services.reimage(view.context, volume_id, body["image_id"], reserved=reserved)
+    request = services.ReimageRequest(body["image_id"], reserved=boolean(body.get("reimage_reserved", False)))
+    services.Reimage.begin(view.context, volume_id, request)
     return view.accepted()
 
 
@@ -224,13 +218,9 @@ VOLUME_ACTIONS: dict[str, Action] = {
         schema=schemas.UNSET_IMAGE_METADATA,
     ),
     "os-show_image_metadata": Action(rule="volume_extension:volume_image_metadata:show", act=_show_image_metadata),
-    "os-volume_upload_image": Action(
-        rule="volume_extension:volume_actions:upload_image", act=_upload, schema=schemas.upload
-    ),
-    "os-retype": Action(rule="volume:retype", act=_retype, schema=schemas.RETYPE),
-    "os-migrate_volume": Action(
-        rule="volume_extension:volume_admin_actions:migrate_volume", act=_migrate, schema=schemas.migrate
-    ),
+    "os-volume_upload_image": Action(rule=services.UploadToImage.rule, act=_upload, schema=schemas.upload),
+    "os-retype": Action(rule=services.Retype.rule, act=_retype, schema=schemas.RETYPE),
+    "os-migrate_volume": Action(rule=services.Migrate.rule, act=_migrate, schema=schemas.migrate),
     "os-migrate_volume_completion": Action(
         rule="volume_extension:volume_admin_actions:migrate_volume_completion",
         act=_complete_migration,
@@ -243,6 +233,6 @@ VOLUME_ACTIONS: dict[str, Action] = {
         since=(3, 71),
     ),
     "revert": Action(rule=services.Revert.rule, act=_revert, schema=schemas.REVERT, since=(3, 40)),
-    "os-reimage": Action(rule="volume:reimage", act=_reimage, schema=schemas.REIMAGE, since=(3, 68)),
+    "os-reimage": Action(rule=services.Reimage.rule, act=_reimage, schema=schemas.REIMAGE, since=(3, 68)),
     "os-unmanage": Action(rule=services.Unmanage.rule, act=_unmanage),
 }

@@ -9,9 +9,9 @@ from portal.ops.admin.base import ValuesFilter, column, link_to, row_action
 from portal.ops.admin.volumes.parts import OfVolumes
 from provisioning.common.context import RequestContext
 from provisioning.volumes.models import Backup, Snapshot, Volume
-from provisioning.volumes.services import delete_snapshot, reset_snapshot_status
+from provisioning.volumes.services import DeleteSnapshot, Deletion, reset_snapshot_status
 from provisioning.volumes.services.backups import backup_records
-from provisioning.volumes.services.backups.backups import delete_backup
+from provisioning.volumes.services.backups.backups import DeleteBackup
 
 STATUSES = (("available", "available"), ("error", "error"))
 
@@ -56,7 +56,7 @@ class SnapshotAdmin(OfVolumes):
         question="Delete these snapshots for good?",
     )
     def force_delete(self, context: RequestContext, snapshot: Snapshot) -> None:
-        delete_snapshot(context, snapshot.id, force=True)
+        DeleteSnapshot.begin(context, snapshot.id, Deletion(force=True))
 
 
 @admin.register(Backup)
@@ -117,4 +117,4 @@ class BackupAdmin(OfVolumes):
         question="Delete these backups for good?",
     )
     def force_delete(self, context: RequestContext, backup: Backup) -> None:
-        delete_backup(context, str(backup.id), force=True)
+        DeleteBackup.begin(context, backup.id, Deletion(force=True))

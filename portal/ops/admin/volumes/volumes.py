@@ -17,8 +17,7 @@ from provisioning.common.values.ids import read_id
 from provisioning.compute.models import Instance
 from provisioning.volumes.models import Attachment, Message, Snapshot, StoragePool, Volume, VolumeType
 from provisioning.volumes.selectors.pools import host_of, servings
-from provisioning.volumes.services import delete_volume, force_detach, migrate_volume, reset_status
-from provisioning.volumes.services.updates.retype import retype
+from provisioning.volumes.services import Migrate, Retype, RetypeRequest, delete_volume, force_detach, reset_status
 from provisioning.volumes.states import VolumeStatus
 
 STATUSES = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE, VolumeStatus.ERROR, VolumeStatus.MAINTENANCE)
@@ -71,7 +70,7 @@ class VolumeAdmin(OfVolumes):
     rules = OfVolumes.rules | {
         "reset": "volume_extension:volume_admin_actions:reset_status",
         "detach": "volume_extension:volume_admin_actions:force_detach",
-        "migrate": "volume_extension:volume_admin_actions:migrate_volume",
+        "migrate": Migrate.rule,
         "change_type": "volume:retype",
         "force_delete": "volume_extension:volume_admin_actions:force_delete",
     }
@@ -158,7 +157,7 @@ class VolumeAdmin(OfVolumes):
         choices=_pools,
     )
     def migrate(self, context: RequestContext, volume: Volume, pool_id: str) -> None:
-        migrate_volume(context, volume.id, read_id(pool_id) or volume.id)
+        Migrate.begin(context, volume.id, read_id(pool_id) or volume.id)
 
     @row_action(
         "Change the type, moving the data where that is needed",
@@ -167,7 +166,7 @@ class VolumeAdmin(OfVolumes):
         choices=_types,
     )
     def change_type(self, context: RequestContext, volume: Volume, type_id: str) -> None:
-        retype(context, volume.id, type_id, migration_policy="on-demand")
+        Retype.begin(context, volume.id, RetypeRequest(type_id, "on-demand"))
 
     @row_action(
         "Force delete with its snapshots, with any status",

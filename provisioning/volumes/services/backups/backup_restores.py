@@ -1,6 +1,7 @@
 """Restores backups, to an existing volume without attachments or to a new one."""
 
 import uuid
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from django.db import transaction
@@ -8,19 +9,19 @@ from django.db import transaction
 from compute_agent.contract.messages import AgentEvent
 from compute_agent.contract.volume import RestoreVolumeRequest
 from provisioning.common.context import RequestContext
+from provisioning.common.tasks import UserTask
 from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.hosts import commands
-from provisioning.volumes.errors import InvalidBackupError, InvalidVolumeError, VolumeNotFoundError
+from provisioning.volumes.errors import InvalidBackupError, InvalidVolumeError
 from provisioning.volumes.host_link import host_commands
 from provisioning.volumes.models import Backup, Volume
 from provisioning.volumes.records import uses
 from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.selectors import visible_types
-from provisioning.volumes.selectors.access import volume_for
 from provisioning.volumes.selectors.copies import backup_for, chain_of
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.backups.backups import locked, move
-from provisioning.volumes.services.checks import check_free
+from provisioning.volumes.services.checks import check_free, locked_volume
 from provisioning.volumes.services.lifecycle.create import create_volume, ready
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import MINUTE, by_status
@@ -37,29 +38,12 @@ class Restored(NamedTuple):
     volume: Volume
 
 
-@transaction.atomic
-def restore_backup(context: RequestContext, backup_id: str, volume_id: str = "", name: str = "") -> Restored:
-    """Start to restore a backup to a volume, or without ``volume_id`` to a new one called ``name``.
+@dataclass(frozen=True, slots=True)
+class RestoreRequest:
+    """Where to restore a backup: to a volume, or without ``volume_id`` to a new one called ``name``."""
 
-    Raises BackupNotFoundError, VolumeNotFoundError, InvalidBackupError, InvalidVolumeError, and for a new volume the
-    errors of ``create_volume``.
-    """
-    backup = _available(backup_for(context, backup_id).id)
-    if volume_id:
-        volume = _target(context, backup, volume_id)
-        begin(backup, volume)
-        return Restored(backup, volume)
-    request = VolumeRequest(
-        size_gb=backup.size_gb,
-        name=name or f"restore_backup_{backup.id}",
-        description=str(backup.volume_details.get("description") or ""),
-        volume_type=_type_of(context, backup),
-        backup_id=str(backup.id),
-    )
-    volume = create_volume(context, request)
-    if volume.status == VolumeStatus.CREATING:
-        move(backup, BackupStatus.RESTORING, Restore().start_of(), restored_volume_id=volume.id)
-    return Restored(backup, volume)
+    volume_id: str = ""
+    name: str = ""
 
 
 def _type_of(context: RequestContext, backup: Backup) -> str:
@@ -68,29 +52,7 @@ def _type_of(context: RequestContext, backup: Backup) -> str:
     return str(known) if known and visible_types(context).filter(id=known).exists() else ""
 
 
-def _available(backup_id: uuid.UUID) -> Backup:
-    backup = locked(backup_id)
-    if backup.status != BackupStatus.AVAILABLE:
-        raise InvalidBackupError(f"Backup status must be available; it is {backup.status}.")
-    return backup
-
-
-def _target(context: RequestContext, backup: Backup, volume_id: str) -> Volume:
-    target = volume_for(context, volume_id)
-    volume = state.lock([target.id]).get(target.id)
-    if volume is None:
-        raise VolumeNotFoundError(volume_id)
-    Restore().check(volume)
-    check_free(volume)
-    if volume.size_gb < backup.size_gb:
-        message = f"The volume has {volume.size_gb} GiB, and the backup needs {backup.size_gb} GiB."
-        raise InvalidVolumeError(message, field="volume_id")
-    if bool(volume.encryption_key) != bool(backup.encryption_key):
-        raise InvalidVolumeError(UNLIKE)
-    return volume
-
-
-def begin(backup: Backup, volume: Volume) -> None:
+def send(backup: Backup, volume: Volume) -> None:
     """Send the restore command. The caller has locked the backup and the volume."""
     chain = chain_of(backup)
     state.move(volume, VolumeStatus.RESTORING_BACKUP)
@@ -112,18 +74,57 @@ def fill(volume: Volume) -> None:
         messages.of_volume(volume, messages.BACKUP_RESTORE, reason)
         uses.user().failed(volume, reason)
         return
-    begin(backup, volume)
+    send(backup, volume)
 
 
 @task
-class Restore(VolumeTask[RestoreVolumeRequest]):
-    """Write a backup over the data of a volume."""
+class Restore(UserTask[Backup, RestoreRequest, Restored], VolumeTask[RestoreVolumeRequest]):
+    """Write a backup over the data of a volume without attachments, or of a new volume."""
 
+    rule = "backup:restore"
     body = RestoreVolumeRequest
-    legal_from = (VolumeStatus.AVAILABLE,)
+    legal_from = (BackupStatus.AVAILABLE,)
+    target_from = (VolumeStatus.AVAILABLE,)
+    refused = InvalidBackupError
     notification = "restore"
     timeouts = by_status({VolumeStatus.RESTORING_BACKUP: 60 * MINUTE})
     awaited_in = (VolumeStatus.RESTORING_BACKUP,)
+
+    def locked(self, context: RequestContext, key: str | uuid.UUID) -> Backup:
+        return locked(backup_for(context, key).id)
+
+    def start(self, context: RequestContext, backup: Backup, request: RestoreRequest) -> Restored:
+        """Start to restore a backup, for a new volume after its creation.
+
+        Raises VolumeNotFoundError, InvalidVolumeError, and for a new volume the errors of ``create_volume``.
+        """
+        if request.volume_id:
+            volume = self.target(context, backup, request.volume_id)
+            send(backup, volume)
+            return Restored(backup, volume)
+        new = VolumeRequest(
+            size_gb=backup.size_gb,
+            name=request.name or f"restore_backup_{backup.id}",
+            description=str(backup.volume_details.get("description") or ""),
+            volume_type=_type_of(context, backup),
+            backup_id=str(backup.id),
+        )
+        volume = create_volume(context, new)
+        if volume.status == VolumeStatus.CREATING:
+            move(backup, BackupStatus.RESTORING, self.start_of(), restored_volume_id=volume.id)
+        return Restored(backup, volume)
+
+    def target(self, context: RequestContext, backup: Backup, volume_id: str) -> Volume:
+        """Return the existing volume that the backup can overwrite, locked."""
+        volume = locked_volume(context, volume_id)
+        self.check(volume, self.target_from, InvalidVolumeError)
+        check_free(volume)
+        if volume.size_gb < backup.size_gb:
+            message = f"The volume has {volume.size_gb} GiB, and the backup needs {backup.size_gb} GiB."
+            raise InvalidVolumeError(message, field="volume_id")
+        if bool(volume.encryption_key) != bool(backup.encryption_key):
+            raise InvalidVolumeError(UNLIKE)
+        return volume
 
     def finished(self, volume: Volume, event: AgentEvent, body: RestoreVolumeRequest, host_id: uuid.UUID) -> None:
         backup = Backup.objects.select_for_update().filter(id=body.backup_ids[-1]).first()

@@ -7,14 +7,14 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.utils import timezone
 
 from compute_agent.contract.messages import AgentEvent
 from compute_agent.contract.volume import VOLUME_COPY, BackupVolumeRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
-from provisioning.common.tasks import RecordTask, Timeout
+from provisioning.common.tasks import RecordTask, Timeout, UserTask
 from provisioning.hosts import commands
 from provisioning.hosts.models import HostCommand
 from provisioning.jobs.cast import cast
@@ -29,14 +29,14 @@ from provisioning.volumes.errors import (
     InvalidBackupError,
     InvalidSnapshotError,
     InvalidVolumeError,
-    VolumeNotFoundError,
 )
 from provisioning.volumes.host_link import host_commands
 from provisioning.volumes.models import Backup, Snapshot, Volume
-from provisioning.volumes.selectors.access import snapshot_for, volume_for
+from provisioning.volumes.selectors.access import snapshot_for
 from provisioning.volumes.selectors.copies import LONGEST_CHAIN, backup_for, chain_of, newest_of
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import check_metadata, check_texts, check_zone
+from provisioning.volumes.services.user_tasks import Deletion, OfVolume
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import MINUTE, SETTING, deadline_of
 from provisioning.volumes.states import BackupStatus, SnapshotStatus, VolumeStatus
@@ -49,88 +49,17 @@ TIMEOUT = Timeout(SETTING, VolumeStatus.BACKING_UP, 60 * MINUTE)
 ENDED = frozenset({BackupStatus.AVAILABLE, BackupStatus.ERROR, BackupStatus.ERROR_DELETING})
 
 
-@transaction.atomic
-def create_backup(context: RequestContext, request: BackupRequest) -> Backup:
-    """Start to back up a volume.
-
-    1. Lock the volume, check its state and that of the snapshot, and choose the parent backup.
-    2. Reserve the quota, create the record, and set the volume (or the snapshot) to ``backing-up``.
-    3. Send a command to a host of its pool.
-
-    Raises InvalidInputError, VolumeNotFoundError, SnapshotNotFoundError, InvalidVolumeError, InvalidSnapshotError,
-    InvalidBackupError, OverQuotaError, and UnavailableError if no host serves the pool.
-    """
-    check_texts(request.name, request.description)
-    check_metadata(request.metadata)
-    check_zone(request.availability_zone)
-    requested = volume_for(context, request.volume_id)
-    volume = state.lock([requested.id]).get(requested.id)
-    if volume is None:
-        raise VolumeNotFoundError(request.volume_id)
-    snapshot = _snapshot(context, request, volume)
-    _check(volume, snapshot, force=request.force)
-    project_id = context.project_id or volume.project_id
-    store = current()
-    now = timezone.now()
-    data_at = snapshot.created_at if snapshot else now
-    parent = _parent(volume, project_id, store.service, data_at) if request.incremental else None
-    backup = Backup(
-        project_id=project_id,
-        user_id=context.user_id,
-        name=request.name,
-        description=request.description,
-        volume_id=volume.id,
-        snapshot_id=snapshot.id if snapshot else None,
-        parent=parent,
-        deadline=deadline_of(VolumeStatus.BACKING_UP),
-        size_gb=snapshot.size_gb if snapshot else volume.size_gb,
-        container=request.container or store.container(),
-        service=store.service,
-        availability_zone=request.availability_zone or volume.availability_zone,
-        data_at=data_at,
-        metadata=dict(request.metadata),
-        volume_details=_details(volume),
-        encryption_key=volume.encryption_key,
-        cipher=volume.cipher,
-        key_size=volume.key_size,
-    )
-    ledger.hold(project_id, backup.id, {"backups": 1, "backup_gigabytes": backup.size_gb})
-    backup.save(force_insert=True)
-    if snapshot is None:
-        state.move(volume, VolumeStatus.BACKING_UP)
-    else:
-        Snapshot.objects.filter(id=snapshot.id).update(status=SnapshotStatus.BACKING_UP, updated_at=now)
-    body = BackupVolumeRequest(
-        volume=host_commands.spec_of(volume),
-        backup_id=str(backup.id),
-        parent_id=str(parent.id) if parent else "",
-        snapshot_id=str(snapshot.id) if snapshot else "",
-    )
-    host_commands.send_copy(volume, backup.id, body, status=VolumeStatus.BACKING_UP)
-    announce_backup(backup, CreateBackup().start_of())
-    return backup
-
-
 def _snapshot(context: RequestContext, request: BackupRequest, volume: Volume) -> Snapshot | None:
+    """Return the snapshot to back up, locked; None: the request names none."""
     if not request.snapshot_id:
         return None
-    snapshot = snapshot_for(context, request.snapshot_id)
-    if snapshot.volume_id != volume.id:
+    found = snapshot_for(context, request.snapshot_id)
+    if found.volume_id != volume.id:
         raise InvalidSnapshotError("The snapshot does not belong to this volume.", field="snapshot_id")
-    return Snapshot.objects.select_for_update().get(id=snapshot.id)
-
-
-def _check(volume: Volume, snapshot: Snapshot | None, *, force: bool) -> None:
-    """Raise an error for a volume or snapshot that cannot be backed up now."""
-    if volume.pool_id is None:
-        raise InvalidVolumeError(f"Volume {volume.id} has no data.", field="volume_id")
-    if snapshot is not None:
-        if snapshot.status != SnapshotStatus.AVAILABLE:
-            raise InvalidSnapshotError(f"The snapshot must be available; it is {snapshot.status}.", field="snapshot_id")
-        return
-    CreateBackup().check(volume)
-    if volume.status == VolumeStatus.IN_USE and not force:
-        raise InvalidVolumeError("Backing up an in-use volume must use the force flag.", field="force")
+    snapshot = Snapshot.objects.select_for_update().get(id=found.id)
+    if snapshot.status != SnapshotStatus.AVAILABLE:
+        raise InvalidSnapshotError(f"The snapshot must be available; it is {snapshot.status}.", field="snapshot_id")
+    return snapshot
 
 
 def _parent(volume: Volume, project_id: uuid.UUID, service: str, data_at: datetime) -> Backup:
@@ -173,28 +102,6 @@ def update_backup(context: RequestContext, backup_id: str, changes: Mapping[str,
     backup.save(update_fields=[*fields, "updated_at"])
     announce_backup(backup)
     return backup
-
-
-@transaction.atomic
-def delete_backup(context: RequestContext, backup_id: str, *, force: bool = False) -> None:
-    """Start to delete a backup that has no incremental backups; does nothing if it is already being deleted.
-
-    ``force``: in any status, except while the backup is being restored. Raises BackupNotFoundError, InvalidBackupError.
-    """
-    backup = locked(backup_for(context, backup_id).id)
-    if backup.status == BackupStatus.DELETING:
-        return
-    removal = DeleteBackup()
-    if not force:
-        removal.check(backup)
-    if backup.children.exists():
-        raise InvalidBackupError("Incremental backups exist for this backup.")
-    if backup.restored_volume_id is not None and backup.status == BackupStatus.RESTORING:
-        raise InvalidBackupError(f"It is being restored to volume {backup.restored_volume_id}.")
-    if backup.status == BackupStatus.CREATING:
-        stop(backup)
-    move(backup, BackupStatus.DELETING, removal.start_of(), deadline=None)
-    removal.queue(backup.id)
 
 
 def locked(backup_id: uuid.UUID) -> Backup:
@@ -273,9 +180,10 @@ def complete(backup: Backup, *, full: bool) -> None:
 
 
 @task
-class CreateBackup(CopyTask[Backup, BackupVolumeRequest]):
+class CreateBackup(OfVolume[BackupRequest, Backup], CopyTask[Backup, BackupVolumeRequest]):
     """Copy the data of a volume or of its snapshot to the backup store."""
 
+    rule = "backup:create"
     model = Backup
     body = BackupVolumeRequest
     legal_from = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE)
@@ -283,6 +191,68 @@ class CreateBackup(CopyTask[Backup, BackupVolumeRequest]):
     notification = "create"
     timeouts = {BackupStatus.CREATING: TIMEOUT}
     awaited_in = (BackupStatus.CREATING,)
+
+    def allowed(self, request: BackupRequest) -> Collection[str]:
+        """Return all statuses for a backup of a snapshot, whose own status is checked instead."""
+        return VolumeStatus.values if request.snapshot_id else self.legal_from
+
+    def start(self, context: RequestContext, volume: Volume, request: BackupRequest) -> Backup:
+        """Start to back up a volume or its snapshot.
+
+        1. Check the request and the snapshot, and choose the parent backup.
+        2. Reserve the quota, create the record, and set the volume (or the snapshot) to ``backing-up``.
+        3. Send a command to a host of its pool.
+
+        Raises InvalidInputError, SnapshotNotFoundError, InvalidVolumeError, InvalidSnapshotError, InvalidBackupError,
+        OverQuotaError, and UnavailableError if no host serves the pool.
+        """
+        check_texts(request.name, request.description)
+        check_metadata(request.metadata)
+        check_zone(request.availability_zone)
+        snapshot = _snapshot(context, request, volume)
+        if volume.pool_id is None:
+            raise InvalidVolumeError(f"Volume {volume.id} has no data.", field="volume_id")
+        if snapshot is None and volume.status == VolumeStatus.IN_USE and not request.force:
+            raise InvalidVolumeError("Backing up an in-use volume must use the force flag.", field="force")
+        project_id = context.project_id or volume.project_id
+        store, now = current(), timezone.now()
+        data_at = snapshot.created_at if snapshot else now
+        parent = _parent(volume, project_id, store.service, data_at) if request.incremental else None
+        backup = Backup(
+            project_id=project_id,
+            user_id=context.user_id,
+            name=request.name,
+            description=request.description,
+            volume_id=volume.id,
+            snapshot_id=snapshot.id if snapshot else None,
+            parent=parent,
+            deadline=deadline_of(VolumeStatus.BACKING_UP),
+            size_gb=snapshot.size_gb if snapshot else volume.size_gb,
+            container=request.container or store.container(),
+            service=store.service,
+            availability_zone=request.availability_zone or volume.availability_zone,
+            data_at=data_at,
+            metadata=dict(request.metadata),
+            volume_details=_details(volume),
+            encryption_key=volume.encryption_key,
+            cipher=volume.cipher,
+            key_size=volume.key_size,
+        )
+        ledger.hold(project_id, backup.id, {"backups": 1, "backup_gigabytes": backup.size_gb})
+        backup.save(force_insert=True)
+        if snapshot is None:
+            state.move(volume, VolumeStatus.BACKING_UP)
+        else:
+            Snapshot.objects.filter(id=snapshot.id).update(status=SnapshotStatus.BACKING_UP, updated_at=now)
+        body = BackupVolumeRequest(
+            volume=host_commands.spec_of(volume),
+            backup_id=str(backup.id),
+            parent_id=str(parent.id) if parent else "",
+            snapshot_id=str(snapshot.id) if snapshot else "",
+        )
+        host_commands.send_copy(volume, backup.id, body, status=VolumeStatus.BACKING_UP)
+        announce_backup(backup, self.start_of())
+        return backup
 
     def load(self, ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, Backup]:
         rows = Backup.objects.select_for_update(of=("self",)).filter(id__in=list(ids)).order_by("id")
@@ -332,14 +302,44 @@ class BeBackedUp(RecordTask[Volume]):
 
 
 @job_task
-class DeleteBackup(JobTask[Backup]):
+class DeleteBackup(UserTask[Backup, Deletion, None], JobTask[Backup]):
     """Remove the data of a backup, then its record and its quota usage."""
 
+    rule = "backup:delete"
     model = Backup
     topic, job, payload = TOPIC, "volumes.remove_backup", "backup_id"
     legal_from = (BackupStatus.AVAILABLE, BackupStatus.ERROR)
     refused = InvalidBackupError
     notification = "delete"
+
+    def locked(self, context: RequestContext, key: str | uuid.UUID) -> Backup:
+        return locked(backup_for(context, key).id)
+
+    def allowed(self, request: Deletion) -> Collection[str]:
+        return BackupStatus.values if request.force else self.legal_from
+
+    def check(
+        self, record: Model, among: Collection[str] | None = None, refused: type[NovellaError] | None = None
+    ) -> None:
+        """Accept a backup that is already being deleted."""
+        if getattr(record, "status") != BackupStatus.DELETING:  # noqa: B009
+            super().check(record, among, refused)
+
+    def start(self, context: RequestContext, backup: Backup, request: Deletion) -> None:
+        """Queue the job. Ignored for a backup that is already being deleted.
+
+        Raises InvalidBackupError for a backup with incremental backups, or while it is being restored.
+        """
+        if backup.status == BackupStatus.DELETING:
+            return
+        if backup.children.exists():
+            raise InvalidBackupError("Incremental backups exist for this backup.")
+        if backup.restored_volume_id is not None and backup.status == BackupStatus.RESTORING:
+            raise InvalidBackupError(f"It is being restored to volume {backup.restored_volume_id}.")
+        if backup.status == BackupStatus.CREATING:
+            stop(backup)
+        move(backup, BackupStatus.DELETING, self.start_of(), deadline=None)
+        self.queue(backup.id)
 
     def run(self, key: uuid.UUID) -> None:
         backup = Backup.objects.filter(id=key, status=BackupStatus.DELETING).first()

@@ -40,7 +40,7 @@ from provisioning.volumes.services.checks import (
     pool_of,
 )
 from provisioning.volumes.services.lifecycle.delete import end_reported
-from provisioning.volumes.services.user_tasks import UserTask
+from provisioning.volumes.services.user_tasks import UserVolumeTask
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import deadline_of
 from provisioning.volumes.states import VolumeStatus
@@ -144,7 +144,7 @@ def _check_type(context: RequestContext, pool: StoragePool, kind: VolumeType | N
 
 
 @task
-class Unmanage(UserTask[None, UnmanageVolumeRequest]):
+class Unmanage(UserVolumeTask[None, UnmanageVolumeRequest]):
     """Delete a volume's record and leave its data in the pool as an unmanaged disk, ``volume-ID`` as in Cinder."""
 
     rule = "volume_extension:volume_unmanage"
@@ -172,7 +172,7 @@ class Unmanage(UserTask[None, UnmanageVolumeRequest]):
         """Withdraw commands that no host has acknowledged."""
         commands.withdraw(commands.unfinished(VOLUME, volume.id).filter(acknowledged_at=None))
 
-    def command(self, volume: Volume, request: None) -> UnmanageVolumeRequest:
+    def command(self, context: RequestContext, volume: Volume, request: None) -> UnmanageVolumeRequest:
         return UnmanageVolumeRequest(volume=spec_of(volume), name=f"volume-{volume.id}")
 
     def finished(self, volume: Volume, event: AgentEvent, body: UnmanageVolumeRequest, host_id: uuid.UUID) -> None:

@@ -5,30 +5,31 @@ with a message if the host fails.
 """
 
 import uuid
-from collections.abc import Collection
-
-from django.db import transaction
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from compute_agent.contract.build import ImageRef
 from compute_agent.contract.messages import AgentEvent
 from compute_agent.contract.volume import ReimageVolumeRequest
 from provisioning.common.context import RequestContext
-from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.values.ids import NOBODY, read_id
+from provisioning.identity import policy
 from provisioning.images.models import Image
 from provisioning.volumes.errors import InvalidVolumeError
-from provisioning.volumes.host_link.host_commands import send, spec_of
+from provisioning.volumes.host_link.host_commands import spec_of
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.records import uses
 from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.selectors.access import volume_for
 from provisioning.volumes.services import messages
-from provisioning.volumes.services.checks import check_thawed, locked_volume
+from provisioning.volumes.services.checks import check_thawed
 from provisioning.volumes.services.lifecycle.sources import image_metadata, source_of
+from provisioning.volumes.services.user_tasks import UserVolumeTask
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.states import VolumeStatus
-from provisioning.volumes.tasks import VolumeTask, reason_of, task
+from provisioning.volumes.tasks import reason_of, task
 
 UNACCEPTABLE = "image_unacceptable"
 """The host's error code for an image that it refuses; the host has not written to the volume."""
@@ -38,74 +39,66 @@ UNRESERVED = (VolumeStatus.AVAILABLE, VolumeStatus.ERROR)
 AT_SERVER = (VolumeStatus.IN_USE, VolumeStatus.RESERVED, VolumeStatus.ERROR)
 
 
-@when_broken_off
-@transaction.atomic
-def reimage(context: RequestContext, volume_id: str | uuid.UUID, image_id: str, *, reserved: bool = False) -> Volume:
-    """Write an image over a volume that is not attached; ``reserved``: also over a reserved volume.
+@dataclass(frozen=True, slots=True)
+class ReimageRequest:
+    """A request to write an image over a volume that is not attached."""
 
-    Raises InvalidVolumeError for a volume in another status or without data, InvalidInputError for an image that cannot
-    be written or is too large, NotFoundError.
-    """
-    volume = locked_volume(context, volume_id)
-    _check_status(volume, (*UNRESERVED, VolumeStatus.RESERVED) if reserved else UNRESERVED)
-    return _write(volume, _image_for(context, volume, image_id))
-
-
-def check_reimage(context: RequestContext, volume_id: uuid.UUID, image_id: str, server_id: uuid.UUID) -> None:
-    """Raise the errors that ``reimage_of_server`` would raise now."""
-    volume = volume_for(context, volume_id)
-    _check_of_server(volume, server_id)
-    _image_for(context, volume, image_id)
-
-
-@transaction.atomic
-def reimage_of_server(context: RequestContext, volume_id: uuid.UUID, image_id: str, server_id: uuid.UUID) -> Volume:
-    """Write an image over a volume of a stopped server, in the caller's transaction. The volume stays attached.
-
-    The server is notified of the end (``VolumeUser.reimaged``). Raises the errors of ``reimage``, and
-    InvalidVolumeError for a volume that is attached to other servers too.
-    """
-    volume = locked_volume(context, volume_id)
-    _check_of_server(volume, server_id)
-    return _write(volume, _image_for(context, volume, image_id))
-
-
-def _check_of_server(volume: Volume, server_id: uuid.UUID) -> None:
-    _check_status(volume, AT_SERVER)
-    if Attachment.objects.filter(volume_id=volume.id).exclude(instance_id=server_id).exists():
-        raise InvalidVolumeError(f"Volume {volume.id} is also attached to other servers; it cannot be reimaged.")
-
-
-def _check_status(volume: Volume, allowed: Collection[VolumeStatus]) -> None:
-    check_thawed(volume)
-    Reimage().check(volume, among=allowed)
-    if state.at_rest(volume) not in allowed:
-        raise InvalidVolumeError(f"Volume {volume.id} has attachments; it can only be reimaged without them.")
-    if volume.launched_at is None or volume.pool_id is None:
-        raise InvalidVolumeError(f"Volume {volume.id} was never created, so it cannot be reimaged.")
-
-
-def _image_for(context: RequestContext, volume: Volume, image_id: str) -> ImageRef:
-    source = source_of(context, VolumeRequest(image_id=image_id))
-    if source.least_gb > volume.size_gb or source.body.image is None:
-        msg = f"Image {image_id} needs {source.least_gb} GiB; volume {volume.id} has {volume.size_gb}."
-        raise InvalidInputError(msg, field="image_id")
-    return source.body.image
-
-
-def _write(volume: Volume, image: ImageRef) -> Volume:
-    state.move(volume, VolumeStatus.DOWNLOADING)
-    send(volume, ReimageVolumeRequest(volume=spec_of(volume), image=image))
-    return volume
+    image_id: str
+    reserved: bool = False
+    """Whether the volume may be reserved, which needs a policy rule of its own."""
+    server_id: uuid.UUID | None = None
+    """The stopped server that has the volume and keeps it; it is notified of the end (``VolumeUser.reimaged``)."""
 
 
 @task
-class Reimage(VolumeTask[ReimageVolumeRequest]):
+class Reimage(UserVolumeTask[ReimageRequest, ReimageVolumeRequest]):
     """Write an image over the data of a volume. ``Create`` handles its timeouts, because both have the same status."""
 
-    body = ReimageVolumeRequest
+    rule = "volume:reimage"
     legal_from = (*UNRESERVED, VolumeStatus.RESERVED, VolumeStatus.IN_USE)
+    status = VolumeStatus.DOWNLOADING
+    body = ReimageVolumeRequest
     awaited_in = (VolumeStatus.DOWNLOADING, VolumeStatus.ERROR)
+
+    def allowed(self, request: ReimageRequest) -> Collection[VolumeStatus]:
+        if request.server_id is not None:
+            return AT_SERVER
+        return (*UNRESERVED, VolumeStatus.RESERVED) if request.reserved else UNRESERVED
+
+    @classmethod
+    def check_at_server(cls, context: RequestContext, volume_id: uuid.UUID, request: ReimageRequest) -> None:
+        """Raise the errors that ``begin`` would raise now for a volume of a server."""
+        reimage, volume = cls(), volume_for(context, volume_id)
+        reimage.check(volume, reimage.allowed(request))
+        check_thawed(volume)
+        reimage.prepare(context, volume, request)
+        reimage.image_of(context, volume, request)
+
+    def prepare(self, context: RequestContext, volume: Volume, request: ReimageRequest) -> Mapping[str, Any]:
+        """Raise ForbiddenError if the policy forbids reserved volumes, and InvalidVolumeError for a volume without
+        data, or with attachments that are not those of the request's server.
+        """
+        if request.reserved:
+            policy.enforce(context, "volume:reimage_reserved")
+        if state.at_rest(volume) not in self.allowed(request):
+            raise InvalidVolumeError(f"Volume {volume.id} has attachments; it can only be reimaged without them.")
+        others = Attachment.objects.filter(volume_id=volume.id).exclude(instance_id=request.server_id)
+        if request.server_id is not None and others.exists():
+            raise InvalidVolumeError(f"Volume {volume.id} is also attached to other servers; it cannot be reimaged.")
+        if volume.launched_at is None:
+            raise InvalidVolumeError(f"Volume {volume.id} was never created, so it cannot be reimaged.")
+        return {}
+
+    def image_of(self, context: RequestContext, volume: Volume, request: ReimageRequest) -> ImageRef:
+        """Return the image.  Raises NotFoundError, and InvalidInputError if it cannot be written or is too large."""
+        source = source_of(context, VolumeRequest(image_id=request.image_id))
+        if source.least_gb > volume.size_gb or source.body.image is None:
+            msg = f"Image {request.image_id} needs {source.least_gb} GiB; volume {volume.id} has {volume.size_gb}."
+            raise InvalidInputError(msg, field="image_id")
+        return source.body.image
+
+    def command(self, context: RequestContext, volume: Volume, request: ReimageRequest) -> ReimageVolumeRequest:
+        return ReimageVolumeRequest(volume=spec_of(volume), image=self.image_of(context, volume, request))
 
     def end(self, volume: Volume, event: AgentEvent, body: ReimageVolumeRequest, host_id: uuid.UUID) -> None:
         """Handle the report. If the host refused the image before it wrote data, restore the previous status.

@@ -17,7 +17,7 @@ from provisioning.volumes.models import Snapshot, Volume
 from provisioning.volumes.selectors import snapshot_for
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import check_free
-from provisioning.volumes.services.user_tasks import UserTask
+from provisioning.volumes.services.user_tasks import UserVolumeTask
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import MINUTE, by_status
 from provisioning.volumes.states import SnapshotStatus, VolumeStatus
@@ -25,7 +25,7 @@ from provisioning.volumes.tasks import task
 
 
 @task
-class Revert(UserTask[str, RevertVolumeRequest]):
+class Revert(UserVolumeTask[str, RevertVolumeRequest]):
     """Write the data of a volume's newest snapshot back to the volume, which is not attached. The request is the id of
     the snapshot.
     """
@@ -52,7 +52,7 @@ class Revert(UserTask[str, RevertVolumeRequest]):
             raise InvalidInputError(f"Volume {volume.id} has been extended since the snapshot.", field="snapshot_id")
         return {}
 
-    def command(self, volume: Volume, request: str) -> RevertVolumeRequest:
+    def command(self, context: RequestContext, volume: Volume, request: str) -> RevertVolumeRequest:
         return RevertVolumeRequest(volume=spec_of(volume), snapshot_id=str(uuid.UUID(request)))
 
     def finished(self, volume: Volume, event: AgentEvent, body: RevertVolumeRequest, host_id: uuid.UUID) -> None:

@@ -4,7 +4,8 @@ creating → available → deleting → deleted; error and error_deleting with a
 """
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 from django.db import transaction
 from django.db.models import ProtectedError
@@ -13,8 +14,8 @@ from django.utils import timezone
 from compute_agent.contract.messages import AgentEvent, decode_command_body
 from compute_agent.contract.volume import DeleteSnapshotRequest, SnapshotVolumeRequest
 from provisioning.common.context import RequestContext
-from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
+from provisioning.common.tasks import UserTask
 from provisioning.quotas.services.ledger import hold
 from provisioning.volumes.errors import InvalidSnapshotError, InvalidVolumeError, SnapshotNotFoundError
 from provisioning.volumes.host_link.host_commands import open_commands, send, spec_of
@@ -23,9 +24,10 @@ from provisioning.volumes.records import quota
 from provisioning.volumes.records.announcements import announce_snapshot
 from provisioning.volumes.selectors import snapshot_for
 from provisioning.volumes.services import messages
-from provisioning.volumes.services.checks import check_metadata, check_texts, check_thawed, locked_volume, pool_of
+from provisioning.volumes.services.checks import check_metadata, check_texts, check_thawed, pool_of
 from provisioning.volumes.services.lifecycle.create import Create
 from provisioning.volumes.services.lifecycle.delete import DELETABLE_SNAPSHOTS, Delete, end_snapshot
+from provisioning.volumes.services.user_tasks import Deletion, OfVolume
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import deadline_of
 from provisioning.volumes.states import SnapshotStatus, VolumeStatus
@@ -43,70 +45,15 @@ FOLLOWING = {
 """Status of a snapshot → the statuses that ``os-update_snapshot_status`` may set."""
 
 
-@when_broken_off
-@transaction.atomic
-def create_snapshot(
-    context: RequestContext,
-    volume_id: str | uuid.UUID,
-    *,
-    name: str = "",
-    description: str = "",
-    force: bool = False,
-    metadata: Mapping[str, str] | None = None,
-    group_snapshot: GroupSnapshot | None = None,
-) -> Snapshot:
-    """Create a snapshot of a volume; ``force``: also while it is attached.
+@dataclass(frozen=True, slots=True)
+class SnapshotRequest:
+    """A request for a snapshot of a volume; ``force``: also while the volume is attached."""
 
-    Raises VolumeNotFoundError, InvalidVolumeError, InvalidInputError, OverQuotaError.
-    """
-    check_texts(name, description)
-    check_metadata(metadata or {})
-    volume = locked_volume(context, volume_id)
-    check_thawed(volume)
-    TakeSnapshot().check(volume, among=None if force else (VolumeStatus.AVAILABLE,))
-    pool_of(volume)
-    if volume.migration_status not in ("", "none", "success", "error"):
-        raise InvalidVolumeError(f"Volume {volume.id} is being migrated.")
-    key = uuid.uuid4()
-    hold(volume.project_id, key, quota.of_snapshot(volume, volume.size_gb))
-    snapshot = Snapshot.objects.create(
-        id=key,
-        project_id=volume.project_id,
-        user_id=context.user_id,
-        volume=volume,
-        name=name,
-        description=description,
-        size_gb=volume.size_gb,
-        metadata=dict(metadata or {}),
-        group_snapshot=group_snapshot,
-        deadline=deadline_of(VolumeStatus.CREATING),
-    )
-    announce_snapshot(snapshot, TakeSnapshot().start_of())
-    body = SnapshotVolumeRequest(volume=spec_of(volume), snapshot_id=str(key))
-    send(volume, body, status=VolumeStatus.CREATING, beside=True)
-    return snapshot
-
-
-@when_broken_off
-@transaction.atomic
-def delete_snapshot(context: RequestContext, snapshot_id: str | uuid.UUID, *, force: bool = False) -> None:
-    """Delete a snapshot; ``force``: in any status.  Raises SnapshotNotFoundError, InvalidSnapshotError."""
-    snapshot, volume = _locked(context, snapshot_id)
-    if snapshot.group_snapshot_id is not None and not force:
-        raise InvalidSnapshotError(f"Snapshot {snapshot.id} belongs to a group snapshot.")
-    delete(snapshot, volume, force=force)
-
-
-def delete(snapshot: Snapshot, volume: Volume, *, force: bool = False) -> None:
-    """Delete a snapshot of a locked volume, in the caller's transaction.  Raises InvalidSnapshotError."""
-    if not force:
-        DeleteSnapshot().check(snapshot)
-    check_thawed(volume)
-    if volume.status == VolumeStatus.REVERTING:
-        raise InvalidSnapshotError(f"Volume {volume.id} is being reverted.")
-    _move(snapshot, SnapshotStatus.DELETING, DeleteSnapshot().start_of(), deadline=deadline_of(VolumeStatus.DELETING))
-    body = DeleteSnapshotRequest(volume=spec_of(volume), snapshot_id=str(snapshot.id))
-    send(volume, body, status=VolumeStatus.DELETING, beside=True)
+    name: str = ""
+    description: str = ""
+    force: bool = False
+    metadata: Mapping[str, str] | None = None
+    group_snapshot: GroupSnapshot | None = None
 
 
 @transaction.atomic
@@ -220,15 +167,46 @@ def _settle_group_snapshot(group_snapshot_id: uuid.UUID) -> None:
 
 
 @task
-class TakeSnapshot(SnapshotTask[SnapshotVolumeRequest]):
+class CreateSnapshot(OfVolume[SnapshotRequest, Snapshot], SnapshotTask[SnapshotVolumeRequest]):
     """Create a snapshot of the volume's current data."""
 
+    rule = "volume:create_snapshot"
     body = SnapshotVolumeRequest
     legal_from = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE)
     refused = InvalidVolumeError
     notification = "create"
     timeouts = {SnapshotStatus.CREATING: Create.timeouts[VolumeStatus.CREATING]}
     awaited_in = (SnapshotStatus.CREATING, SnapshotStatus.ERROR)
+
+    def allowed(self, request: SnapshotRequest) -> Collection[str]:
+        return self.legal_from if request.force else (VolumeStatus.AVAILABLE,)
+
+    def start(self, context: RequestContext, volume: Volume, request: SnapshotRequest) -> Snapshot:
+        """Create the record and send the command. Raises InvalidVolumeError, InvalidInputError, OverQuotaError."""
+        check_texts(request.name, request.description)
+        check_metadata(request.metadata or {})
+        check_thawed(volume)
+        pool_of(volume)
+        if volume.migration_status not in ("", "none", "success", "error"):
+            raise InvalidVolumeError(f"Volume {volume.id} is being migrated.")
+        key = uuid.uuid4()
+        hold(volume.project_id, key, quota.of_snapshot(volume, volume.size_gb))
+        snapshot = Snapshot.objects.create(
+            id=key,
+            project_id=volume.project_id,
+            user_id=context.user_id,
+            volume=volume,
+            name=request.name,
+            description=request.description,
+            size_gb=volume.size_gb,
+            metadata=dict(request.metadata or {}),
+            group_snapshot=request.group_snapshot,
+            deadline=deadline_of(VolumeStatus.CREATING),
+        )
+        announce_snapshot(snapshot, self.start_of())
+        body = SnapshotVolumeRequest(volume=spec_of(volume), snapshot_id=str(key))
+        send(volume, body, status=VolumeStatus.CREATING, beside=True)
+        return snapshot
 
     def finished(self, snapshot: Snapshot, event: AgentEvent, body: SnapshotVolumeRequest, host_id: uuid.UUID) -> None:
         _move(snapshot, SnapshotStatus.AVAILABLE, self.end_of(), progress=100)
@@ -239,14 +217,34 @@ class TakeSnapshot(SnapshotTask[SnapshotVolumeRequest]):
 
 
 @task
-class DeleteSnapshot(SnapshotTask[DeleteSnapshotRequest]):
+class DeleteSnapshot(UserTask[Snapshot, Deletion, None], SnapshotTask[DeleteSnapshotRequest]):
     """Delete the data of a snapshot."""
 
+    rule = "volume:delete_snapshot"
     body = DeleteSnapshotRequest
     legal_from = DELETABLE_SNAPSHOTS
     notification = "delete"
     timeouts = {SnapshotStatus.DELETING: Delete.timeouts[VolumeStatus.DELETING]}
     awaited_in = (SnapshotStatus.DELETING, SnapshotStatus.ERROR_DELETING)
+
+    def locked(self, context: RequestContext, key: str | uuid.UUID) -> Snapshot:
+        snapshot, _ = _locked(context, key)
+        return snapshot
+
+    def allowed(self, request: Deletion) -> Collection[str]:
+        return SnapshotStatus.values if request.force else self.legal_from
+
+    def start(self, context: RequestContext, snapshot: Snapshot, request: Deletion) -> None:
+        """Send the command.  Raises InvalidSnapshotError, and InvalidVolumeError if the volume must not be changed."""
+        volume = snapshot.volume
+        if snapshot.group_snapshot_id is not None and not request.force:
+            raise InvalidSnapshotError(f"Snapshot {snapshot.id} belongs to a group snapshot.")
+        check_thawed(volume)
+        if volume.status == VolumeStatus.REVERTING:
+            raise InvalidSnapshotError(f"Volume {volume.id} is being reverted.")
+        _move(snapshot, SnapshotStatus.DELETING, self.start_of(), deadline=deadline_of(VolumeStatus.DELETING))
+        body = DeleteSnapshotRequest(volume=spec_of(volume), snapshot_id=str(snapshot.id))
+        send(volume, body, status=VolumeStatus.DELETING, beside=True)
 
     def finished(self, snapshot: Snapshot, event: AgentEvent, body: DeleteSnapshotRequest, host_id: uuid.UUID) -> None:
         try:

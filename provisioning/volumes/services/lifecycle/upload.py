@@ -7,25 +7,26 @@ available or (with force) in-use → uploading → the previous status.
 import contextlib
 import uuid
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
-
-from django.db import transaction
+from typing import NamedTuple
 
 from compute_agent.contract.messages import AgentEvent
 from compute_agent.contract.volume import VOLUME_COPY, UploadVolumeRequest
 from provisioning.common.context import RequestContext
-from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.common.values.ids import read_id
 from provisioning.hosts import commands
 from provisioning.hosts.models import HostCommand
+from provisioning.identity import policy
 from provisioning.images import services as images
 from provisioning.images.models import Image
 from provisioning.images.records.properties import FOUND
 from provisioning.volumes.host_link.host_commands import send_copy, spec_of
 from provisioning.volumes.models import Volume
 from provisioning.volumes.services import messages
-from provisioning.volumes.services.checks import check_texts, locked_volume, pool_of
+from provisioning.volumes.services.checks import check_texts, pool_of
+from provisioning.volumes.services.user_tasks import OfVolume
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import MINUTE, by_status
 from provisioning.volumes.states import VolumeStatus
@@ -40,47 +41,23 @@ _OF_THE_BITS = frozenset(
 """Image metadata that describes the original data and is not copied to a new image."""
 
 
-@when_broken_off
-@transaction.atomic
-def upload_to_image(
-    context: RequestContext,
-    volume_id: str | uuid.UUID,
-    image_name: str,
-    *,
-    force: bool = False,
-    container_format: str = "bare",
-    disk_format: str = "qcow2",
-    visibility: str = "private",
-    protected: bool = False,
-) -> tuple[Volume, Image]:
-    """Create an image from a volume; return the volume and the image. ``force``: also while the volume is attached.
+@dataclass(frozen=True, slots=True)
+class UploadRequest:
+    """The image that is created from a volume; ``force``: also while the volume is attached."""
 
-    Raises InvalidVolumeError, InvalidInputError, ForbiddenError if the caller may not create such an image, and
-    TooLargeError for the image quota.
-    """
-    check_texts(image_name)
-    if disk_format not in FORMATS:
-        msg = f"A volume can be uploaded as {' or '.join(FORMATS)}, not as {disk_format[:40]}."
-        raise InvalidInputError(msg, field="disk_format")
-    volume = locked_volume(context, volume_id)
-    UploadToImage().check(volume, among=None if force else (VolumeStatus.AVAILABLE,))
-    pool_of(volume)
-    kept = {name: value for name, value in volume.image_metadata.items() if name not in _OF_THE_BITS}
-    image = images.create(
-        context,
-        name=image_name,
-        visibility=visibility,
-        protected=protected,
-        disk_format=disk_format,
-        container_format=container_format,
-        min_disk=volume.size_gb,
-        properties=kept,
-    )
-    metadata = {**volume.admin_metadata, UPLOADED_TO: str(image.id)}
-    state.move(volume, VolumeStatus.UPLOADING, changes={"admin_metadata": metadata})
-    body = UploadVolumeRequest(volume=spec_of(volume), image_id=str(image.id), disk_format=disk_format)
-    send_copy(volume, image.id, body, status=VolumeStatus.UPLOADING)
-    return volume, image
+    image_name: str
+    force: bool = False
+    container_format: str = "bare"
+    disk_format: str = "qcow2"
+    visibility: str = "private"
+    protected: bool = False
+
+
+class Uploading(NamedTuple):
+    """A volume and the image that is created from it."""
+
+    volume: Volume
+    image: Image
 
 
 def _end(volume: Volume) -> None:
@@ -92,12 +69,47 @@ def _end(volume: Volume) -> None:
 
 
 @task
-class UploadToImage(CopyTask[Volume, UploadVolumeRequest], VolumeTask[UploadVolumeRequest]):
-    """Copy the data of a volume to an image."""
+class UploadToImage(
+    OfVolume[UploadRequest, Uploading], CopyTask[Volume, UploadVolumeRequest], VolumeTask[UploadVolumeRequest]
+):
+    """Copy the data of a volume to a new image."""
 
+    rule = "volume_extension:volume_actions:upload_image"
     body = UploadVolumeRequest
     legal_from = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE)
     timeouts = by_status({VolumeStatus.UPLOADING: 30 * MINUTE})
+
+    def allowed(self, request: UploadRequest) -> Collection[str]:
+        return self.legal_from if request.force else (VolumeStatus.AVAILABLE,)
+
+    def start(self, context: RequestContext, volume: Volume, request: UploadRequest) -> Uploading:
+        """Create the image, and let a host upload the data.
+
+        Raises InvalidVolumeError, InvalidInputError, ForbiddenError if the caller may not create such an image, and
+        TooLargeError for the image quota.
+        """
+        if request.visibility == "public":
+            policy.enforce(context, "volume_extension:volume_actions:upload_public")
+        check_texts(request.image_name)
+        if request.disk_format not in FORMATS:
+            msg = f"A volume can be uploaded as {' or '.join(FORMATS)}, not as {request.disk_format[:40]}."
+            raise InvalidInputError(msg, field="disk_format")
+        pool_of(volume)
+        image = images.create(
+            context,
+            name=request.image_name,
+            visibility=request.visibility,
+            protected=request.protected,
+            disk_format=request.disk_format,
+            container_format=request.container_format,
+            min_disk=volume.size_gb,
+            properties={name: value for name, value in volume.image_metadata.items() if name not in _OF_THE_BITS},
+        )
+        metadata = {**volume.admin_metadata, UPLOADED_TO: str(image.id)}
+        state.move(volume, VolumeStatus.UPLOADING, changes={"admin_metadata": metadata})
+        body = UploadVolumeRequest(volume=spec_of(volume), image_id=str(image.id), disk_format=request.disk_format)
+        send_copy(volume, image.id, body, status=VolumeStatus.UPLOADING)
+        return Uploading(volume, image)
 
     def load(self, ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, Volume]:
         busy = Volume.objects.filter(status=VolumeStatus.UPLOADING).values_list("id", "admin_metadata")

@@ -23,7 +23,7 @@ from provisioning.volumes.records import quota, uses
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import check_not_leaving, check_size, pool_of
 from provisioning.volumes.services.connections.attachments import follow_refreshed, reported_connection
-from provisioning.volumes.services.user_tasks import UserTask
+from provisioning.volumes.services.user_tasks import UserVolumeTask
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import MINUTE, by_status
 from provisioning.volumes.states import AttachStatus, VolumeStatus
@@ -31,7 +31,7 @@ from provisioning.volumes.tasks import task
 
 
 @task
-class Extend(UserTask[int, GrowVolumeRequest]):
+class Extend(UserVolumeTask[int, GrowVolumeRequest]):
     """Grow the data of a volume; guests that use the volume switch to an export of the new size. The request is that
     size in GiB.
     """
@@ -64,7 +64,7 @@ class Extend(UserTask[int, GrowVolumeRequest]):
         if not placement.claim(pool_of(volume).id, request - volume.size_gb):
             raise InvalidInputError("The storage pool has no room for that size.", field="new_size")
 
-    def command(self, volume: Volume, request: int) -> GrowVolumeRequest:
+    def command(self, context: RequestContext, volume: Volume, request: int) -> GrowVolumeRequest:
         return GrowVolumeRequest(volume=spec_of(volume, size_gb=request))
 
     def finished(self, volume: Volume, event: AgentEvent, body: GrowVolumeRequest, host_id: uuid.UUID) -> None:

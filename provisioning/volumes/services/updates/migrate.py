@@ -15,15 +15,15 @@ host, both copies of the data are kept, the volume is in ``error``, and an opera
 import uuid
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar, Generic
 
 from django.db import transaction
 
 from compute_agent.contract.messages import AgentEvent
 from compute_agent.contract.volume import ConnectVolumeRequest, CreateVolumeRequest, FetchVolumeRequest, VolumeClient
 from provisioning.common.context import RequestContext
-from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError, UnavailableError
+from provisioning.common.tasks import P
 from provisioning.common.values.ids import NOBODY
 from provisioning.hosts import commands
 from provisioning.quotas.services.ledger import release as release_quota
@@ -40,11 +40,11 @@ from provisioning.volumes.services.checks import (
     check_in_no_group,
     check_not_leaving,
     check_thawed,
-    locked_volume,
     pool_of,
 )
 from provisioning.volumes.services.connections import daemons
 from provisioning.volumes.services.lifecycle.delete import delete
+from provisioning.volumes.services.user_tasks import OfVolume
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import MINUTE, by_status, deadline_of
 from provisioning.volumes.states import AttachStatus, VolumeStatus
@@ -55,79 +55,6 @@ UNDECIDED = (
     "The host has not reported whether it switched the server to the volume's new data. Both copies are"
     " kept. An operator decides which of them the volume gets."
 )
-
-
-@when_broken_off
-@transaction.atomic
-def migrate_volume(context: RequestContext, volume_id: str | uuid.UUID, pool_id: uuid.UUID) -> Volume:
-    """Migrate a volume's data to another pool, for an operator.
-
-    Raises ForbiddenError, NotFoundError for the pool, InvalidVolumeError, and InvalidInputError if the pool has not
-    enough capacity.
-    """
-    if not context.is_admin:
-        raise ForbiddenError("Only operators may migrate volumes.")
-    volume = locked_volume(context, volume_id)
-    pool = StoragePool.objects.filter(id=pool_id).first()
-    if pool is None:
-        raise NotFoundError(f"There is no storage pool {pool_id}.", field="host")
-    if pool.id == volume.pool_id:
-        raise InvalidInputError(f"Volume {volume.id} is already in this pool.", field="host")
-    check_movable(volume)
-    if not placement.claim(pool.id, volume.size_gb):
-        raise InvalidInputError(f"Pool {pool.name} has no room, or is disabled.", field="host")
-    begin(volume, pool, volume.volume_type, VolumeStatus.MAINTENANCE)
-    return volume
-
-
-def check_movable(volume: Volume) -> None:
-    """Raise InvalidVolumeError for a volume whose data cannot be moved now."""
-    Move().check(volume)
-    pool_of(volume)
-    check_thawed(volume)
-    check_not_leaving(volume)
-    check_in_no_group(volume)
-    if Snapshot.objects.filter(volume_id=volume.id).exists():
-        raise InvalidVolumeError(f"Volume {volume.id} has snapshots, which cannot be moved.")
-    if Volume.objects.filter(migration_of=volume.id).exists():
-        raise InvalidVolumeError(f"Volume {volume.id} is being moved, or data of an earlier move is not deleted yet.")
-    using = list(Attachment.objects.filter(volume_id=volume.id))
-    movable = [each for each in using if each.status == AttachStatus.ATTACHED and each.instance_id and each.host_id]
-    if len(using) > 1 or len(movable) < len(using):
-        raise InvalidVolumeError(f"Volume {volume.id} can only be moved in use while it is attached to one server.")
-
-
-def begin(volume: Volume, pool: StoragePool, volume_type: VolumeType | None, status: VolumeStatus) -> None:
-    """Start to migrate a locked volume to a pool and a type. The caller has claimed the pool's capacity.
-
-    Raises UnavailableError if no host serves the new pool.
-    """
-    hidden = Volume.objects.create(
-        project_id=volume.project_id,
-        user_id=volume.user_id,
-        name=volume.name,
-        size_gb=volume.size_gb,
-        status=VolumeStatus.CREATING,
-        pool=pool,
-        volume_type=volume_type,
-        availability_zone=pool.availability_zone,
-        migration_of=volume.id,
-        deadline=deadline_of(status),
-        **keys.new_columns(getattr(volume_type, "encryption", None)),
-    )
-    verb = "retype.start" if status == VolumeStatus.RETYPING else "migrate.start"
-    state.move(volume, status, verb, changes={"migration_status": MIGRATING})
-    if Attachment.objects.filter(volume_id=volume.id).exists():
-        send(hidden, CreateVolumeRequest(volume=spec_of(hidden)), status=status)
-        return
-    target, source = next((host.id for host in hosts_of(pool)), None), host_of(volume)
-    if target is None:
-        raise UnavailableError(NO_HOST)
-    client = VolumeClient(attachment_id=str(hidden.id), host_id=str(target), local=target == source, read_only=True)
-    Volume.objects.filter(id=volume.id).update(daemon_host_id=source)
-    volume.daemon_host_id = source
-    Volume.objects.filter(id=hidden.id).update(daemon_host_id=target)
-    send(volume, ConnectVolumeRequest(volume=spec_of(volume), clients=[client]), host_id=source, status=status)
 
 
 def exported(volume: Volume, event: AgentEvent, body: ConnectVolumeRequest) -> bool:
@@ -153,13 +80,64 @@ def exported(volume: Volume, event: AgentEvent, body: ConnectVolumeRequest) -> b
     return True
 
 
-@task
-class Move(VolumeTask[FetchVolumeRequest]):
-    """Copy the data of a volume to a hidden volume in another pool. Reports are about the hidden volume."""
+class Move(OfVolume[P, Volume], VolumeTask[FetchVolumeRequest], Generic[P]):
+    """Base of the tasks that copy the data of a volume to a hidden volume in another pool. Reports are about the hidden
+    volume.
+    """
 
+    status: ClassVar[VolumeStatus]
     body = FetchVolumeRequest
     legal_from = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE)
-    timeouts = by_status({VolumeStatus.MAINTENANCE: 60 * MINUTE, VolumeStatus.RETYPING: 60 * MINUTE})
+
+    def check_movable(self, volume: Volume) -> None:
+        """Raise InvalidVolumeError for a volume whose data cannot be moved now."""
+        pool_of(volume)
+        check_thawed(volume)
+        check_not_leaving(volume)
+        check_in_no_group(volume)
+        if Snapshot.objects.filter(volume_id=volume.id).exists():
+            raise InvalidVolumeError(f"Volume {volume.id} has snapshots, which cannot be moved.")
+        if Volume.objects.filter(migration_of=volume.id).exists():
+            raise InvalidVolumeError(
+                f"Volume {volume.id} is being moved, or data of an earlier move is not deleted yet."
+            )
+        using = list(Attachment.objects.filter(volume_id=volume.id))
+        movable = [each for each in using if each.status == AttachStatus.ATTACHED and each.instance_id and each.host_id]
+        if len(using) > 1 or len(movable) < len(using):
+            raise InvalidVolumeError(f"Volume {volume.id} can only be moved in use while it is attached to one server.")
+
+    def move(self, volume: Volume, pool: StoragePool, volume_type: VolumeType | None) -> Volume:
+        """Start to move a locked volume to a pool and a type. The caller has claimed the pool's capacity.
+
+        Raises UnavailableError if no host serves the new pool.
+        """
+        hidden = Volume.objects.create(
+            project_id=volume.project_id,
+            user_id=volume.user_id,
+            name=volume.name,
+            size_gb=volume.size_gb,
+            status=VolumeStatus.CREATING,
+            pool=pool,
+            volume_type=volume_type,
+            availability_zone=pool.availability_zone,
+            migration_of=volume.id,
+            deadline=deadline_of(self.status),
+            **keys.new_columns(getattr(volume_type, "encryption", None)),
+        )
+        state.move(volume, self.status, self.start_of(), changes={"migration_status": MIGRATING})
+        if Attachment.objects.filter(volume_id=volume.id).exists():
+            send(hidden, CreateVolumeRequest(volume=spec_of(hidden)), status=self.status)
+            return volume
+        target, source = next((host.id for host in hosts_of(pool)), None), host_of(volume)
+        if target is None:
+            raise UnavailableError(NO_HOST)
+        client = VolumeClient(attachment_id=str(hidden.id), host_id=str(target), local=target == source, read_only=True)
+        Volume.objects.filter(id=volume.id).update(daemon_host_id=source)
+        volume.daemon_host_id = source
+        Volume.objects.filter(id=hidden.id).update(daemon_host_id=target)
+        body = ConnectVolumeRequest(volume=spec_of(volume), clients=[client])
+        send(volume, body, host_id=source, status=self.status)
+        return volume
 
     def end(self, subject: Volume, event: AgentEvent, body: FetchVolumeRequest, host_id: uuid.UUID) -> None:
         moved = _volume_of(subject)
@@ -178,6 +156,34 @@ class Move(VolumeTask[FetchVolumeRequest]):
 
     def failed(self, subject: Volume, reason: str) -> None:
         abort(subject, reason)
+
+
+@task
+class Migrate(Move[uuid.UUID]):
+    """Move the data of a volume to another pool, for an operator. The request is the id of the pool."""
+
+    rule = "volume_extension:volume_admin_actions:migrate_volume"
+    status = VolumeStatus.MAINTENANCE
+    notification = "migrate"
+    timeouts = by_status({VolumeStatus.MAINTENANCE: 60 * MINUTE})
+
+    def start(self, context: RequestContext, volume: Volume, request: uuid.UUID) -> Volume:
+        """Check the pool, claim its capacity, and start to move the data.
+
+        Raises ForbiddenError, NotFoundError for the pool, InvalidVolumeError, and InvalidInputError if the pool has not
+        enough capacity.
+        """
+        if not context.is_admin:
+            raise ForbiddenError("Only operators may migrate volumes.")
+        pool = StoragePool.objects.filter(id=request).first()
+        if pool is None:
+            raise NotFoundError(f"There is no storage pool {request}.", field="host")
+        if pool.id == volume.pool_id:
+            raise InvalidInputError(f"Volume {volume.id} is already in this pool.", field="host")
+        self.check_movable(volume)
+        if not placement.claim(pool.id, volume.size_gb):
+            raise InvalidInputError(f"Pool {pool.name} has no room, or is disabled.", field="host")
+        return self.move(volume, pool, volume.volume_type)
 
 
 def created(hidden: Volume, reason: str) -> None:
@@ -330,7 +336,7 @@ def _settle_quota(volume: Volume, old: VolumeType | None, new: VolumeType | None
         release_quota(volume.id, only=list(quota.of_type(old, volume.size_gb)))
 
 
-MOVING = tuple(Move.timeouts)
+MOVING = (VolumeStatus.MAINTENANCE, VolumeStatus.RETYPING)
 
 
 def abort(volume: Volume, reason: str) -> None:

@@ -15,7 +15,7 @@ from provisioning.volumes.records import modifications
 from provisioning.volumes.selectors import type_for
 from provisioning.volumes.services.checks import locked_volume
 from provisioning.volumes.services.updates.extend import Extend
-from provisioning.volumes.services.updates.retype import ON_DEMAND, retype
+from provisioning.volumes.services.updates.retype import ON_DEMAND, Retype, RetypeRequest
 from provisioning.volumes.state_machine import state
 
 
@@ -26,7 +26,7 @@ def modify_volume(
 ) -> VolumeModification:
     """Extend a volume, change its type (moving its data if necessary), or both. None and "": unchanged.
 
-    Raises the errors of ``Extend`` and ``retype``, BeingModifiedError during another change, and
+    Raises the errors of ``Extend`` and ``Retype``, BeingModifiedError during another change, and
     InvalidInputError if the data must be moved before the volume can be extended.
     """
     volume = locked_volume(context, volume_id)
@@ -52,7 +52,7 @@ def modify_volume(
         },
     )
     if target is not None and target.id != volume.volume_type_id:
-        volume = retype(context, volume.id, str(target.id), migration_policy=ON_DEMAND)
+        volume = Retype.begin(context, volume.id, RetypeRequest(str(target.id), ON_DEMAND))
     if size > volume.size_gb:
         _check_stays(volume)
         volume = Extend.begin(context, volume.id, size)

@@ -29,7 +29,7 @@ from provisioning.images import services
 from provisioning.images.models import Image
 from provisioning.images.selectors import images_of_use
 from provisioning.volumes.models import Snapshot
-from provisioning.volumes.services import delete_snapshot
+from provisioning.volumes.services import DeleteSnapshot, Deletion
 
 KIND = names.IMAGE
 _NAME = re.compile(r"[A-Za-z0-9()\[\] ./'@_-]{3,128}", re.ASCII)
@@ -200,7 +200,7 @@ def _deleted(call: Call, snapshot: Snapshot) -> str:
     if not policy.allows(call.context, "volume:delete_snapshot"):
         return "missing-permissions"
     try:
-        delete_snapshot(call.context, snapshot.id)
+        DeleteSnapshot.begin(call.context, snapshot.id, Deletion())
     except NovellaError:
         return "client-error"
     return "success"

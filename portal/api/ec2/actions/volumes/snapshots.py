@@ -30,9 +30,8 @@ def create_snapshot(call: Call) -> dict[str, Any]:
     specified = tags.specified(call, KIND)
     volume = volume_of(call, call.arguments["VolumeId"])
     name = specified.get(KIND.resource_type, {}).get("Name", "")
-    made = services.create_snapshot(
-        call.context, volume.id, name=name, description=call.get("Description", ""), force=True
-    )
+    request = services.SnapshotRequest(name, call.get("Description", ""), force=True)
+    made = services.CreateSnapshot.begin(call.context, volume.id, request)
     tags.write(call, KIND, [made.id], specified)
     return shapes.snapshot_shapes([made])[0]
 
@@ -51,7 +50,7 @@ def delete_snapshot(call: Call) -> dict[str, Any]:
     if naming:
         used = f"The snapshot {call.arguments['SnapshotId']} is currently in use by {ids.id_of('ami', naming[0].id)}"
         raise Ec2Error("InvalidSnapshot.InUse", used)
-    services.delete_snapshot(call.context, snapshot.id)
+    services.DeleteSnapshot.begin(call.context, snapshot.id, services.Deletion())
     return {}
 
 

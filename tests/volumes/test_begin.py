@@ -1,0 +1,80 @@
+"""Each task that a request begins: its rule exists, and it starts only in the statuses that its class declares."""
+
+import uuid
+from typing import Any
+
+import pytest
+
+from provisioning.common.tasks import TASKS, UserTask
+from provisioning.identity import policy
+from provisioning.volumes.backups.backup_requests import BackupRequest
+from provisioning.volumes.models import Backup, Snapshot, Volume
+from provisioning.volumes.services import (
+    CreateSnapshot,
+    DeleteSnapshot,
+    Deletion,
+    Extend,
+    Migrate,
+    Reimage,
+    ReimageRequest,
+    Retype,
+    RetypeRequest,
+    Revert,
+    SnapshotRequest,
+    Unmanage,
+    UploadRequest,
+    UploadToImage,
+)
+from provisioning.volumes.services.backups.backup_restores import Restore, RestoreRequest
+from provisioning.volumes.services.backups.backups import CreateBackup, DeleteBackup
+from provisioning.volumes.states import LEGAL, BackupStatus, SnapshotStatus, VolumeStatus
+from tests.volumes.conftest import Town
+
+pytestmark = pytest.mark.django_db
+NONE = str(uuid.UUID(int=0))
+REQUESTS: dict[type[UserTask[Any, Any, Any]], Any] = {
+    Extend: 2,
+    Revert: NONE,
+    Unmanage: None,
+    Reimage: ReimageRequest(NONE, reserved=True),
+    UploadToImage: UploadRequest("copy", force=True),
+    CreateSnapshot: SnapshotRequest(force=True),
+    DeleteSnapshot: Deletion(),
+    CreateBackup: BackupRequest(force=True),
+    DeleteBackup: Deletion(),
+    Restore: RestoreRequest(NONE),
+    Migrate: uuid.UUID(int=0),
+    Retype: RetypeRequest("ssd"),
+}
+"""Task → a request that allows the most statuses."""
+STATUSES = {Volume: VolumeStatus, Snapshot: SnapshotStatus, Backup: BackupStatus}
+
+
+def test_every_such_task_is_in_the_table_and_its_rule_exists() -> None:
+    tasks = [task for task in TASKS.tasks if isinstance(task, UserTask)]
+    assert {type(task) for task in tasks} == REQUESTS.keys()
+    assert {task.rule for task in tasks} <= policy.RULES.keys()
+
+
+def test_a_status_that_a_task_may_start_from_leads_to_that_of_the_task() -> None:
+    for kind in REQUESTS:
+        status = getattr(kind, "status", None)
+        if status is not None:
+            assert [each for each in kind.legal_from if status not in LEGAL[VolumeStatus(each)]] == [], kind
+
+
+def test_a_task_starts_in_no_other_status(town: Town) -> None:
+    volume = town.make()
+    named: dict[type[UserTask[Any, Any, Any]], Volume | Snapshot | Backup] = dict.fromkeys(REQUESTS, volume)
+    named[DeleteSnapshot] = CreateSnapshot.begin(town.alice, volume.id, SnapshotRequest())
+    named[DeleteBackup] = named[Restore] = CreateBackup.begin(town.alice, volume.id, BackupRequest())
+    for kind, request in REQUESTS.items():
+        record, allowed = named[kind], {*kind().allowed(request)}
+        if kind is DeleteBackup:  # the second request is ignored
+            allowed.add(BackupStatus.DELETING)
+        rows = type(record)._default_manager.filter(pk=record.pk)
+        for status in {*STATUSES[type(record)].values} - allowed:
+            rows.update(status=status)
+            with pytest.raises(kind.refused, match=f" is {status}; it must be "):
+                kind.begin(town.alice, record.pk, request)
+            assert rows.get().status == status, kind
