@@ -248,7 +248,7 @@ def test_long_names_that_turn_and_have_emoji_are_shown_found_and_exported(
     assert MARKUP not in page
     text = b"".join(client.get(f"{the_list.address}?format=csv").streaming_content)  # type: ignore[attr-defined]
     exported = {cell for row in csv.reader(io.StringIO(text.decode("utf-8-sig"))) for cell in row}
-    for record in find.records_of(person.context, the_list, Asked(), ids(the_list, person.context)):
+    for record in find.records_of(person.context, the_list, ListQuery(), ids(the_list, person.context)):
         name = the_list.named(record)
         if TURNED not in name:
             assert the_list.key in NAMED_BY_NOVELLA
