@@ -13,7 +13,13 @@ from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
 from provisioning.compute import selectors
 from provisioning.compute.actions.base import ServerAction
-from provisioning.compute.actions.evacuation_checks import EVACUATED_FROM, may_be_evacuated, missing_parts, obstacles
+from provisioning.compute.actions.evacuation_checks import (
+    EVACUATED_FROM,
+    FENCE_FIRST,
+    may_be_evacuated,
+    missing_parts,
+    obstacles,
+)
 from provisioning.compute.actions.registry import action
 from provisioning.compute.actions.ways import DrainWay
 from provisioning.compute.disks import block_devices
@@ -37,10 +43,6 @@ from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import is_alive
 from provisioning.scheduler import explain
 
-FENCE_FIRST = (
-    "Server {id} has volumes or a root disk in a pool, which host {host} may still have open. Make sure that the host"
-    " is powered off or cut off, force it down, and try again."
-)
 LEFT = "The server was evacuated from its host before the host had reported the end."
 _TO = (VmState.ACTIVE, VmState.STOPPED)
 

@@ -7,7 +7,7 @@ addresses is released together with the ports.
 
 import uuid
 
-from django.db.models import UUIDField
+from django.db.models import F, Q, UUIDField
 from django.utils import timezone
 
 from compute_agent.contract.commands import DestroyRequest
@@ -22,9 +22,11 @@ from provisioning.compute.models import Allocation, Instance, NewerGuest
 from provisioning.compute.notifications import Note
 from provisioning.compute.records import host_commands, instance_actions
 from provisioning.compute.records.migration_records import close_migration
+from provisioning.compute.selectors.root_pools import is_in_pool
 from provisioning.compute.state_machine import state
 from provisioning.compute.states import PowerState, TaskState, VmState
 from provisioning.hosts.models import Host
+from provisioning.hosts.selectors import is_alive
 from provisioning.network import selectors as network_selectors
 from provisioning.network import services as network
 from provisioning.quotas.services.ledger import commit, release
@@ -108,18 +110,31 @@ def leave_host(instance: Instance) -> None:
 
 
 def return_home(instance: Instance) -> None:
-    """Bind a server whose evacuation has failed to its own host again, which may be down.
-
-    That host keeps the guest and its disks, unless it may have begun to remove them.
-    """
+    """Bind a server whose evacuation has failed to its own host again, which may be down, and which keeps its guest."""
     host = instance.host
     if host is None:
         return
     occupy(instance, host.id)
     network.bind_ports(instance.id, host.name)
+    spare_guest(instance, host)
+
+
+def spare_guest(instance: Instance, host: Host) -> None:
+    """Let the host of a server whose evacuation has failed keep the guest and its disks, unless it may have begun to
+    remove them.
+    """
     guest = instance_actions.newest_detail(instance.id, "evacuate").get(GUEST, "")
     if guest.isdecimal() and host_commands.spare(host, instance.id, int(guest)):
         state.update(instance, {"guest_attempt": int(guest)})
+
+
+def is_cut_off(instance: Instance, host: Host) -> bool:
+    """Whether a host that has not confirmed the removal of a server cannot write to its volumes or to its root disk in
+    a pool: it is forced down, or it is down and the server has neither.
+    """
+    if host.forced_down or is_alive(host, timezone.now()):
+        return host.forced_down
+    return not (is_in_pool(instance, host) or block_devices.volumes_of(instance.id))
 
 
 def remove_interface(instance: Instance, port_id: uuid.UUID | str) -> None:
@@ -211,6 +226,21 @@ def release_volumes_of_dead(host_id: uuid.UUID) -> None:
     state.lock(ids)
     for instance_id in ids:
         block_devices.release_all(instance_id)
+
+
+def return_from_dead(host_id: uuid.UUID) -> None:
+    """Return servers to their own hosts whose evacuations to this host have failed. The host is now forced down, so
+    that its confirmation is no longer awaited.
+    """
+    rows = Instance.objects.filter(_WAITS_FOR_OTHER, allocation__host_id=host_id).order_by("id")
+    state.lock(rows.values_list("id", flat=True))
+    for instance in rows.select_related("host"):
+        leave_host(instance)
+        return_home(instance)
+
+
+_WAITS_FOR_OTHER = Q(vm_state=VmState.ERROR, task_state=None, host__isnull=False) & ~Q(host=F("allocation__host"))
+"""Servers whose allocation is on another host than theirs, because that host has not confirmed their removal."""
 
 
 def send_destroy(

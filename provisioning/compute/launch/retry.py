@@ -8,7 +8,15 @@ from provisioning.common.errors import OverQuotaError
 from provisioning.compute.disks import block_devices
 from provisioning.compute.host_link import newer_guests
 from provisioning.compute.host_link.allocations import give_back
-from provisioning.compute.host_link.release import host_holding, leave_host, release_place, return_home, send_destroy
+from provisioning.compute.host_link.release import (
+    host_holding,
+    is_cut_off,
+    leave_host,
+    release_place,
+    return_home,
+    send_destroy,
+    spare_guest,
+)
 from provisioning.compute.launch import attempts
 from provisioning.compute.launch.build_kinds import EVACUATE, build_kind_of
 from provisioning.compute.launch.hand_off import creates_root
@@ -19,6 +27,7 @@ from provisioning.compute.records.faults import record_fault
 from provisioning.compute.records.migration_records import evacuated_from, set_migration
 from provisioning.compute.services.hosts import build_failed
 from provisioning.compute.state_machine import state
+from provisioning.hosts.models import Host
 from provisioning.jobs.cast import cast
 from provisioning.network import services as network
 from provisioning.quotas.services.ledger import commit
@@ -71,9 +80,23 @@ def fail(instance: Instance, message: str, *, details: str = "", clean: bool = F
             release_place(failed.id)
     else:
         _remove_build(failed, holder.id, action, attempt)
+        _leave_new_host(failed, holder)
     if kind is EVACUATE:
         set_migration(failed.id, "error")
     return failed
+
+
+def _leave_new_host(instance: Instance, holder: Host) -> None:
+    """Return a server whose evacuation has failed to its own host, if the new one cannot write to its data. Otherwise
+    the new host has to confirm the removal first, or to be forced down. The host that it left keeps its guest.
+    """
+    if instance.host is None:
+        return
+    if is_cut_off(instance, holder):
+        leave_host(instance)
+        return_home(instance)
+    else:
+        spare_guest(instance, instance.host)
 
 
 def retry(instance: Instance, host_id: uuid.UUID, reason: str, *, clean: bool) -> Instance | None:

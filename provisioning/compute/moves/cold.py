@@ -32,7 +32,7 @@ from provisioning.compute.host_link.allocations import exchange, raise_attempt, 
 from provisioning.compute.host_link.graceful_stop import seconds_of
 from provisioning.compute.host_link.guest_spec import guest_spec
 from provisioning.compute.host_link.outcome import Outcome
-from provisioning.compute.host_link.release import send_destroy
+from provisioning.compute.host_link.release import is_cut_off, send_destroy
 from provisioning.compute.launch.map_block_devices import map_block_devices
 from provisioning.compute.models import Instance, InstanceAction, Migration, MoveAllocation
 from provisioning.compute.moves.fitness import OLD_IN_POOL, is_held_in_pool, without_certificate
@@ -44,7 +44,6 @@ from provisioning.compute.records import host_commands, instance_actions
 from provisioning.compute.records.faults import record_fault
 from provisioning.compute.records.migration_records import MIGRATION, set_migration
 from provisioning.compute.selectors.hosts import state_of
-from provisioning.compute.selectors.root_pools import is_in_pool
 from provisioning.compute.state_machine import state
 from provisioning.compute.state_machine.deadlines import deadline_of
 from provisioning.compute.states import TaskState, VmState
@@ -311,15 +310,9 @@ def _leave_other_host(instance: Instance) -> None:
 
 
 def _is_other_host_clear(instance: Instance) -> bool:
-    """Whether the host from which the server returns has no data of it, or is down and cannot write to its volumes or
-    to its root disk in a pool: the host is forced down, or the server has neither.
-    """
+    """Whether the host from which the server returns has no data of it, or cannot write to its data."""
     second = second_of(instance.id)
-    if second is None or second.host_id == instance.host_id:
-        return True
-    if is_alive(second.host, timezone.now()):
-        return False
-    return second.host.forced_down or not (is_in_pool(instance) or block_devices.volumes_of(instance.id))
+    return second is None or second.host_id == instance.host_id or is_cut_off(instance, second.host)
 
 
 # ----- back to the old host -------------------------------------------------------------------------------------------

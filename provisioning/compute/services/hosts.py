@@ -13,7 +13,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
 from provisioning.common.values.numbers import MAX_INTEGER
-from provisioning.compute.host_link.release import release_volumes_of_dead
+from provisioning.compute.host_link.release import release_volumes_of_dead, return_from_dead
 from provisioning.compute.models import Aggregate, Instance
 from provisioning.compute.records.names import check_text
 from provisioning.hosts import notifications
@@ -36,6 +36,7 @@ def disable_host(context: RequestContext, host_id: uuid.UUID, reason: str = "") 
     return change_host(context, host_id, enabled=False, reason=reason)
 
 
+@when_broken_off
 def change_host(
     context: RequestContext,
     host_id: uuid.UUID,
@@ -68,6 +69,7 @@ def change_host(
             raise NotFoundError(f"Host {host_id} could not be found.")
         if forced_down:
             release_volumes_of_dead(host.id)
+            return_from_dead(host.id)
         if columns:
             notifications.notify(host, "update")
     return host

@@ -217,9 +217,10 @@ def _end_delete_without_host(instance: Instance) -> None:
 
 
 def _leftovers() -> list[Instance]:
-    """Return deleted or hostless instances with an allocation on a host that is up and has no recent destroy command.
+    """Return instances that are deleted, or not on the host of their allocation, if that host is up and has no recent
+    destroy command.
 
-    A server in ERROR that still has a host is excluded, because the host has its disks.
+    A server in ERROR on the host of its allocation is excluded, because the host has its disks.
     """
     now = timezone.now()
     lately = host_commands.to_destroy().filter(created_at__gte=now - ASK_AGAIN)
@@ -228,7 +229,8 @@ def _leftovers() -> list[Instance]:
         ~Exists(host_commands.destroys_awaited().filter(**of_holder)),
         ~Exists(lately.filter(**of_holder)),
         alive(now, "allocation__host__"),
-        Q(vm_state=VmState.DELETED) | Q(vm_state__in=[VmState.ERROR, VmState.SHELVED_OFFLOADED], host=None),
+        Q(vm_state=VmState.DELETED)
+        | Q(Q(host=None) | ~Q(host=F("allocation__host")), vm_state__in=[VmState.ERROR, VmState.SHELVED_OFFLOADED]),
         task_state=None,
     )
     return list(held[:BATCH])
