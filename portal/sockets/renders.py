@@ -23,11 +23,11 @@ Key = tuple[str, RequestContext, tuple[int, ...]]
 """The page, its context, and the ids of events for a reader that catches up."""
 
 GATHER = 0.01
-"""Seconds to wait, before the first frame after a quiet period, for other sockets that need the same frame."""
-PAUSE = 0.04
-"""Seconds between two frames of one page, so that a burst of events is sent in few frames."""
-REST = 3.0
-"""Minimum ratio of the pause to the rendering time: a page uses at most a quarter of a thread."""
+"""Seconds to wait before each frame for other events and other sockets that need the same frame."""
+SHARE = 0.25
+"""Share of a core that the frames of one page may use in the long run."""
+AHEAD = 0.5
+"""Seconds of rendering that a page may use before it is limited to its share."""
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +49,7 @@ class Renders:
         self._render = render
         self._next: dict[Key, _Turn] = {}
         self._workers: dict[Key, asyncio.Task[None]] = {}
+        self._paid: dict[Key, float] = {}  # page -> time of the loop at which its share has paid for its frames
 
     async def html(
         self,
@@ -86,22 +87,28 @@ class Renders:
 
     async def _work(self, key: Key) -> None:
         """Render frames of one key until no socket waits for another."""
+        loop = asyncio.get_running_loop()
         try:
-            await asyncio.sleep(GATHER)
-            while (turn := self._next.pop(key, None)) is not None:
+            while True:
+                owed = self._paid.get(key, 0.0) - loop.time() - AHEAD / SHARE
+                await asyncio.sleep(max(GATHER, owed))
+                turn = self._next.pop(key, None)
+                if turn is None:
+                    return
                 took = await self._draw(key, turn)
-                await asyncio.sleep(max(PAUSE, took * REST))
+                self._paid[key] = max(self._paid.get(key, 0.0), loop.time()) + took / SHARE
         finally:
             del self._workers[key]
+            self._paid = {each: at for each, at in self._paid.items() if at > loop.time()}
 
     async def _draw(self, key: Key, turn: _Turn) -> float:
-        """Render a frame; return the seconds that a thread was busy with it."""
+        """Render a frame; return the seconds of processor time, which are not those of a busy machine."""
         page, context, _ = key
         events = [turn.events[number] for number in sorted(turn.events)]
 
         def work() -> tuple[str, float]:
-            begun = time.monotonic()
-            return self._render(page, events, context), time.monotonic() - begun
+            begun = time.thread_time()
+            return self._render(page, events, context), time.thread_time() - begun
 
         try:
             html, took = await RENDERS.run(work)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +17,8 @@ from pytest_django import Settings
 
 from compute_agent.contract.messages import Heartbeat
 from portal.dashboard.live import render as real_render
-from portal.sockets.renders import Renders
+from portal.sockets import renders as module
+from portal.sockets.renders import GATHER, Renders
 from provisioning.common.context import RequestContext
 from provisioning.common.processes.threads import RENDERS
 from provisioning.events.selectors import LoggedEvent, latest_id
@@ -138,6 +141,25 @@ async def test_what_fails_fails_for_all_and_the_next_is_drawn() -> None:
     assert [type(each) for each in failed] == [LookupError, LookupError]
     broken = False
     assert await renders.html("images", [event(2)], caller("alice", "member")) == "whole"
+
+
+@pytest.mark.parametrize(("took", "limited"), [(0.001, False), (100.0, True)])
+async def test_a_page_waits_for_its_share_of_a_core_only_when_it_has_used_more(
+    monkeypatch: pytest.MonkeyPatch, took: float, *, limited: bool
+) -> None:
+    used, pauses = itertools.count(step=took), list[float]()
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    renders = Renders(Drawings())
+    monkeypatch.setattr(module, "time", SimpleNamespace(thread_time=lambda: next(used)))
+    monkeypatch.setattr(module, "asyncio", SimpleNamespace(**vars(asyncio) | {"sleep": sleep}))
+    for number in range(3):
+        await renders.html("instances", [event(number)], caller("alice", "member"))
+    assert pauses[0] == GATHER
+    assert [pause > 10 for pause in pauses[1:]] == [limited] * len(pauses[1:])
+    assert len(pauses) >= 3
 
 
 @pytest.mark.slow
