@@ -107,7 +107,7 @@ class Host:
 
         1. connect to the hypervisor; 2. prepare the network; 3. restore the guests' network. Guests, and unfinished
            work of an earlier process, are left unchanged until the portal has sent the subjects that this host owns
-           (``take_ownership``).
+           (``resume_owned``).
         """
         loop, services = asyncio.get_running_loop(), self._services
         services.driver.on_power_change(
@@ -162,7 +162,7 @@ class Host:
 
     # ----- interface for the link -------------------------------------------------------------------------------------
 
-    def take_ownership(self, ownership: Ownership) -> None:
+    def resume_owned(self, ownership: Ownership) -> None:
         """Resume work of an earlier process for subjects that this host owns.
 
         Only the first call resumes work: in a running process, changes of ownership arrive as commands. Every call
@@ -277,13 +277,13 @@ class Host:
             log.warning("%s: %s", self.name, self._certificate_trouble[0])
             return None
 
-    async def take_certificate(self, certificate: Certificate) -> None:
+    async def store_certificate(self, certificate: Certificate) -> None:
         """Store the signed certificates, and report them with the next audit."""
         certificates = self._services.certificates
         if certificates is None:
             return
         try:
-            await in_thread(self._services.threads.calls, lambda: certificates.take(certificate))
+            await in_thread(self._services.threads.calls, lambda: certificates.store(certificate))
             self._certificate_trouble = []
             log.info("%s: has new certificates.", self.name)
             self.audit_wanted.set()
@@ -341,7 +341,7 @@ class Host:
         except RetryableHostError as error:
             log.warning("%s: the network could not be repaired: %s %s", self.name, error.message, error.detail)
         for leased in await in_thread(services.threads.calls, services.network.leases):
-            self._tell(leased)
+            self._report_lease(leased)
         self._runner.sweep()
 
     async def _resume_after_errors(self, guests: Iterable[Guest]) -> None:
@@ -372,7 +372,7 @@ class Host:
             self._repairs.append(Repair(int(time.time()), f"volumes: {line}"))
             self.audit_wanted.set()
 
-    def _tell(self, leased: Leased) -> None:
+    def _report_lease(self, leased: Leased) -> None:
         """Report a lease event of a guest."""
         record = self._store.subject(Subject(SERVER, leased.uuid))
         detail = {"port_id": leased.port_id, "address": leased.address, "held": "true" if leased.held else "false"}

@@ -114,13 +114,13 @@ class CommandContext:
     def moved(self) -> None:
         """Record that bytes have moved, and report it to the portal at intervals; called in worker threads."""
         if self.timing.moved(COUNTED_EVERY if self._amount else REPORT_EVERY):
-            self._loop.call_soon_threadsafe(self.tell, "progress")
+            self._loop.call_soon_threadsafe(self.report_alive, "progress")
 
     def counted(self, amount: progress.Amount) -> None:
         """Record the progress of a copy, before ``moved``; called in worker threads."""
         self._amount = amount
 
-    def tell(self, kind: Literal["begun", "progress"]) -> None:
+    def report_alive(self, kind: Literal["begun", "progress"]) -> None:
         """Report that the command has begun or makes progress, unless its end has been reported."""
         if not self.ended:
             self._alive = self._outbox.alive(self.command, kind, self._detail(), replaces=self._alive)
@@ -157,7 +157,7 @@ class CommandContext:
         """Run blocking work in a worker thread."""
         return await in_thread(self._pool, action)
 
-    async def take(self, steps: Sequence[Step], *, always_undo: bool = False) -> None:
+    async def run_steps(self, steps: Sequence[Step], *, always_undo: bool = False) -> None:
         """Run the steps in order and report each. After a failure, undo the steps that were begun, last first.
 
         If the command is cancelled, CommandCancelledError is raised instead of a step's error. The steps of a cancelled
@@ -169,7 +169,7 @@ class CommandContext:
             for step in steps:
                 self._check_cancelled()
                 begun.append(step)
-                await self._take_one(step)
+                await self._run_step(step)
             if always_undo:
                 self._check_cancelled()
         except Exception as error:
@@ -185,7 +185,7 @@ class CommandContext:
         if self.cancelled:
             raise CommandCancelledError
 
-    async def _take_one(self, step: Step) -> None:
+    async def _run_step(self, step: Step) -> None:
         started_at = time.time()
         announced: list[int] = []
         announcement = asyncio.get_running_loop().call_later(

@@ -198,13 +198,13 @@ class CommandRunner:
     async def _run_lane(self, subject: Subject, lane: Lane) -> None:
         try:
             while lane.queue and not self._stopping:
-                await self._take_first(subject, lane)
+                await self._run_first(subject, lane)
         finally:
             del self._lanes[subject]
         if subject.kind in self._kinds:
             self._kinds[subject.kind].settled(subject.id)
 
-    async def _take_first(self, subject: Subject, lane: Lane) -> None:
+    async def _run_first(self, subject: Subject, lane: Lane) -> None:
         item = lane.queue.popleft()
         try:
             if isinstance(item, Sweep):
@@ -275,9 +275,9 @@ class CommandRunner:
         """
         handler, context = running.handler, running.context
         owner = handler.owner(context, context.command.body) if handler.heavy else ""
-        if handler.heavy and not await running.workers.take(owner, context.cancellation):
+        if handler.heavy and not await running.workers.acquire(owner, context.cancellation):
             return await handler.refuse(context, context.command.body, context.cancellation.failure)
-        begun = asyncio.get_running_loop().call_later(BEGUN_AFTER, context.tell, "begun")
+        begun = asyncio.get_running_loop().call_later(BEGUN_AFTER, context.report_alive, "begun")
         try:
             if context.late and not (handler.removes or (context.begun and handler.resumes_late)):
                 return await handler.refuse(context, context.command.body, LATE)

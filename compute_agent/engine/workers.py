@@ -19,7 +19,7 @@ class Workers:
         self._held: Counter[str] = Counter()
         self._waiting: deque[tuple[str, asyncio.Future[None]]] = deque()
 
-    async def take(self, owner: str, cancellation: Cancellation) -> bool:
+    async def acquire(self, owner: str, cancellation: Cancellation) -> bool:
         """Wait for a worker. Return False if the command is cancelled first.
 
         ``owner``: the command's owner, who may have only a share of the workers; empty: no owner and no such limit.

@@ -60,7 +60,7 @@ class _Shares:
         self._most, self._of_one, self._full, self._own = most, of_one, full, own
         self._taken: Counter[str] = Counter()
 
-    def take(self, share: str) -> None:
+    def acquire(self, share: str) -> None:
         """Count a tunnel. ``share``: the user or project; empty for a tunnel that only counts in total. Raises
         ConsoleBusyError.
         """
@@ -129,11 +129,11 @@ class ConsoleDialer:
         """
         if alone and path in self._held:
             raise ConsoleBusyError("Another user has this console open.")
-        self._tunnels.take(share)
+        self._tunnels.acquire(share)
         if alone:
             self._held.add(path)
 
-        def let_go() -> None:
+        def release_all() -> None:
             self._tunnels.give_back(share)
             if alone:
                 self._held.discard(path)
@@ -143,15 +143,15 @@ class ConsoleDialer:
                 async with asyncio.timeout(CONNECT_WITHIN):
                     guest = await asyncio.open_unix_connection(name, limit=MOST_BYTES)
         except (OSError, TimeoutError) as error:
-            let_go()
+            release_all()
             raise UnsupportedError("The guest has no such console now.", detail=str(error)) from error
         except BaseException:
-            let_go()
+            release_all()
             raise
 
         def ended() -> None:
             guest[1].close()  # the task may have been cancelled before it began
-            let_go()
+            release_all()
 
         self._start(self._carry(tunnel, guest), f"console {path.name}", ended)
 
@@ -160,7 +160,7 @@ class ConsoleDialer:
 
         Raises ConsoleBusyError.
         """
-        self._readers.take(share)
+        self._readers.acquire(share)
         self._start(self._send(tunnel, frames), "console log", lambda: self._readers.give_back(share))
 
     async def forward(self, tunnel: str, target: Target, share: str = "") -> None:
@@ -171,7 +171,7 @@ class ConsoleDialer:
         """
         connection, address = target
         try:
-            self._forwards.take(share)
+            self._forwards.acquire(share)
         except ConsoleBusyError:
             connection.close()
             raise

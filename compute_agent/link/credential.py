@@ -40,7 +40,7 @@ class Renewal:
             store(self.state_dir, self.credential)
         return self.credential.next
 
-    def take(self) -> bool:
+    def activate(self) -> bool:
         """Use the new secret from now on. Return False if there is none."""
         if not self.credential.next:
             return False

@@ -87,16 +87,16 @@ class Session:
             except ContractError as error:
                 log.warning("%s: the portal sent an unsupported message: %s", self._host.name, error)
                 continue
-            await self._take(message, tasks)
+            await self._handle(message, tasks)
 
-    async def _take(self, message: ToAgent, tasks: asyncio.TaskGroup) -> None:
+    async def _handle(self, message: ToAgent, tasks: asyncio.TaskGroup) -> None:
         match message:
             case Command():
                 self._host.accept(message)
                 self._stored.append(message.id)
                 self._to_acknowledge.set()
             case Ownership():
-                self._host.take_ownership(message)
+                self._host.resume_owned(message)
             case Call():
                 tasks.create_task(self._answer(message))
             case EventsAck():
@@ -113,13 +113,13 @@ class Session:
                 self._welcome = message
 
     async def _use_new_credential(self) -> None:
-        if self._renewal.take():
+        if self._renewal.activate():
             log.info("%s: has a new credential.", self._host.name)
             await self._send(CredentialStored())
 
     async def _renew_certificate(self, message: RenewCertificate | Certificate) -> None:
         if isinstance(message, Certificate):
-            await self._host.take_certificate(message)
+            await self._host.store_certificate(message)
         elif (request := await self._host.request_certificate()) is not None:
             await self._send(request)
 

@@ -158,13 +158,13 @@ class LinuxNetwork(HostNetwork):
             if spec.uuid in self._records.uuids():
                 self._check_spec(spec)
                 self._records.put(spec)
-                self._take_out([port])
+                self._unplug_ports([port])
 
     def unplug(self, uuid: str) -> None:
         with self._lock:
             record = self._records.remove(uuid)
             if record is not None:
-                self._take_out(record.ports)
+                self._unplug_ports(record.ports)
 
     def restore(self, specs: list[InstanceSpec]) -> None:
         with self._lock:
@@ -311,7 +311,7 @@ class LinuxNetwork(HostNetwork):
         except RetryableHostError as error:
             log.warning("the host's network is not whole: %s (%s)", error, error.detail)
 
-    def _take_out(self, ports: list[PortRef]) -> None:
+    def _unplug_ports(self, ports: list[PortRef]) -> None:
         """Remove interfaces that are no longer recorded."""
         for port in ports:
             links.delete(port.tap)

@@ -43,7 +43,7 @@ class Creation(ServerHandler[N]):
                 context.describe(described(request.instance))
                 # An earlier process may have completed more than this one begins: then everything is removed.
                 steps = self._steps(context, request, None if earlier else removal)
-                await context.take(steps, always_undo=True)
+                await context.run_steps(steps, always_undo=True)
         except Exception as error:  # noqa: BLE001 (every failure has the same end: undo and report)
             failure = context.explain(error, BUILD_FAILED)
             if earlier:

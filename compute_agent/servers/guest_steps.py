@@ -43,7 +43,7 @@ def make_steps(
     )
 
     def create_disk() -> None:
-        if not (take_root and host.driver.take_over(spec, sources.disk)):
+        if not (take_root and host.driver.adopt_disks(spec, sources.disk)):
             host.driver.create_disk(spec, sources.disk, keep_ephemeral=keep_ephemeral)
         host.driver.create_boot_files(spec, sources.boot)
         if firmware:

@@ -42,8 +42,8 @@ class AttachInterface(GuestHandler[AttachInterfaceRequest]):
         before = self.records.spec(spec.uuid) or spec
         before = replace(before, ports=[port for port in before.ports if port.id != request.port.id])
 
-        async def take_back(error: Exception) -> None:
-            await context.work(lambda: self._take_back(before, request, error))
+        async def undo(error: Exception) -> None:
+            await context.work(lambda: self._detach_again(before, request, error))
 
         def plug_in() -> None:
             nonlocal power
@@ -52,19 +52,19 @@ class AttachInterface(GuestHandler[AttachInterfaceRequest]):
 
         if context.late and not context.cancelled:
             late = LateError()
-            await take_back(late)
+            await undo(late)
             raise late
         await self.power_state(context)  # nothing is plugged for a guest that is not here
-        await context.take(
+        await context.run_steps(
             [
-                Step(PLUG_NETWORK, partial(self.network.plug, spec), undo=take_back),
+                Step(PLUG_NETWORK, partial(self.network.plug, spec), undo=undo),
                 Step(APPLY_FIREWALL, partial(self.network.apply_firewall, spec)),
                 Step(ATTACH_INTERFACE, plug_in),
             ]
         )
         return power
 
-    def _take_back(self, before: InstanceSpec, request: AttachInterfaceRequest, error: Exception) -> None:
+    def _detach_again(self, before: InstanceSpec, request: AttachInterfaceRequest, error: Exception) -> None:
         """Detach the interface from the guest and remove it from the network. Raises NotTakenBackError if
         this fails.
         """
@@ -88,7 +88,7 @@ class DetachInterface(GuestHandler[DetachInterfaceRequest]):
         return request.port.id
 
     async def change(self, context: CommandContext, request: DetachInterfaceRequest) -> PowerState:
-        await context.take(
+        await context.run_steps(
             [
                 Step(DETACH_INTERFACE, partial(self.driver.detach_interface, request.instance, request.port)),
                 Step(UNPLUG_NETWORK, partial(self.network.unplug_interface, request.instance, request.port)),
@@ -105,7 +105,7 @@ class RefreshPorts(GuestHandler[RefreshPortsRequest]):
 
     async def change(self, context: CommandContext, request: RefreshPortsRequest) -> PowerState:
         power = await self.power_state(context)
-        await context.take(
+        await context.run_steps(
             [
                 Step(PLUG_NETWORK, partial(self.network.plug, request.instance)),
                 Step(APPLY_FIREWALL, partial(self.network.apply_firewall, request.instance)),

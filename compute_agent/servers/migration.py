@@ -56,7 +56,7 @@ class Receive(ServerHandler[ReceiveLiveRequest]):
                 return await self._arrived(context)
             context.describe(described(spec))
             with self._reception(context, request, arrival) as reception:
-                await context.take(self._steps(context, request, reception), always_undo=True)
+                await context.run_steps(self._steps(context, request, reception), always_undo=True)
         except Exception as error:  # noqa: BLE001 (every failure has the same end: undo and report)
             failure = context.explain(error, RECEIVE_FAILED)
             await removal.all()
@@ -149,7 +149,7 @@ class Send(ServerHandler[SendLiveRequest]):
             raise UnsupportedError("This host migrates no guests.")
         send = partial(self._send, self.host.migrations, uuid, request, context.stopped)
         try:
-            await context.take([Step(MIGRATE_GUEST, send)])
+            await context.run_steps([Step(MIGRATE_GUEST, send)])
         except MigrationUndecidedError as error:
             return Outcome(context.explain(error, SEND_FAILED))
         except Exception as error:  # noqa: BLE001 (every failure has the same end: report where the guest is)

@@ -61,7 +61,7 @@ class SendGuest(ServerHandler[SendGuestRequest]):
         if request.firmware_state:
             steps.append(Step(UPLOAD_FIRMWARE, lambda: upload(self.host, uuid, context.stopped)))
         steps.append(Step(EXPORT_DISKS, export))
-        await context.take(steps)
+        await context.run_steps(steps)
         detail = {ORIGIN: msgspec.json.encode(origin).decode()}
         return Outcome(power_state=await self.power_state(context), detail=detail)
 
@@ -99,10 +99,10 @@ class ReturnGuest(GuestHandler[ReturnGuestRequest]):
             return PowerState.RUNNING
         if transfer is not None:
             await context.work(lambda: transfer.end(spec.uuid))
-        await context.take(
+        await context.run_steps(
             [
                 Step(PLUG_NETWORK, partial(self.host.network.plug, spec)),
-                Step(CREATE_DISK, partial(self.driver.take_back, spec.uuid)),
+                Step(CREATE_DISK, partial(self.driver.restore_left_disk, spec.uuid)),
                 Step(DEFINE_DOMAIN, partial(self.driver.define, spec, generation)),
                 Step(APPLY_FIREWALL, partial(self.host.network.apply_firewall, spec)),
                 *(start_steps(self.host, spec.uuid) if request.start else []),

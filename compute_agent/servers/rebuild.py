@@ -23,5 +23,5 @@ class Rebuild(GuestHandler[RebuildRequest]):
         )
         if request.start:
             steps += start_steps(self.host, spec.uuid)
-        await context.take(steps)
+        await context.run_steps(steps)
         return PowerState.RUNNING if request.start else await self.power_state(context)

@@ -34,7 +34,7 @@ class Rescue(GuestHandler[RescueRequest]):
         async def go_back(error: Exception) -> None:
             await context.work(lambda: self._undo(request, context.generation))
 
-        await context.take(
+        await context.run_steps(
             [
                 sources.step(),
                 Step(STOP_GUEST, partial(driver.stop, spec.uuid, request.timeout), undo=go_back),
@@ -62,7 +62,7 @@ class Unrescue(GuestHandler[UnrescueRequest]):
 
     async def change(self, context: CommandContext, request: UnrescueRequest) -> PowerState:
         spec = request.instance
-        await context.take(
+        await context.run_steps(
             [
                 Step(STOP_GUEST, partial(self.driver.stop, spec.uuid, request.timeout)),
                 Step(DEFINE_DOMAIN, partial(self.driver.unrescue, spec, context.generation)),

@@ -46,7 +46,7 @@ class Resize(GuestHandler[ResizeRequest]):
             if await self.power_state(context) != PowerState.RUNNING:  # a running guest is left unchanged
                 await restore(error)
             raise error
-        await context.take(
+        await context.run_steps(
             [
                 Step(STOP_GUEST, partial(self.driver.stop, spec.uuid, request.timeout), undo=restore),
                 Step(RESIZE_GUEST, partial(self.driver.resize, spec, context.generation)),
@@ -91,7 +91,7 @@ class ConfirmResize(GuestHandler[ConfirmResizeRequest]):
     heavy = True
 
     async def change(self, context: CommandContext, request: ConfirmResizeRequest) -> PowerState:
-        await context.take([Step(FLATTEN_DISK, partial(self.driver.confirm_resize, context.subject.id))])
+        await context.run_steps([Step(FLATTEN_DISK, partial(self.driver.confirm_resize, context.subject.id))])
         return await self.power_state(context)
 
 
@@ -104,7 +104,7 @@ class RevertResize(GuestHandler[RevertResizeRequest]):
 
     async def change(self, context: CommandContext, request: RevertResizeRequest) -> PowerState:
         spec = request.instance
-        await context.take(
+        await context.run_steps(
             [
                 Step(STOP_GUEST, partial(self.driver.stop, spec.uuid, 0)),
                 Step(RESTORE_GUEST, partial(self.driver.revert_resize, spec, context.generation)),

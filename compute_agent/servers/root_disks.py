@@ -193,14 +193,14 @@ class PoolRootDisks(PassingOn):
         except VolumeInUseError:
             log.warning("Root disk %s cannot be returned: there is a newer one.", volume.id)
 
-    def take_over(self, spec: InstanceSpec, base: Path | None) -> bool:
-        if boot_volume(spec) is not None or not self._take(spec.uuid):
-            return self.inner.take_over(spec, base)
+    def adopt_disks(self, spec: InstanceSpec, base: Path | None) -> bool:
+        if boot_volume(spec) is not None or not self._acquire(spec.uuid):
+            return self.inner.adopt_disks(spec, base)
         cd = base if is_cd(spec.image) else None
         self.inner.create_disk(_rooted(spec, _NOWHERE), cd)
         return True
 
-    def _take(self, uuid: str, *, moment: bool = False) -> bool:
+    def _acquire(self, uuid: str, *, moment: bool = False) -> bool:
         """Rename the guest's root disk to this host's name for it, if another host has it. Return whether this host has
         the disk now. ``moment``: first create a snapshot, to which the other host can revert.
         """
@@ -306,7 +306,7 @@ class PoolRootDisks(PassingOn):
         if not origin.root_pool:
             self.inner.receive_disks(spec, base, origin, fetch)
             return
-        if origin.root_pool != self.pool_id or not self._take(spec.uuid, moment=True):
+        if origin.root_pool != self.pool_id or not self._acquire(spec.uuid, moment=True):
             raise UnsupportedError(NOT_IN_POOL)
         has = self._needed_size(spec.uuid)
         if 0 < spec.flavor.root_gb < has:
@@ -316,9 +316,9 @@ class PoolRootDisks(PassingOn):
         self._volumes.grow(volume)
         self.inner.receive_disks(_rooted(spec, _NOWHERE), base, origin, fetch)
 
-    def take_back(self, uuid: str) -> None:
-        self.inner.take_back(uuid)
-        if self.inner.has_disk(uuid) or not self._take(uuid):
+    def restore_left_disk(self, uuid: str) -> None:
+        self.inner.restore_left_disk(uuid)
+        if self.inner.has_disk(uuid) or not self._acquire(uuid):
             return
         volume = self._volume(uuid, 1)
         self._volumes.connect(volume, [])

@@ -48,6 +48,6 @@ class SendingGuests(PassingOn):
         self._transfer.end(uuid)
         self.inner.leave(uuid)
 
-    def take_over(self, spec: InstanceSpec, base: Path | None) -> bool:
+    def adopt_disks(self, spec: InstanceSpec, base: Path | None) -> bool:
         self._transfer.end(spec.uuid)
-        return self.inner.take_over(spec, base)
+        return self.inner.adopt_disks(spec, base)

@@ -56,7 +56,7 @@ class Snapshot(GuestHandler[SnapshotRequest]):
         if request.firmware_state:
             steps.append(Step(UPLOAD_FIRMWARE, lambda: upload(self.host, uuid, context.stopped)))
         try:
-            await context.take(steps)
+            await context.run_steps(steps)
         finally:
             await context.work(held.close)
         return await self.power_state(context)

@@ -39,8 +39,8 @@ class AttachVolume(GuestHandler[AttachVolumeRequest]):
     async def change(self, context: CommandContext, request: AttachVolumeRequest) -> PowerState:
         spec, power = request.instance, PowerState.NOSTATE
 
-        async def take_back(error: Exception) -> None:
-            await context.work(lambda: self._take_back(request, error))
+        async def undo(error: Exception) -> None:
+            await context.work(lambda: self._detach_again(request, error))
 
         def attach() -> None:
             nonlocal power
@@ -49,12 +49,12 @@ class AttachVolume(GuestHandler[AttachVolumeRequest]):
 
         if context.late and not context.cancelled:
             late = LateError()
-            await take_back(late)
+            await undo(late)
             raise late
-        await context.take([Step(ATTACH_VOLUME, attach, undo=take_back)])
+        await context.run_steps([Step(ATTACH_VOLUME, attach, undo=undo)])
         return power
 
-    def _take_back(self, request: AttachVolumeRequest, error: Exception) -> None:
+    def _detach_again(self, request: AttachVolumeRequest, error: Exception) -> None:
         """Detach the volume from the guest by force: the guest has not used it yet. Raises VolumeNotTakenBackError on
         failure.
         """
@@ -79,7 +79,7 @@ class DetachVolume(GuestHandler[DetachVolumeRequest]):
 
     async def change(self, context: CommandContext, request: DetachVolumeRequest) -> PowerState:
         detach = partial(self.driver.detach_volume, request.instance, request.disk, force=request.force)
-        await context.take([Step(DETACH_VOLUME, detach)])
+        await context.run_steps([Step(DETACH_VOLUME, detach)])
         with contextlib.suppress(InstanceNotFoundError):
             return await self.power_state(context)
         return PowerState.NOSTATE
@@ -89,7 +89,9 @@ class RefreshVolume(GuestHandler[RefreshVolumeRequest]):
     """Updates a disk according to the command while the guest runs. A failed update can safely be retried."""
 
     async def change(self, context: CommandContext, request: RefreshVolumeRequest) -> PowerState:
-        await context.take([Step(REFRESH_VOLUME, partial(self.driver.refresh_volume, request.instance, request.disk))])
+        await context.run_steps(
+            [Step(REFRESH_VOLUME, partial(self.driver.refresh_volume, request.instance, request.disk))]
+        )
         return await self.power_state(context)
 
 
@@ -106,5 +108,5 @@ class SwapVolume(GuestHandler[SwapVolumeRequest]):
         def swap() -> None:
             self.driver.swap_volume(request.instance, request.old, request.new, context.stopped)
 
-        await context.take([Step(SWAP_VOLUME, swap, facts=facts)])
+        await context.run_steps([Step(SWAP_VOLUME, swap, facts=facts)])
         return await self.power_state(context)

@@ -235,13 +235,13 @@ class ComputeDriver(GuestDisks, abc.ABC):
         """Remove the guest as ``destroy`` does, but keep its root disk in a pool, for the host that the guest is on."""
         self.destroy(uuid)
 
-    def take_over(self, spec: InstanceSpec, base: Path | None) -> bool:
+    def adopt_disks(self, spec: InstanceSpec, base: Path | None) -> bool:
         """Create the guest's disks as ``create_disk`` does, around the root disk that it had in a pool on another host;
         that host can no longer open it. Return False, with nothing created, if there is no such disk.
         """
         return False
 
-    def take_back(self, uuid: str) -> None:
+    def restore_left_disk(self, uuid: str) -> None:
         """Acquire a root disk in a pool again from the host to which the guest has moved, as it was when it left."""
         return
 

@@ -49,8 +49,8 @@ class Departure(abc.ABC):
         """
 
     @abc.abstractmethod
-    def when_paused(self, tell: Callable[[], None]) -> None:
-        """Call ``tell``, in any thread, when ``perform`` has paused the guest for the switch to the other host."""
+    def when_paused(self, notify: Callable[[], None]) -> None:
+        """Call ``notify``, in any thread, when ``perform`` has paused the guest for the switch to the other host."""
 
     @abc.abstractmethod
     def offer(self) -> bytes:

@@ -84,11 +84,11 @@ class PassingOn(ComputeDriver):
     def leave(self, uuid: str) -> None:
         self.inner.leave(uuid)
 
-    def take_over(self, spec: InstanceSpec, base: Path | None) -> bool:
-        return self.inner.take_over(spec, base)
+    def adopt_disks(self, spec: InstanceSpec, base: Path | None) -> bool:
+        return self.inner.adopt_disks(spec, base)
 
-    def take_back(self, uuid: str) -> None:
-        self.inner.take_back(uuid)
+    def restore_left_disk(self, uuid: str) -> None:
+        self.inner.restore_left_disk(uuid)
 
     def power_state(self, uuid: str) -> PowerState:
         return self.inner.power_state(uuid)

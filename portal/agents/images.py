@@ -39,7 +39,7 @@ def image_bits(request: HttpRequest, instance_id: uuid.UUID, image_id: uuid.UUID
         host = calling_host(request)
     except NotAuthenticatedError as error:
         return text_response(401, error.message)
-    carry = _take if request.method == "PUT" else _give
+    carry = _store if request.method == "PUT" else _send
     try:
         return carry(request, host.id, instance_id, image_id)
     except InterruptedUploadError as error:
@@ -48,7 +48,7 @@ def image_bits(request: HttpRequest, instance_id: uuid.UUID, image_id: uuid.UUID
         return text_response(status_of(error, "image") or 503, error.message)
 
 
-def _give(request: HttpRequest, host_id: uuid.UUID, instance_id: uuid.UUID, image_id: uuid.UUID) -> HttpResponseBase:
+def _send(request: HttpRequest, host_id: uuid.UUID, instance_id: uuid.UUID, image_id: uuid.UUID) -> HttpResponseBase:
     try:
         image = image_transfers.image_to_get(host_id, instance_id, image_id)
     except NotFoundError:
@@ -60,7 +60,7 @@ def _give(request: HttpRequest, host_id: uuid.UUID, instance_id: uuid.UUID, imag
     return file_response(request, bits, image.size or 0)
 
 
-def _take(request: HttpRequest, host_id: uuid.UUID, instance_id: uuid.UUID, image_id: uuid.UUID) -> HttpResponseBase:
+def _store(request: HttpRequest, host_id: uuid.UUID, instance_id: uuid.UUID, image_id: uuid.UUID) -> HttpResponseBase:
     """Store the data as it arrives. Data that is already stored is skipped: the previous response was lost."""
     try:
         image = image_transfers.image_to_send(host_id, instance_id, image_id)

@@ -58,7 +58,7 @@ def seconds_to_wait(context: RequestContext, kind: str, many: int = 1) -> int:
         shares[f"{limit}:user:{context.user_id}"] = cost, seconds
         if context.project_id is not None:
             shares[f"{limit}:project:{context.project_id}"] = cost / PROJECT_SHARE, seconds
-    return math.ceil(_take(shares)) if shares else 0
+    return math.ceil(_charge(shares)) if shares else 0
 
 
 def refusal(kind: str, wait: int) -> TooManyRequestsError:
@@ -71,7 +71,7 @@ def refusal(kind: str, wait: int) -> TooManyRequestsError:
     )
 
 
-def _take(costs: Mapping[str, tuple[float, float]]) -> float:
+def _charge(costs: Mapping[str, tuple[float, float]]) -> float:
     """Add to each key its cost in seconds, to all keys or none, unless one would exceed now plus its window.
 
     ``costs``: key → cost and window, in seconds. A key stores the time at which its full burst is available again (the

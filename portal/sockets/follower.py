@@ -117,7 +117,7 @@ class Follower(Consumer):
 
     def take_place(self) -> Sequence[int]:
         """Count this socket; returns the argument of ``shares.give_back``. Raises TooManySocketsError."""
-        return places.take(self.context)
+        return places.reserve(self.context)
 
     def admit(self) -> None:
         """Run additional checks of the request, in a thread; an error closes the socket."""

@@ -15,7 +15,7 @@ class TooManySocketsError(NovellaError):
     code = "too_many_sockets"
 
 
-def take(context: RequestContext) -> list[int]:
+def reserve(context: RequestContext) -> list[int]:
     """Count a socket for the caller. Returns the slots to release with ``shares.give_back``. Raises
     TooManySocketsError.
     """

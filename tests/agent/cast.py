@@ -190,7 +190,7 @@ async def on_stage(
     try:
         await stage.host.start()
         if welcomed:
-            stage.host.take_ownership(all_of(stage, awaited))
+            stage.host.resume_owned(all_of(stage, awaited))
         yield stage
     finally:
         await stage.host.stop(grace)

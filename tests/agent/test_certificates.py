@@ -34,7 +34,7 @@ def test_what_is_taken_is_what_is_told(certificates: HostCertificates) -> None:
     assert certificates.digest() == certificates.tls_hostname == ""
     certificates.request()
     assert not certificates.complete
-    certificates.take(GIVEN)
+    certificates.store(GIVEN)
     assert certificates.digest() == digest_of("ca\n", "server\n", "client\n")
     assert certificates.tls_hostname == "7c1.host.novella"
     (certificates.folder / "client-key.pem").unlink()
@@ -46,7 +46,7 @@ def test_guests_read_the_key_of_the_client_and_not_that_of_the_server(certificat
     certificates.folder.mkdir()
     os.chown(certificates.folder, 0, 12345)
     certificates.request()
-    certificates.take(GIVEN)
+    certificates.store(GIVEN)
     client, server = (certificates.folder / f"{role}-key.pem" for role in ("client", "server"))
     assert (mode(client), client.stat().st_gid) == (0o640, 12345)
     assert (mode(server), server.stat().st_uid) == (0o600, 0)

@@ -77,7 +77,7 @@ async def test_a_host_that_returns_forgets_what_is_not_its_own(tmp_path: Path) -
         for document, _ in ALL.values():
             stage.network.apply(document, 1)
         kept = Owned(subject_kind=ROUTER, subject_id=ONE, generation=2)
-        stage.host.take_ownership(Ownership(subjects=[kept, Owned(SERVER, TWO, 1)]))
+        stage.host.resume_owned(Ownership(subjects=[kept, Owned(SERVER, TWO, 1)]))
         async with asyncio.timeout(60):
             while documents_of(stage) != {(ROUTER, ONE, 1)}:
                 await asyncio.sleep(0.005)

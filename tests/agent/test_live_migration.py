@@ -258,7 +258,7 @@ async def test_a_guest_that_does_not_start_goes_on_at_its_source(
         def refuse(*_arguments: object) -> None:
             raise RetryableHostError("The hypervisor could not start the received guest.")
 
-        monkeypatch.setattr(two.target.driver, "take_guest", refuse)
+        monkeypatch.setattr(two.target.driver, "run_received", refuse)
         receive = two.receive
         ends = await two.source.do(two.send(await two.listening(receive))), await two.target.end_of(receive)
         assert [end.error_code for end in ends] == ["migration_failed", "host_failed"]
@@ -270,7 +270,7 @@ async def test_a_lost_answer_leaves_the_guest_paused_until_the_portal_decides(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with pair(tmp_path) as two:
-        take, cut = two.target.driver.take_guest, asyncio.Event()  # type: ignore[attr-defined]
+        take, cut = two.target.driver.run_received, asyncio.Event()  # type: ignore[attr-defined]
         real, loop = write, asyncio.get_running_loop()
 
         async def lose(writer: asyncio.StreamWriter, frame: Frame) -> None:
@@ -284,7 +284,7 @@ async def test_a_lost_answer_leaves_the_guest_paused_until_the_portal_decides(
             loop.call_soon_threadsafe(cut.set)
             cut.set()
 
-        monkeypatch.setattr(two.target.driver, "take_guest", taken)
+        monkeypatch.setattr(two.target.driver, "run_received", taken)
         monkeypatch.setattr(receiving, "write", lose)
         receive = two.receive
         sent = await two.source.do(two.send(await two.listening(receive)))

@@ -43,7 +43,7 @@ def addresses(tmp_path: Path) -> dict[str, MigrationAddress]:
         asked = own.request()
         server = authority.sign(asked.server, host, server_name=tls_hostname(host), now=now, life=life)
         client = authority.sign(asked.client, host, now=now, life=life)
-        own.take(Certificate(host_id=host, server=server, client=client, ca=certificate))
+        own.store(Certificate(host_id=host, server=server, client=client, ca=certificate))
         found[host] = MigrationAddress(lambda: "127.0.0.1", own, MIGRATION_PORTS)
     return found
 

@@ -131,12 +131,12 @@ async def test_a_target_that_fails_leaves_a_root_disk_in_a_pool(
             left.append(uuid)
             driver.destroy(uuid)
 
-        def take_over(spec: InstanceSpec, base: Path | None) -> bool:
+        def adopt_disks(spec: InstanceSpec, base: Path | None) -> bool:
             taken.append(spec.uuid)
             return False
 
         monkeypatch.setattr(driver, "leave", leave)
-        monkeypatch.setattr(driver, "take_over", take_over)
+        monkeypatch.setattr(driver, "adopt_disks", adopt_disks)
         monkeypatch.setattr(driver, "create_seed", fail)
         end = await stage.do(make_command(body, spec.uuid, 2))
         assert (end.kind, left) == ("failed", [spec.uuid])
@@ -156,10 +156,10 @@ async def test_a_returning_guest_takes_its_root_disk_back_before_it_is_defined(
         await stage.do(build(spec))
         await stage.do(make_command(SendGuestRequest(target="there", timeout=1), spec.uuid, 2))
 
-        def take_back(uuid: str) -> None:
+        def restore_left_disk(uuid: str) -> None:
             attempts.extend(guest.attempt for guest in stage.driver.guests() if guest.uuid == uuid)
 
-        monkeypatch.setattr(stage.driver, "take_back", take_back)
+        monkeypatch.setattr(stage.driver, "restore_left_disk", restore_left_disk)
         await stage.do(make_command(ReturnGuestRequest(instance=spec, start=True), spec.uuid, 3))
         assert attempts == [1]
 

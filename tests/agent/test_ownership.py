@@ -32,7 +32,7 @@ async def test_a_begun_build_of_a_server_that_is_gone_meanwhile_is_undone(tmp_pa
     async with killed_at(tmp_path, step) as stage:
         stage.host.accept(command)
     async with on_stage(make_stage(tmp_path), welcomed=False) as stage:
-        stage.host.take_ownership(owning())
+        stage.host.resume_owned(owning())
         assert (await stage.end_of(command)).error_code == "superseded"
         assert stage.is_clean()
 
@@ -44,7 +44,7 @@ async def test_a_begun_build_of_another_attempt_is_undone(tmp_path: Path, step: 
     async with killed_at(tmp_path, step) as stage:
         stage.host.accept(command)
     async with on_stage(make_stage(tmp_path), welcomed=False) as stage:
-        stage.host.take_ownership(owning((spec.uuid, 3)))
+        stage.host.resume_owned(owning((spec.uuid, 3)))
         assert (await stage.end_of(command)).error_code == "superseded"
         assert stage.is_clean()
 
@@ -55,7 +55,7 @@ async def test_a_begun_build_that_is_still_wanted_goes_on(tmp_path: Path) -> Non
     async with killed_at(tmp_path, "create_disk") as stage:
         stage.host.accept(command)
     async with on_stage(make_stage(tmp_path), welcomed=False) as stage:
-        stage.host.take_ownership(owning((spec.uuid, 1)))
+        stage.host.resume_owned(owning((spec.uuid, 1)))
         assert (await stage.end_of(command)).kind == "finished"
 
 
@@ -76,7 +76,7 @@ async def test_nothing_is_touched_before_the_portal_has_spoken(tmp_path: Path, s
         assert not stage.ends(command) + stage.ends(end_it)
         assert isinstance(stage.network, FakeNetwork)
         assert other.uuid in stage.network.plugged  # the network of guests is restored all the same
-        stage.host.take_ownership(owning((spec.uuid, 1)))
+        stage.host.resume_owned(owning((spec.uuid, 1)))
         assert (await stage.end_of(end_it)).kind == "finished"
         assert (await stage.end_of(command)).kind == "finished"
         assert [guest.uuid for guest in stage.driver.guests()] == [spec.uuid]
@@ -88,7 +88,7 @@ async def test_guests_that_run_are_left_alone_whatever_the_records_say(tmp_path:
     async with on_stage(make_stage(tmp_path)) as stage:
         await stage.do(build(spec))
     async with on_stage(make_stage(tmp_path), welcomed=False) as stage:
-        stage.host.take_ownership(owning())
+        stage.host.resume_owned(owning())
         await still()
         assert [guest.uuid for guest in stage.driver.guests()] == [spec.uuid]
 
@@ -100,7 +100,7 @@ async def test_a_command_for_a_server_that_is_elsewhere_is_not_carried_out(tmp_p
         await stage.do(build(spec))
     async with on_stage(make_stage(tmp_path), welcomed=False) as stage:
         stage.host.accept(stop)
-        stage.host.take_ownership(owning())
+        stage.host.resume_owned(owning())
         assert (await stage.end_of(stop)).error_code == "superseded"
         assert stage.driver.guests()[0].power_state == 1
 
@@ -112,7 +112,7 @@ async def test_an_old_destroy_does_not_hit_a_server_that_came_back(tmp_path: Pat
         await stage.do(build(spec))
     async with on_stage(make_stage(tmp_path), welcomed=False) as stage:
         stage.host.accept(end_it)
-        stage.host.take_ownership(owning((spec.uuid, 3)))
+        stage.host.resume_owned(owning((spec.uuid, 3)))
         assert (await stage.end_of(end_it)).error_code == "superseded"
         assert stage.driver.guests()
 
@@ -120,8 +120,8 @@ async def test_an_old_destroy_does_not_hit_a_server_that_came_back(tmp_path: Pat
 async def test_only_the_first_word_counts_while_the_process_runs(tmp_path: Path) -> None:
     spec = make_spec()
     async with on_stage(make_stage(tmp_path), welcomed=False) as stage:
-        stage.host.take_ownership(owning())
-        stage.host.take_ownership(owning())
+        stage.host.resume_owned(owning())
+        stage.host.resume_owned(owning())
         assert (await stage.do(build(spec))).kind == "finished"
 
 

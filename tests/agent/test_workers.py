@@ -16,7 +16,7 @@ class Asked:
 
     def __init__(self, workers: Workers, owner: str) -> None:
         self.cancellation = Cancellation()
-        self.task = asyncio.ensure_future(workers.take(owner, self.cancellation))
+        self.task = asyncio.ensure_future(workers.acquire(owner, self.cancellation))
 
     @property
     async def served(self) -> bool:

@@ -30,7 +30,7 @@ class WatchedDriver(FakeDriver):
         """Let the guest die by itself, as a panic or a dead QEMU process would."""
         with self._changed:
             self._power(self._guest(uuid), PowerState.CRASHED)
-        self._tell(uuid, PowerState.CRASHED)
+        self._notify(uuid, PowerState.CRASHED)
 
     def kept(self) -> dict[str, set[str]]:
         """Return everything this hypervisor keeps, by kind: uuids of ``disks``, ``seeds`` and ``domains``."""

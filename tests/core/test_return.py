@@ -53,7 +53,7 @@ def come_back(folder: Path, ownership: Ownership, commands: list[Command]) -> tu
 
     async def live() -> tuple[list[AgentEvent], Ran]:
         async with on_stage(make_stage(folder), welcomed=False) as stage:
-            stage.host.take_ownership(ownership)
+            stage.host.resume_owned(ownership)
             for command in commands:
                 stage.host.accept(command)
             await stage.host.idle()

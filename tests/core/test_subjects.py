@@ -120,7 +120,7 @@ def at_the_host(folder: Path, ownership: Ownership, given: Sequence[Command], *,
         stage = make_stage(folder)
         stage.host._runner.register(Volumes())
         async with on_stage(stage, welcomed=False):
-            stage.host.take_ownership(ownership)
+            stage.host.resume_owned(ownership)
             for command in given:
                 stage.host.accept(command)
             await stage.until(lambda: ended(stage) >= ends)

@@ -234,7 +234,7 @@ def _forward(name: str) -> Any:
 
 
 for _name in sorted(
-    (ComputeDriver.__abstractmethods__ | {"needs_image", "leave", "take_over", "take_back"})
+    (ComputeDriver.__abstractmethods__ | {"needs_image", "leave", "adopt_disks", "restore_left_disk"})
     - {"on_power_change", "frozen"}
 ):
     setattr(RemoteDriver, _name, _forward(_name))

@@ -43,7 +43,7 @@ def sign(certificates: HostCertificates, host_id: str, life: timedelta = MONTH) 
     authority, now, asked = Authority(CA, _authority[1]), timezone.now(), certificates.request()
     server = authority.sign(asked.server, host_id, server_name=tls_hostname(host_id), now=now, life=life)
     client = authority.sign(asked.client, host_id, now=now, life=life)
-    certificates.take(Certificate(host_id=host_id, server=server, client=client, ca=CA))
+    certificates.store(Certificate(host_id=host_id, server=server, client=client, ca=CA))
 
 
 @dataclass

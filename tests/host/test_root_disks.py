@@ -203,7 +203,7 @@ def test_a_stopped_guest_moves_without_a_copy_and_returns_as_it_was(
     move()
     other.leave(spec.uuid)
     assert images(lab, ceph) == [here]
-    driver.take_back(spec.uuid)
+    driver.restore_left_disk(spec.uuid)
     assert info(lab, ceph, here) == (number, size, [])
     start(driver, spec, 3)
     move()
@@ -218,7 +218,7 @@ def test_an_evacuated_guest_has_its_disk_and_the_host_that_it_left_writes_nothin
     driver: ComputeDriver, other: ComputeDriver, lab: Lab, ceph: CephForTests, spec: InstanceSpec, base: Path
 ) -> None:
     here, there = (f"volume-{disk_id(spec.uuid, name)}" for name in (lab.settings.host, "other"))
-    assert not other.take_over(spec, None)
+    assert not other.adopt_disks(spec, None)
     DriverContract().launch(driver, spec, base)
     number = info(lab, ceph, here)[0]
 
@@ -227,7 +227,7 @@ def test_an_evacuated_guest_has_its_disk_and_the_host_that_it_left_writes_nothin
         return {each["address"] for each in status["watchers"]}
 
     cut_off = clients(here)
-    assert other.take_over(spec, None)
+    assert other.adopt_disks(spec, None)
     start(other, spec, 2)
     assert images(lab, ceph) == [there]
     assert info(lab, ceph, there)[0] == number

@@ -219,7 +219,7 @@ def test_a_volume_of_another_host_is_reached_with_the_host_s_certificate(stage: 
     asked = certificates.request()
     server = authority.sign(asked.server, own, server_name=tls_hostname(own), now=now, life=life)
     client = authority.sign(asked.client, own, now=now, life=life)
-    certificates.take(Certificate(host_id=own, server=server, client=client, ca=ca))
+    certificates.store(Certificate(host_id=own, server=server, client=client, ca=ca))
     volume = stage.make(tls_hostname=certificates.tls_hostname)
     plain = replace(volume.disk(), connection=replace(volume.connection(), tls=False, tls_hostname=""))
     with pytest.raises(ConnectionRefusedByHostError):

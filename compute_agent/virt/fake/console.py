@@ -174,11 +174,11 @@ class _Screen:
                 while length > 0:
                     length -= len(_read(self._client, min(length, 65536)))
             elif kind in _REST:
-                self._take(kind, _read(self._client, _REST[kind]))
+                self._handle(kind, _read(self._client, _REST[kind]))
             else:
                 return
 
-    def _take(self, kind: int, rest: bytes) -> None:
+    def _handle(self, kind: int, rest: bytes) -> None:
         if kind == 3:
             self._asked = True
             if not rest[0]:

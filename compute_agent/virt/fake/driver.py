@@ -176,7 +176,7 @@ class FakeDriver(FakeMigrations):
             guest = self._guest(uuid)
             if guest.power != PowerState.RUNNING:
                 self._power(guest, PowerState.RUNNING)
-        self._tell(uuid, PowerState.RUNNING)
+        self._notify(uuid, PowerState.RUNNING)
 
     def wait_for_boot(self, uuid: str, timeout: float) -> PowerState:
         with self._changed:
@@ -203,7 +203,7 @@ class FakeDriver(FakeMigrations):
             if guest.power == PowerState.SHUTDOWN:
                 return
             self._power(guest, PowerState.SHUTDOWN)
-        self._tell(uuid, PowerState.SHUTDOWN)
+        self._notify(uuid, PowerState.SHUTDOWN)
 
     def reboot(self, uuid: str, *, hard: bool, timeout: float) -> None:
         with self._changed:
@@ -212,7 +212,7 @@ class FakeDriver(FakeMigrations):
             self._power(guest, PowerState.SHUTDOWN)
             self._power(guest, PowerState.RUNNING)
         if was != PowerState.RUNNING:
-            self._tell(uuid, PowerState.RUNNING)
+            self._notify(uuid, PowerState.RUNNING)
 
     def pause(self, uuid: str) -> None:
         self._switch(uuid, PowerState.PAUSED, {PowerState.RUNNING, PowerState.PAUSED})
@@ -355,7 +355,7 @@ class FakeDriver(FakeMigrations):
             guest.power = power
             self._write(uuid)
             self._changed.notify_all()
-        self._tell(uuid, power)
+        self._notify(uuid, power)
 
     def destroy(self, uuid: str) -> None:
         with self._changed:
@@ -394,7 +394,7 @@ class FakeDriver(FakeMigrations):
         self._write(guest.uuid)
         self._changed.notify_all()
 
-    def _tell(self, uuid: str, state: PowerState) -> None:
+    def _notify(self, uuid: str, state: PowerState) -> None:
         if self._listener is not None:
             self._listener(uuid, state)
 

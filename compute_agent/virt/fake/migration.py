@@ -104,7 +104,7 @@ class FakeMigrations(FakeFirmware):
             state = self._state
             return Offered(self._guest(uuid), uuid in state.seeds, uuid in state.disks, state.firmware.get(uuid))
 
-    def take_guest(self, spec: InstanceSpec, attempt: int, offered: Offered) -> None:
+    def run_received(self, spec: InstanceSpec, attempt: int, offered: Offered) -> None:
         """Run a received guest."""
         guest = offered.guest
         with self._changed:
@@ -134,7 +134,7 @@ class FakeDeparture(Departure):
         self._done = 0
         self._action = ""
         self._control = threading.Event()
-        self._tell: Callable[[], None] = lambda: None
+        self._notify: Callable[[], None] = lambda: None
         self.performing = False
 
     @property
@@ -144,8 +144,8 @@ class FakeDeparture(Departure):
     def sockets_ready(self, end_memory: Callable[[], bool]) -> None:
         """Do nothing: simulated guests have no streams."""
 
-    def when_paused(self, tell: Callable[[], None]) -> None:
-        self._tell = tell
+    def when_paused(self, notify: Callable[[], None]) -> None:
+        self._notify = notify
 
     def offer(self) -> bytes:
         return msgspec.msgpack.encode(self._driver.offered(self._uuid))
@@ -165,7 +165,7 @@ class FakeDeparture(Departure):
         finally:
             self.performing = False
         self._driver.change_guest(self._uuid, leaving=True, power=PowerState.PAUSED)
-        self._tell()
+        self._notify()
         return b""
 
     def _check(self) -> None:
@@ -217,7 +217,7 @@ class FakeArrival(Arrival):
             raise MigrationFailedError("The guest was not offered.")
         power = self._offered.guest.power
         self._offered.guest.power = power or PowerState.RUNNING
-        self._driver.take_guest(self._spec, self._attempt, self._offered)
+        self._driver.run_received(self._spec, self._attempt, self._offered)
         return b""
 
     def arrived(self) -> bool:

@@ -29,7 +29,7 @@ class Account:
     def is_root(self) -> bool:
         return self.uid == 0
 
-    def give(self, path: Path, mode: int) -> None:
+    def change_owner(self, path: Path, mode: int) -> None:
         """Change the owner of a file or directory to the account. Only root may be able to write to the parent
         directory.
         """

@@ -25,14 +25,14 @@ def arriving_xml(own: str, offered: str) -> str:
     Raises UnsupportedError for XML that is not plausible.
     """
     mine, other = ET.fromstring(own), _parsed(offered)  # noqa: S314 - own text
-    _take_machine(mine, other)
-    _take_cpu(mine, other)
+    _copy_machine(mine, other)
+    _copy_cpu(mine, other)
     devices, there = mine.find("devices"), other.find("devices")
     if devices is None or there is None:
         raise UnsupportedError("The other host has sent no devices.")
-    _take_controllers(devices, there)
+    _copy_controllers(devices, there)
     _order_interfaces(devices, there)
-    _take_names(mine, other)
+    _copy_names(mine, other)
     found = dict(_by_key(there))
     for key, device in _by_key(devices):
         address = found[key].find("address") if key in found else None
@@ -68,7 +68,7 @@ def _parsed(text: str) -> ET.Element:
         raise UnsupportedError("The other host has sent no plausible guest.", detail=str(error)) from error
 
 
-def _take_machine(mine: ET.Element, other: ET.Element) -> None:
+def _copy_machine(mine: ET.Element, other: ET.Element) -> None:
     target, source = mine.find("os/type"), other.find("os/type")
     machine = source.get("machine", "") if source is not None else ""
     found = MACHINE.fullmatch(machine)
@@ -77,7 +77,7 @@ def _take_machine(mine: ET.Element, other: ET.Element) -> None:
     target.set("machine", machine)
 
 
-def _take_cpu(mine: ET.Element, other: ET.Element) -> None:
+def _copy_cpu(mine: ET.Element, other: ET.Element) -> None:
     cpu, own = other.find("cpu"), mine.find("cpu")
     if cpu is None or own is None:
         return
@@ -86,7 +86,7 @@ def _take_cpu(mine: ET.Element, other: ET.Element) -> None:
     mine.insert(place, _clean(cpu, CPU_PARTS))
 
 
-def _take_controllers(devices: ET.Element, there: ET.Element) -> None:
+def _copy_controllers(devices: ET.Element, there: ET.Element) -> None:
     for own in devices.findall("controller"):
         devices.remove(own)
     for controller in there.findall("controller"):
@@ -103,7 +103,7 @@ def _order_interfaces(devices: ET.Element, there: ET.Element) -> None:
         devices.append(each)
 
 
-def _take_names(mine: ET.Element, other: ET.Element) -> None:
+def _copy_names(mine: ET.Element, other: ET.Element) -> None:
     """Give each volume the name and the serial number of its disk in the running guest.
 
     The name may differ from the recorded one. The serial number differs after the volume was swapped, and the owner of

@@ -68,7 +68,7 @@ def begin(domain: Any, parameters: Parameters, flags: int) -> bytes:
     if not text:
         raise libvirt.libvirtError("virDomainMigrateBegin3Params() failed")
     _libc().free(text)
-    return cookie.take()
+    return cookie.pop()
 
 
 def prepare(connection: Any, parameters: Parameters, cookie: bytes, flags: int) -> bytes:
@@ -99,7 +99,7 @@ def finish(connection: Any, parameters: Parameters, cookie: bytes, flags: int, *
         domain = library.virDomainMigrateFinish3Params(
             _pointer(connection, b"virConnectPtr"), *typed, cookie, len(cookie), *answer.out, flags, int(cancelled)
         )
-    found = answer.take()
+    found = answer.pop()
     if domain:
         library.virDomainFree(domain)
     elif not cancelled:
@@ -128,7 +128,7 @@ class _Cookie:
     def out(self) -> tuple[Any, Any]:
         return ctypes.byref(self._at), ctypes.byref(self._length)
 
-    def take(self) -> bytes:
+    def pop(self) -> bytes:
         """Return the content, and free the buffer."""
         content = ctypes.string_at(self._at.value, self._length.value) if self._at.value else b""
         _libc().free(self._at.value)
@@ -160,7 +160,7 @@ class _Parameters:
 
 
 def _done(result: int, cookie: _Cookie, phase: str) -> bytes:
-    found = cookie.take()
+    found = cookie.pop()
     if result < 0:
         raise libvirt.libvirtError(f"virDomainMigrate{phase}3Params() failed")
     return found

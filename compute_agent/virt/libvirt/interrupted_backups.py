@@ -57,7 +57,7 @@ def end(domain: Any) -> list[str]:
         _end_job(domain, job["id"])
     nodes = monitor.unused_nodes(domain)
     for node in nodes:
-        monitor.tell(domain, "blockdev-del", {"node-name": node})  # fails if libvirt was faster
+        monitor.execute(domain, "blockdev-del", {"node-name": node})  # fails if libvirt was faster
     if nodes and (left := monitor.unused_nodes(domain)):
         raise RetryableHostError("A copy that was cut off could not be ended.", detail=f"{left} cannot be removed")
     ended = [job["id"] for job in jobs] + nodes
@@ -69,10 +69,10 @@ def end(domain: Any) -> list[str]:
 def _end_job(domain: Any, name: str) -> None:
     """Cancel a job, wait for its end, and dismiss it."""
     deadline = time.monotonic() + END_SECONDS
-    monitor.tell(domain, "job-cancel", {"id": name})  # fails if it has already ended
+    monitor.execute(domain, "job-cancel", {"id": name})  # fails if it has already ended
     while (status := {job["id"]: job["status"] for job in monitor.ask(domain, "query-jobs")}.get(name)) is not None:
         if status == "concluded":
-            monitor.tell(domain, "job-dismiss", {"id": name})
+            monitor.execute(domain, "job-dismiss", {"id": name})
         elif time.monotonic() > deadline:
             raise RetryableHostError("A copy that was cut off could not be ended.", detail=f"{name} is {status}")
         else:

@@ -78,7 +78,7 @@ class MigrationOperations(Domains):
     def _lifecycle(self, uuid: str, event: int, detail: int) -> None:
         departure = self._departures.get(uuid)
         if departure is not None and event == libvirt.VIR_DOMAIN_EVENT_SUSPENDED and detail in SWITCHING:
-            departure.tell_paused()
+            departure.notify_paused()
         super()._lifecycle(uuid, event, detail)
 
     def departure(self, uuid: str, options: MigrationOptions) -> Departure:
@@ -148,7 +148,7 @@ class _LibvirtDeparture(Departure):
         self._begun = self._paused = False
         self.performing = self.aborted = False
         self.end_memory: Callable[[], bool] = lambda: False
-        self.tell_paused: Callable[[], None] = lambda: None
+        self.notify_paused: Callable[[], None] = lambda: None
 
     @property
     def sockets(self) -> Mapping[str, Path]:
@@ -158,10 +158,10 @@ class _LibvirtDeparture(Departure):
     def sockets_ready(self, end_memory: Callable[[], bool]) -> None:
         self.end_memory = end_memory
         for path in self.sockets.values():
-            self._paths.account.give(path, 0o600)
+            self._paths.account.change_owner(path, 0o600)
 
-    def when_paused(self, tell: Callable[[], None]) -> None:
-        self.tell_paused = tell
+    def when_paused(self, notify: Callable[[], None]) -> None:
+        self.notify_paused = notify
 
     @property
     def _flags(self) -> int:

@@ -19,13 +19,13 @@ class MonitorError(RetryableHostError):
 
 def ask(domain: Any, command: str, arguments: dict[str, Any] | None = None) -> Any:
     """Send a command to QEMU and return its result. Raises MonitorError, libvirtError."""
-    answer = tell(domain, command, arguments)
+    answer = execute(domain, command, arguments)
     if "error" in answer:
         raise MonitorError("The hypervisor refused a change of the guest.", detail=f"{command}: {answer['error']}")
     return answer["return"]
 
 
-def tell(domain: Any, command: str, arguments: dict[str, Any] | None = None) -> dict[str, Any]:
+def execute(domain: Any, command: str, arguments: dict[str, Any] | None = None) -> dict[str, Any]:
     """Send a command to QEMU and return its response, which contains ``return`` or ``error``."""
     words = json.dumps({"execute": command, "arguments": arguments or {}})
     answer: dict[str, Any] = json.loads(libvirt_qemu.qemuMonitorCommand(domain, words, 0))

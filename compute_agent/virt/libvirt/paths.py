@@ -143,12 +143,12 @@ class InstancePaths:
         sockets.mkdir(mode=0o700, exist_ok=True)
         self.console_log.touch(mode=0o600)
         self.account.show(self.folder, 0o710)
-        self.account.give(sockets, 0o700)
+        self.account.change_owner(sockets, 0o700)
         for path in self.folder.iterdir():
             if path.name in READ:
                 self.account.show(path, 0o440)
             elif path.is_file():
-                self.account.give(path, 0o600)
+                self.account.change_owner(path, 0o600)
 
 
 @dataclass(frozen=True)

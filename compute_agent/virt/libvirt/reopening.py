@@ -102,7 +102,7 @@ def wanted_place(connection: VolumeConnection) -> tuple[str, str]:
 
 def _removed(domain: Any, node: str) -> bool:
     """Remove a node unless it is in use; return whether it was removed."""
-    return "error" not in monitor.tell(domain, "blockdev-del", {"node-name": node})
+    return "error" not in monitor.execute(domain, "blockdev-del", {"node-name": node})
 
 
 def _put(domain: Any, upper: str, lower: str, node: dict[str, Any]) -> None:
@@ -116,7 +116,7 @@ def _put(domain: Any, upper: str, lower: str, node: dict[str, Any]) -> None:
         "cache": CACHE,
     }
     for _ in range(WAKE_TRIES):  # reopening first flushes, which fails once on a closed connection
-        if "error" not in monitor.tell(domain, "blockdev-reopen", {"options": [options]}):
+        if "error" not in monitor.execute(domain, "blockdev-reopen", {"options": [options]}):
             return
         time.sleep(WAKE_PAUSE)
     monitor.ask(domain, "blockdev-reopen", {"options": [options]})
@@ -158,7 +158,7 @@ def _have_credentials(domain: Any, lower: str, certificates: str) -> None:
     QEMU reads certificates when the disk is attached. Open nodes keep the certificates that they were opened with.
     """
     name = _credentials(lower)
-    if "error" in monitor.tell(domain, "object-del", {"id": name}) and name in _objects(domain):
+    if "error" in monitor.execute(domain, "object-del", {"id": name}) and name in _objects(domain):
         return
     credentials = {"qom-type": "tls-creds-x509", "id": name, "dir": certificates, "endpoint": "client"}
     monitor.ask(domain, "object-add", credentials | {"verify-peer": True})

@@ -120,7 +120,7 @@ def _make(disk: Path, target: Path, disk_format: str, account: Account) -> None:
         run_program("qemu-img", "create", "-q", "-f", disk_format, str(target), str(info["virtual-size"]))
     except ProgramError as error:
         raise RetryableHostError(_NOT_COPIED, detail=str(error)) from error
-    account.give(target, 0o600)
+    account.change_owner(target, 0o600)
 
 
 def _backup_xml(device: str, target: Path, disk_format: str) -> str:

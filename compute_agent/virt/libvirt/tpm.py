@@ -61,7 +61,7 @@ class Tpm:
             self.folder.mkdir(exist_ok=True)
             self.folder.chmod(0o711)
             (self.folder / STATE).mkdir(mode=0o700, exist_ok=True)
-            self._give(self.folder / STATE, 0o700)
+            self._change_owner(self.folder / STATE, 0o700)
         except OSError as error:
             raise RetryableHostError("The host could not create the guest's TPM.", detail=str(error)) from error
 
@@ -98,7 +98,7 @@ class Tpm:
                 path = self.folder / STATE / name
                 path.write_bytes(content)
                 path.chmod(0o600)
-                self._give(path, 0o600)
+                self._change_owner(path, 0o600)
         except OSError as error:
             raise RetryableHostError("The host has no room for the guest's TPM.", detail=str(error)) from error
 
@@ -112,7 +112,7 @@ class Tpm:
         pid_file, state = self.folder / PID_FILE, self.folder / STATE
         pid_file.unlink(missing_ok=True)
         pid_file.touch(mode=0o600)
-        self._give(pid_file, 0o600)
+        self._change_owner(pid_file, 0o600)
         words = [*Rights(self.account, [state, pid_file]).command, PROGRAM, "socket", "--terminate", "--daemon"]
         words += ["--tpm2"] if version == "2.0" else []
         passphrase, write = os.pipe()
@@ -146,15 +146,15 @@ class Tpm:
         self.end()
         self.key.unlink(missing_ok=True)
 
-    def _give(self, path: Path, mode: int) -> None:
+    def _change_owner(self, path: Path, mode: int) -> None:
         if self.account is not None:
-            self.account.give(path, mode)
+            self.account.change_owner(path, mode)
 
     @contextlib.contextmanager
     def _listening(self, guest: Account) -> Iterator[socket]:
         self.control.unlink(missing_ok=True)
         with socket(AF_UNIX) as made:
             made.bind(str(self.control))
-            guest.give(self.control, 0o600)
+            guest.change_owner(self.control, 0o600)
             made.listen(1)
             yield made

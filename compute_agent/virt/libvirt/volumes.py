@@ -207,7 +207,7 @@ class VolumeOperations(Domains):
         device = f"{table.ALIAS}{disk.attachment_id}"
         if disk.attachment_id and device in _devices(domain):
             log.warning("A volume that %s was just being given is taken back first.", domain.name())
-            monitor.tell(domain, "device_del", {"id": device})
+            monitor.execute(domain, "device_del", {"id": device})
             deadline = time.monotonic() + LETS_GO_WITHIN
             while device in _devices(domain):
                 if time.monotonic() > deadline:
@@ -215,7 +215,7 @@ class VolumeOperations(Domains):
                 time.sleep(GOES_ON_PAUSE)
         with self._no_copy_begins(uuid):
             for node in monitor.unused_nodes(domain):
-                monitor.tell(domain, "blockdev-del", {"node-name": node})
+                monitor.execute(domain, "blockdev-del", {"node-name": node})
 
 
 def _refuse_suspended(domain: Any) -> None:

@@ -50,7 +50,7 @@ class HostCertificates:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return CertificateRequest(server=self._request(SERVER), client=self._request(CLIENT))
 
-    def take(self, certificate: Certificate) -> None:
+    def store(self, certificate: Certificate) -> None:
         """Store the certificates signed by the portal.
 
         The CA file is written first, because it is valid for the previous and the new certificates.

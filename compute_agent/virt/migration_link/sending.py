@@ -237,12 +237,12 @@ class _Watch:
         self._elapsed += seconds
         if self.stopped():
             self.aborted = True
-            self._tell("abort")
+            self._send_action("abort")
         elif self._limits.seconds and self._elapsed > self._limits.seconds and not self._limited:
             self._limited, self.aborted = True, self._limits.action == "abort"
-            self._tell(self._limits.action)
+            self._send_action(self._limits.action)
 
-    def _tell(self, action: str) -> None:
+    def _send_action(self, action: str) -> None:
         try:
             self._control(action)
         except HostError as error:  # it has just ended

@@ -22,7 +22,7 @@ class StorageAccount:
     uid: int
     gid: int
 
-    def give(self, path: Path, mode: int) -> None:
+    def change_owner(self, path: Path, mode: int) -> None:
         """Change the owner of a file to the account, which writes the file."""
         self._change(path, self.uid, mode)
 

@@ -41,7 +41,7 @@ class Backup(CommandHandler[BackupVolumeRequest]):
         outlet = _there(self._outlet)
         facts: dict[str, str] = {}
         send = Step(SEND_BACKUP, lambda: facts.update(self._send(outlet, body, context.stopped)), facts=facts)
-        await context.take([send])
+        await context.run_steps([send])
         return Outcome(detail=facts)
 
     def _send(self, outlet: BackupOutlet, body: BackupVolumeRequest, stopped: Stopped) -> dict[str, str]:
@@ -89,7 +89,7 @@ class Restore(CommandHandler[RestoreVolumeRequest]):
             put_together(outlet, body.backup_ids, path, context.stopped)
 
         try:
-            await context.take(
+            await context.run_steps(
                 [
                     Step(FETCH_BACKUP, fetch),
                     Step(WRITE_BACK, lambda: self._copies.overwrite(volume, path, context.stopped)),

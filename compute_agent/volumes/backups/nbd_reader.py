@@ -48,15 +48,15 @@ class NbdReader:
             raise
 
     def _greet(self, export: bytes) -> None:
-        greeting = self._take(18)
+        greeting = self._receive(18)
         if greeting[:16] != _GREETING:
             raise NbdReadError("no NBD server")
         self._socket.sendall(struct.pack(">I", _NO_ZEROES_FLAGS))
         request = struct.pack(">I", len(export)) + export + struct.pack(">H", 0)
         self._socket.sendall(_OPTION.pack(b"IHAVEOPT", _GO, len(request)) + request)
         while True:
-            magic, _, kind, length = _OPTION_REPLY.unpack(self._take(_OPTION_REPLY.size))
-            reply = self._take(length)
+            magic, _, kind, length = _OPTION_REPLY.unpack(self._receive(_OPTION_REPLY.size))
+            reply = self._receive(length)
             if magic != _OPTION_REPLY_MAGIC or kind & _IS_ERROR:
                 raise NbdReadError(f"the export was refused: {kind:#x} {reply[:200]!r}")
             if kind == _INFO and reply[:2] == b"\0\0":
@@ -68,14 +68,14 @@ class NbdReader:
         """Return exactly ``length`` bytes. Raises NbdReadError."""
         try:
             self._socket.sendall(_REQUEST.pack(_REQUEST_MAGIC, 0, _READ, offset, offset, length))
-            magic, error, cookie = _REPLY.unpack(self._take(_REPLY.size))
+            magic, error, cookie = _REPLY.unpack(self._receive(_REPLY.size))
             if magic != _REPLY_MAGIC or cookie != offset or error:
                 raise NbdReadError(f"read at {offset}: error {error}")
-            return self._take(length)
+            return self._receive(length)
         except OSError as error:
             raise NbdReadError(repr(error)) from error
 
-    def _take(self, length: int) -> bytes:
+    def _receive(self, length: int) -> bytes:
         data = bytearray(length)
         view = memoryview(data)
         while view:

@@ -65,7 +65,7 @@ def _spawn(folder: Path, held: Sequence[int], rights: Rights, listen: socket.soc
         (folder / name).unlink(missing_ok=True)
     (folder / PID_FILE).touch(mode=0o600)
     if rights.account is not None:
-        rights.account.give(folder / PID_FILE, 0o600)
+        rights.account.change_owner(folder / PID_FILE, 0o600)
     with listening(folder / QMP_SOCKET) as monitor, (folder / LOG).open("wb") as output:
         words = [*rights.command, PROGRAM, "--daemonize", "--pidfile", str(folder / PID_FILE)]
         words += ["--chardev", f"socket,fd={monitor.fileno()},server=on,wait=off,id=monitor"]

@@ -191,7 +191,7 @@ class RbdDriver(VolumeDriver):
         """Remove the image, or move it to the trash if clones need it. Then remove images from the trash that are no
         longer needed because this clone is deleted.
         """
-        os.close(self._take(volume_id))
+        os.close(self._reserve_name(volume_id))
         if used := self.images.remove(_image(volume_id)):
             self._in_trash[volume_id] = used
         while self.images.sweep((VOLUME,)):
@@ -239,7 +239,7 @@ class RbdDriver(VolumeDriver):
     def snapshot(self, volume: VolumeSpec, snapshot_id: str, daemon: OpenVolume | None = None) -> None:
         """Create the snapshot; Ceph first flushes the writes that the daemon has cached in memory."""
         if daemon is None:
-            os.close(self._take(volume.id))
+            os.close(self._reserve_name(volume.id))
         with _missing():
             self.images.snapshot(_image(volume.id), snapshot_id)
 
@@ -336,7 +336,7 @@ class RbdDriver(VolumeDriver):
         (``again``) has only an older decision of the portal. Therefore it first checks that it is still the image's
         owner.
         """
-        descriptor, image = self._take(volume_id), _image(volume_id)
+        descriptor, image = self._reserve_name(volume_id), _image(volume_id)
         try:
             with _missing():
                 if again:
@@ -355,7 +355,7 @@ class RbdDriver(VolumeDriver):
         if self.images.meta(image, OWNER) not in ("", self.settings.host):
             raise VolumeInUseError("Another host has the volume by now.")
 
-    def _take(self, volume_id: str) -> int:
+    def _reserve_name(self, volume_id: str) -> int:
         """Return the descriptor of an abstract unix socket whose name only one process of this host can have at a time.
         Raises VolumeInUseError.
         """

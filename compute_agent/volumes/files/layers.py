@@ -104,7 +104,7 @@ class Layers:
             if name.startswith(IMAGE):
                 path.chmod(0o444)
             else:
-                self._account.give(path, 0o600)
+                self._account.change_owner(path, 0o600)
         except FileNotFoundError:  # opening it says so
             return True
         except OSError as error:  # on NFS, root may not be root

@@ -105,7 +105,7 @@ class Qcow2Driver(VolumeDriver):
             if self.layers.find(volume.id) is not None:
                 return
             with self.layers.locked_images():
-                self._take_image(image, stopped)
+                self._store_image(image, stopped)
                 self._make(volume, IMAGE + image.name)
 
     def reimage(self, volume: VolumeSpec, image: Path, stopped: Stopped = never) -> bool:
@@ -116,13 +116,13 @@ class Qcow2Driver(VolumeDriver):
             if image.stat().st_size > state.size:
                 raise ImageUnacceptableError(TOO_LARGE)
             with self.layers.locked_images():
-                self._take_image(image, stopped)
+                self._store_image(image, stopped)
                 self._lay(volume, state, IMAGE + image.name, state.size)
             self.layers.collect(volume.id)
         self.layers.collect_images()
         return True
 
-    def _take_image(self, image: Path, stopped: Stopped) -> None:
+    def _store_image(self, image: Path, stopped: Stopped) -> None:
         """Store the image's file in the pool: as a hard link if possible, otherwise as a copy, with reflinks if
         possible.
         """
@@ -158,10 +158,10 @@ class Qcow2Driver(VolumeDriver):
                 if size > volume.size_gb * GIB:
                     raise UnmanageableError("The disk is larger than the volume.")
                 if kind == "raw":
-                    self.disks.take(name, below)
+                    self.disks.link(name, below)
                     self._make(volume, IMAGE + image)
                 else:
-                    self.disks.take(name, first)
+                    self.disks.link(name, first)
                     state = State(size=size, layers={1: Layer()})
                     self.layers.save(volume.id, state)
                     if size < volume.size_gb * GIB:

@@ -82,7 +82,7 @@ class UnmanagedDisks:
             raise UnmanageableError("The file is empty.")
         return found
 
-    def take(self, name: str, target: Path) -> None:
+    def link(self, name: str, target: Path) -> None:
         """Create ``target`` as a hard link to a file."""
         target.unlink(missing_ok=True)
         try:

@@ -21,7 +21,7 @@ RETRY = 0.2
 def pool_lock(location: CephLocation) -> Iterator[None]:
     """Hold the lock of the pool while the block runs a few of Ceph's programs. Raises CephError."""
     cookie = str(uuid.uuid4())
-    _take(location, cookie)
+    _acquire(location, cookie)
     try:
         yield
     finally:
@@ -31,7 +31,7 @@ def pool_lock(location: CephLocation) -> Iterator[None]:
             rados(location, "lock", "break", OBJECT, NAME, holder, "--lock-cookie", cookie)
 
 
-def _take(location: CephLocation, cookie: str) -> None:
+def _acquire(location: CephLocation, cookie: str) -> None:
     deadline = time.monotonic() + LASTS + QUICK.seconds
     while True:
         try:

@@ -111,7 +111,7 @@ class MemberAdd(FormPage, PlacePage):
         return role_calls(place, typed["who"], typed["roles"], inherited=bool(typed.get("handed_down")))
 
     def extra_context(self) -> Mapping[str, Any]:
-        return {**_words(self.place), "text": base.search_of(self.request.GET)}
+        return {**_place_texts(self.place), "text": base.search_of(self.request.GET)}
 
 
 class MemberPage(PlacePage):
@@ -174,7 +174,7 @@ class MemberRoles(FormPage, MemberPage):
 
     def extra_context(self) -> Mapping[str, Any]:
         action = self.address("member_roles")
-        return {**_words(self.place), "actor": self.actor, "action": action, "back": self.back()}
+        return {**_place_texts(self.place), "actor": self.actor, "action": action, "back": self.back()}
 
     def show(self, form: Form, *, status: int = 200) -> HttpResponse:
         if self.request.headers.get("HX-Request"):
@@ -326,7 +326,7 @@ def _form_for(place: Place, project: type[Kind], domain: type[Kind], system: typ
     return domain if isinstance(place, Domain) else project
 
 
-def _words(place: Place) -> dict[str, str]:
+def _place_texts(place: Place) -> dict[str, str]:
     """Return the target's name, page and list for the templates."""
     kind = place if isinstance(place, str) else type(place).__name__.lower()
     return {

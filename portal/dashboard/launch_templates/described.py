@@ -41,7 +41,7 @@ def describe(
     modes = dict.fromkeys(asked, "asked") | dict.fromkeys(locked, "locked")
     unused = set() if plan.on_volume else {"volume_size"}
     shown = {*values_of(plan), *ALWAYS} - unused | {*modes}
-    titles, words = labels(), _words(context, plan)
+    titles, words = labels(), _formatters(context, plan)
     return [
         Described(name, titles[name], words.get(name, _plain)(getattr(plan, name)), modes.get(name, ""))
         for name in FIELDS
@@ -53,7 +53,7 @@ def describe_version(context: RequestContext, version: LaunchTemplateVersion, pl
     return describe(context, plan, version.locked, version.asked)
 
 
-def _words(context: RequestContext, plan: LaunchPlan) -> Mapping[str, Callable[[Any], str]]:
+def _formatters(context: RequestContext, plan: LaunchPlan) -> Mapping[str, Callable[[Any], str]]:
     """Return field → function that describes its value; ids that the caller cannot see are shown as they are."""
     images = {str(image.id): image.name for image in usable_images_for(context)} if plan.image else {}
     flavors = dict(Flavor.objects.filter(flavorid=plan.flavor).values_list("flavorid", "name")) if plan.flavor else {}

@@ -138,10 +138,10 @@ def _kept(rows: QuerySet[Instance], filters: dict[str, Any]) -> QuerySet[Instanc
     if deleted is None and not filters.keys().isdisjoint({"changes_since", "changes_before"}):
         return rows
     rows = rows.filter(deleted_at=None).exclude(vm_state=VmState.DELETED)
-    return rows if soft or "SOFT_DELETED" in _words(filters.get("status")) else rows.exclude(vm_state="soft-delete")
+    return rows if soft or "SOFT_DELETED" in _values(filters.get("status")) else rows.exclude(vm_state="soft-delete")
 
 
-def _words(value: str | Sequence[str] | None) -> list[str]:
+def _values(value: str | Sequence[str] | None) -> list[str]:
     return [] if value is None else [word.upper() for word in ([value] if isinstance(value, str) else value)]
 
 
@@ -153,7 +153,7 @@ def known_statuses() -> frozenset[str]:
 def _has_status(value: str | Sequence[str]) -> Q:
     """Match the states with these statuses; an unknown status matches nothing."""
     found = NOTHING
-    for word in _words(value):
+    for word in _values(value):
         for vm_state, (usual, during) in STATUSES.items():
             others = [task for task, status in during.items() if status != word]
             if usual == word:

@@ -87,11 +87,11 @@ class WiredDriver(FakeDriver):
             self._path(uuid).unlink(missing_ok=True)
             super().destroy(uuid)
 
-    def take_guest(self, spec: InstanceSpec, attempt: int, offered: Offered) -> None:
+    def run_received(self, spec: InstanceSpec, attempt: int, offered: Offered) -> None:
         with self._changed:
             self._note(spec.uuid, spec.ports)
             self._plug(spec.ports)
-            super().take_guest(spec, attempt, offered)
+            super().run_received(spec, attempt, offered)
 
     def change_guest(self, uuid: str, *, leaving: bool, power: PowerState) -> None:
         with self._changed:

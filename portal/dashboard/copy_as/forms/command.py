@@ -5,7 +5,7 @@ from typing import Any
 
 from portal.dashboard.copy_as.calls import IMPLIED, POSITIONAL, Attribute, Call, Flag, Joined, Piped, Result, Secret
 from portal.dashboard.copy_as.forms.place import Place, remarks, since
-from portal.dashboard.copy_as.forms.shell import Variables, asked, folded, quote
+from portal.dashboard.copy_as.forms.shell import Variables, folded, quote, secret_checks
 
 _VERSIONS = {"compute": "--os-compute-api-version", "volume": "--os-volume-api-version"}
 
@@ -13,7 +13,7 @@ _VERSIONS = {"compute": "--os-compute-api-version", "volume": "--os-volume-api-v
 def write(calls: Sequence[Call], place: Place) -> str:
     """Return a command for each call; results are passed on in variables."""
     variables = Variables(calls)
-    lines = asked(calls)
+    lines = secret_checks(calls)
     for call in calls:
         if call.kind.command == IMPLIED:
             continue

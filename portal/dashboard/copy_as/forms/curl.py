@@ -7,7 +7,7 @@ from urllib.parse import quote as quote_url
 
 from portal.dashboard.copy_as.calls import IMPLIED, Call, Result, Secret, put, results_in, secrets_in
 from portal.dashboard.copy_as.forms.place import Place, remarks, since
-from portal.dashboard.copy_as.forms.shell import Variables, asked, quote
+from portal.dashboard.copy_as.forms.shell import Variables, quote, secret_checks
 
 NARROW = 72
 """Characters of a body that stays on one line."""
@@ -17,7 +17,7 @@ Name = Callable[[Any], str]
 def write(calls: Sequence[Call], place: Place) -> str:
     """Return a request for each call."""
     variables = Variables(calls)
-    lines = [f"TOKEN=$(openstack --os-cloud {quote(place.cloud)} token issue -f value -c id)", *asked(calls)]
+    lines = [f"TOKEN=$(openstack --os-cloud {quote(place.cloud)} token issue -f value -c id)", *secret_checks(calls)]
     for call in calls:
         if call.kind.path == IMPLIED:
             continue

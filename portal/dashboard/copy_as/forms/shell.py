@@ -64,7 +64,7 @@ def secrets_of(calls: Sequence[Call]) -> list[str]:
     return list(dict.fromkeys(each.name for call in calls for each in secrets_in(list(call.values.values()))))
 
 
-def asked(calls: Sequence[Call]) -> list[str]:
+def secret_checks(calls: Sequence[Call]) -> list[str]:
     """Return lines that end the program if a secret is not set."""
     return [f': "${{{name.upper()}:?Set this variable first: it is not copied}}"' for name in secrets_of(calls)]
 
