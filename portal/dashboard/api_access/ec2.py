@@ -10,7 +10,7 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
 from portal.dashboard.api_access import ec2_files
-from portal.dashboard.api_access.listing import DELETE, EC2_CREDENTIALS, access_key
+from portal.dashboard.api_access.listing import CREATE, DELETE, EC2_CREDENTIALS, access_key
 from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.kinds.identity import EC2_CREDENTIAL
 from portal.dashboard.frame.pages import Page
@@ -24,7 +24,6 @@ from provisioning.identity.services.credentials import EC2, delete_credential
 from provisioning.identity.services.ec2 import create_ec2_credential
 
 LIST = "dashboard:ec2_credentials"
-CREATE = "identity:ec2_create_credential"
 
 
 class Ec2Page(Page):
@@ -46,9 +45,7 @@ class Ec2CredentialList(ListPage, Ec2Page):
 
     records = EC2_CREDENTIALS
     template = "dashboard/api_access/ec2.html"
-
-    def can_create(self) -> bool:
-        return self.allows(CREATE, self.target())
+    heading, parents = "EC2 credentials", [("API access", "dashboard:api_access")]
 
     def extra_context(self) -> Mapping[str, Any]:
         return {"endpoint": ec2_files.endpoint(self.request), "region": ec2_files.region()}

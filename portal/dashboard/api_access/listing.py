@@ -9,7 +9,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from portal.dashboard.lists import cells
-from portal.dashboard.lists.declaration import Column, Empty, RecordList
+from portal.dashboard.lists.declaration import Column, Empty, HeadLink, RecordList
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import UnavailableError
 from provisioning.identity import policy
@@ -18,6 +18,7 @@ from provisioning.identity.selectors.credentials import ec2_credentials
 from provisioning.identity.services.credentials import blob_of, ec2_keys
 
 Row = dict[str, Any]
+CREATE = "identity:ec2_create_credential"
 DELETE = "identity:ec2_delete_credential"
 
 
@@ -92,4 +93,5 @@ EC2_CREDENTIALS = RecordList[Credential](
         "An access key and its secret sign the requests of programs that were written for Amazon EC2. They work for "
         "this project alone, with your roles.",
     ),
+    create=HeadLink("Create credential", "dashboard:ec2_credential_create", rule=CREATE),
 )

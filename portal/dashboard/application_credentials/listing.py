@@ -11,7 +11,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from portal.dashboard.lists import cells, columns
-from portal.dashboard.lists.declaration import Column, Empty, Filter, RecordList, fixed, same_id, searched
+from portal.dashboard.lists.declaration import Column, Empty, Filter, HeadLink, RecordList, fixed, same_id, searched
 from provisioning.common.context import RequestContext
 from provisioning.identity import policy
 from provisioning.identity.models import ApplicationCredential
@@ -19,6 +19,7 @@ from provisioning.identity.selectors.application_credentials import own_applicat
 from provisioning.identity.selectors.sign_ins import last_uses
 
 Row = dict[str, Any]
+CREATE = "identity:create_application_credential"
 DELETE = "identity:delete_application_credential"
 
 
@@ -127,7 +128,8 @@ APPLICATION_CREDENTIALS = RecordList[ApplicationCredential](
         "No application credentials yet",
         "Give each program one of its own: a backup job, Terraform, a pipeline. Deleting it revokes the access of that "
         "program only, and your password stays private.",
-        "Create the first one",
-        "dashboard:application_credential_create",
+    ),
+    create=HeadLink(
+        *("Create credential", "dashboard:application_credential_create"), rule=CREATE, first="Create the first one"
     ),
 )

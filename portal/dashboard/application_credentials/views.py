@@ -8,7 +8,7 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
 from portal.dashboard.application_credentials.forms import CredentialForm
-from portal.dashboard.application_credentials.listing import APPLICATION_CREDENTIALS, DELETE
+from portal.dashboard.application_credentials.listing import APPLICATION_CREDENTIALS, CREATE, DELETE
 from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.client_files import CLOUD, application_credential_files
 from portal.dashboard.copy_as.kinds import identity as copied
@@ -28,7 +28,6 @@ from provisioning.identity.services.application_credentials import (
 )
 
 LIST = "dashboard:application_credentials"
-CREATE = "identity:create_application_credential"
 
 
 class CredentialPage(Page):
@@ -49,10 +48,10 @@ class CredentialList(ListPage, CredentialPage):
     """The list of the user's application credentials in all projects."""
 
     records = APPLICATION_CREDENTIALS
-    template = "dashboard/application_credentials/list.html"
-
-    def can_create(self) -> bool:
-        return self.allows(CREATE, self.target())
+    lead = (
+        "A program signs in with one of these on your behalf, without your password and only with the roles that "
+        "it needs."
+    )
 
 
 @method_decorator(never_cache, name="dispatch")

@@ -9,7 +9,7 @@ from django.utils.html import format_html
 
 from portal.dashboard.cloud.rows import HostRow, host_rows
 from portal.dashboard.lists import cells
-from portal.dashboard.lists.declaration import Column, Empty, Filter, RecordList, fixed, same, searched
+from portal.dashboard.lists.declaration import Column, Empty, Filter, HeadLink, RecordList, fixed, same, searched
 from portal.dashboard.lists.views import ListPage
 from portal.dashboard.templatetags import novella as tags
 from provisioning.common.context import RequestContext
@@ -121,10 +121,9 @@ HOSTS = RecordList[Host](
         Filter("zone", "Zone", _zones, same("availability_zone"), closed=False),
     ),
     empty=Empty(
-        *("hdd-rack", "No hosts yet", "A host runs the instances. Join one with a token, which its agent uses once."),
-        label="Join a host",
-        create="admin:hosts_host_join",
+        *("hdd-rack", "No hosts yet", "A host runs the instances. Join one with a token, which its agent uses once.")
     ),
+    create=HeadLink("Join a host", "admin:hosts_host_join", rule="novella:hosts:join", first="Join a host"),
     kinds=frozenset({KIND}),
 )
 
@@ -136,9 +135,7 @@ class HostList(ListPage):
     rule = LIST
     records = HOSTS
     template = "dashboard/cloud/hosts.html"
-
-    def can_create(self) -> bool:
-        return self.allows("novella:hosts:join")
+    lead = "The hypervisors and the resources that their instances use."
 
     def extra_context(self) -> Mapping[str, Any]:
         return {"refused": refused_agents(self.context, LIST)}

@@ -6,7 +6,7 @@ from typing import Any
 from django.db.models import Q
 
 from portal.dashboard.lists import cells, columns
-from portal.dashboard.lists.declaration import Column, Empty, Filter, RecordList, fixed, searched
+from portal.dashboard.lists.declaration import Column, Empty, Filter, HeadLink, RecordList, fixed, searched
 from portal.dashboard.words import wording
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors
@@ -79,7 +79,10 @@ FLAVORS = RecordList[Flavor](
         "No flavors yet",
         "A flavor is the number of virtual processors and the size of memory and disk of an instance. Operators "
         "create them; without one nothing can be launched.",
-        "Create the first flavor",
-        "dashboard:flavor_create",
+    ),
+    create=HeadLink(
+        *("New flavor", "dashboard:flavor_create"),
+        rule="os_compute_api:os-flavor-manage:create",
+        first="Create the first flavor",
     ),
 )

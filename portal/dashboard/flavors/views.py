@@ -29,10 +29,10 @@ class FlavorList(ListPage, FlavorPage):
     """The list of flavors that the project may use."""
 
     records = FLAVORS
-    template = "dashboard/flavors/list.html"
-
-    def can_create(self) -> bool:
-        return self.allows("os_compute_api:os-flavor-manage:create")
+    lead = (
+        "The sizes an instance can have. An instance keeps the size it was launched with when a flavor is changed "
+        "or deleted."
+    )
 
 
 class FlavorCreate(FormPage, FlavorPage):

@@ -24,10 +24,12 @@ class DomainList(ListPage):
     """All domains of the cloud."""
 
     section = "domains"
-    kind = "domain"
     rule = "identity:list_domains"
     records = DOMAINS
-    template = "dashboard/identity/domains.html"
+    lead = (
+        "Each domain has users, groups and projects of its own; names are unique within a domain. Most clouds need "
+        "only the first."
+    )
 
 
 class DomainDetail(DomainPage):

@@ -14,12 +14,7 @@ from provisioning.identity.models import Domain, Group, Project, Role, User
 
 
 class ListPage(lists.ListPage, IdentityPage):
-    """Base of the lists of a ``kind``."""
-
-    kind: ClassVar[str]
-
-    def can_create(self) -> bool:
-        return self.allows(f"identity:create_{self.kind}", self.target())
+    """Base of the lists of Identity records."""
 
 
 class RecordFormPage(FormPage, IdentityPage):

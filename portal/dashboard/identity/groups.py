@@ -36,10 +36,9 @@ class GroupList(ListPage):
     """All groups of the cloud, or of the managed domain."""
 
     section = "groups"
-    kind = "group"
     rule = "identity:list_groups"
     records = GROUPS
-    template = "dashboard/identity/groups.html"
+    lead = "Users with the same roles. A user who is removed from a group loses its roles immediately."
 
 
 class GroupCreate(RecordFormPage):

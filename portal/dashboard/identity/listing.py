@@ -11,7 +11,17 @@ from django.utils.html import format_html
 from portal.dashboard.graphs import bars
 from portal.dashboard.identity import base, wording
 from portal.dashboard.lists import cells, columns
-from portal.dashboard.lists.declaration import BY_NAME, Column, Empty, Filter, RecordList, fixed, same, searched
+from portal.dashboard.lists.declaration import (
+    BY_NAME,
+    Column,
+    Empty,
+    Filter,
+    HeadLink,
+    RecordList,
+    fixed,
+    same,
+    searched,
+)
 from portal.dashboard.templatetags import novella as tags
 from provisioning.common.context import RequestContext
 from provisioning.identity import policy
@@ -33,6 +43,10 @@ attributes.
 def rule_of(domain_id: str | None, verb: str) -> str:
     """Return the rule for a role of a domain, or for a global role."""
     return f"identity:{verb}_role" if domain_id is None else f"identity:{verb}_domain_role"
+
+
+def _create(kind: str, icon: str = "plus-lg") -> HeadLink:
+    return HeadLink(f"New {kind}", f"dashboard:{kind}_create", icon, rule=f"identity:create_{kind}")
 
 
 def _within(context: RequestContext) -> str:
@@ -153,6 +167,12 @@ PROJECTS = RecordList[Project](
     search=searched("name"),
     filters=(_states(), DOMAIN),
     empty=Empty("folder2", "No projects yet", "Create the first one, then assign users a role on it."),
+    create=_create("project"),
+    beside=(
+        HeadLink(
+            "Default quotas", "dashboard:quota_defaults", "sliders", rule="os_compute_api:os-quota-class-sets:update"
+        ),
+    ),
 )
 
 # --- users and groups -------------------------------------------------------------------------------------------------
@@ -194,6 +214,7 @@ USERS = RecordList[User](
     find="Find by name, e-mail or ID",
     filters=(_states(("expired", "Password expired")), DOMAIN),
     empty=Empty("person", "No users yet", "Create one, with a role in the project to start with."),
+    create=_create("user", "person-plus"),
 )
 
 
@@ -228,6 +249,7 @@ GROUPS = RecordList[Group](
         "No groups yet",
         "A group assigns the same roles to many users: create one, add users, and assign it a role on projects.",
     ),
+    create=_create("group"),
 )
 
 # --- roles and domains ------------------------------------------------------------------------------------------------
@@ -321,6 +343,7 @@ ROLES = RecordList[Role](
         "No roles yet",
         "The roles admin, manager, member, reader and service are created when the cloud is set up.",
     ),
+    create=_create("role"),
 )
 
 
@@ -385,4 +408,5 @@ DOMAINS = RecordList[Domain](
     search=_find_domain,
     filters=(_states(),),
     empty=Empty("diagram-3", "No domains yet", ""),
+    create=_create("domain"),
 )

@@ -33,13 +33,9 @@ class ProjectList(ListPage):
     """All projects of the cloud, or of the managed domain."""
 
     section = "projects"
-    kind = "project"
     rule = "identity:list_projects"
     records = PROJECTS
-    template = "dashboard/identity/projects.html"
-
-    def extra_context(self) -> Mapping[str, Any]:
-        return {"can_set_defaults": self.allows("os_compute_api:os-quota-class-sets:update")}
+    lead = "Projects own instances, images and networks. Users work in a project when they have a role on it."
 
 
 class ProjectCreate(RecordFormPage):

@@ -28,10 +28,12 @@ class RoleList(ListPage):
     """The list of roles; with a token for a domain, the global roles and the roles of this domain."""
 
     section = "roles"
-    kind = "role"
     rule = "identity:list_roles"
     records = ROLES
-    template = "dashboard/identity/roles.html"
+    lead = (
+        "Names that policy rules refer to. A new role allows nothing until a policy rule names it, or until it "
+        "implies a role that a rule names."
+    )
 
 
 class RoleCreate(RecordFormPage):

@@ -37,10 +37,9 @@ class UserList(ListPage):
     """All users of the cloud, or of the managed domain."""
 
     section = "users"
-    kind = "user"
     rule = "identity:list_users"
     records = USERS
-    template = "dashboard/identity/users.html"
+    lead = "People and programs that sign in. Their permissions come from their roles on projects."
 
 
 @method_decorator([never_cache, sensitive_post_parameters("password")], name="dispatch")

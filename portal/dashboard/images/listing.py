@@ -11,7 +11,7 @@ from portal.dashboard.images.rows import announcement_of
 from portal.dashboard.images.rows import rows_for as rows_of
 from portal.dashboard.lists import cells, columns
 from portal.dashboard.lists.bulk import bulk_actions
-from portal.dashboard.lists.declaration import Column, Empty, Filter, RecordList, fixed, same, searched
+from portal.dashboard.lists.declaration import Column, Empty, Filter, HeadLink, RecordList, fixed, same, searched
 from portal.dashboard.words import wording
 from provisioning.common.context import RequestContext
 from provisioning.common.values.ids import NOBODY
@@ -151,8 +151,9 @@ IMAGES = RecordList[Image](
         "No images yet",
         "An image is a disk to start from: a cloud image of Debian, Ubuntu or Alma in qcow2 or raw format works as it "
         "is, and cloud-init adds your key.",
-        "Upload the first image",
-        "dashboard:image_upload",
-        create_icon="upload",
     ),
+    create=HeadLink(
+        "Upload image", "dashboard:image_upload", "upload", rule="add_image", first="Upload the first image"
+    ),
+    beside=(HeadLink("Image catalogue", "dashboard:catalogue", "journals"),),
 )

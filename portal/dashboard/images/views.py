@@ -56,10 +56,7 @@ class ImageList(ListPage, ImagePage):
     """The images that the project may use."""
 
     records = IMAGES
-    template = "dashboard/images/list.html"
-
-    def can_create(self) -> bool:
-        return self.allows("add_image")
+    lead = "The disks that instances start from. Each image is inspected when it is uploaded."
 
 
 class ImageUpload(FormPage, ImagePage):

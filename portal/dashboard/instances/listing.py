@@ -16,7 +16,7 @@ from portal.dashboard.instances.changes import HOST, INSTANCE, NETWORK, changed_
 from portal.dashboard.instances.rows import InstanceRow, rows_for
 from portal.dashboard.lists import cells
 from portal.dashboard.lists.bulk import bulk_actions
-from portal.dashboard.lists.declaration import Column, Empty, Filter, RecordList, same, same_id
+from portal.dashboard.lists.declaration import Column, Empty, Filter, HeadLink, RecordList, same, same_id
 from portal.dashboard.templatetags import novella as tags
 from portal.dashboard.words.markup import format_html
 from provisioning.common.context import RequestContext
@@ -196,8 +196,11 @@ INSTANCES = RecordList[Instance](
         "No instances yet",
         "An instance is a virtual machine of your own. Choose an image, a size and your SSH key, and follow "
         "its creation step by step. A small one runs within seconds.",
-        "Launch the first instance",
-        "dashboard:launch",
         without_create="Your role is read-only. Launching needs the role member.",
+    ),
+    create=HeadLink(
+        *("Launch instance", "dashboard:launch"),
+        rule="os_compute_api:servers:create",
+        first="Launch the first instance",
     ),
 )

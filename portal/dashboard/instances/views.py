@@ -36,9 +36,6 @@ class InstanceList(ListPage, InstancePage):
     records = INSTANCES
     template = "dashboard/instances/list.html"
 
-    def can_create(self) -> bool:
-        return self.allows("os_compute_api:servers:create")
-
 
 class InstanceTab(InstancePage):
     """A tab of an instance's page; ``/instances/<id>/`` is the overview."""

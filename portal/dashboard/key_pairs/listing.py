@@ -7,7 +7,7 @@ from django.utils.html import format_html
 
 from portal.dashboard.lists import cells, columns
 from portal.dashboard.lists.bulk import bulk_actions
-from portal.dashboard.lists.declaration import BY_NAME, Column, Empty, RecordList, searched
+from portal.dashboard.lists.declaration import BY_NAME, Column, Empty, HeadLink, RecordList, searched
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors
 from provisioning.compute.models import KeyPair
@@ -59,7 +59,10 @@ KEY_PAIRS = RecordList[KeyPair](
         "No key pairs yet",
         "A key pair allows you to connect to your instances by SSH without a password. Import the public "
         "key that you already use, or create a new pair.",
-        "Add the first key pair",
-        "dashboard:key_pair_create",
+    ),
+    create=HeadLink(
+        *("Add key pair", "dashboard:key_pair_create"),
+        rule="os_compute_api:os-keypairs:create",
+        first="Add the first key pair",
     ),
 )

@@ -31,10 +31,7 @@ class KeyPairList(ListPage, KeyPairPage):
     """The list of the user's key pairs."""
 
     records = KEY_PAIRS
-    template = "dashboard/key_pairs/list.html"
-
-    def can_create(self) -> bool:
-        return self.allows("os_compute_api:os-keypairs:create")
+    lead = "Your SSH keys, in every project. Novella stores only their public keys."
 
 
 @method_decorator(never_cache, name="dispatch")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from portal.dashboard.lists import cells, columns
-from portal.dashboard.lists.declaration import Column, Empty, Filter, RecordList, fixed, same, searched
+from portal.dashboard.lists.declaration import Column, Empty, Filter, HeadLink, RecordList, fixed, same, searched
 from provisioning.common.context import RequestContext
 from provisioning.identity import policy
 from provisioning.launches import selectors
@@ -71,7 +71,7 @@ TEMPLATES = RecordList[LaunchTemplate](
         "No launch templates yet",
         "Fill in the launch wizard and choose Save as template below its summary, or choose it on the page of an "
         "instance.",
-        "Open the wizard",
-        "dashboard:launch",
     ),
+    create=HeadLink("New in the wizard", "dashboard:launch", rule=WRITE, first="Open the wizard"),
+    beside=(HeadLink("Snippets", "dashboard:snippets", "file-earmark-code"),),
 )

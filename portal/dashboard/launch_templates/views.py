@@ -17,6 +17,7 @@ from portal.dashboard.launch.wizard import SHOWS_USER_DATA, open_wizard
 from portal.dashboard.launch_templates.described import describe, describe_version
 from portal.dashboard.launch_templates.forms import EditForm, LinkForm, TemplateForm, VersionForm, plan_text
 from portal.dashboard.launch_templates.listing import READ, TEMPLATES
+from portal.dashboard.lists.declaration import HeadLink
 from portal.dashboard.lists.views import ListPage
 from portal.dashboard.records.questions import QuestionPage
 from portal.dashboard.records.views import RecordPage, SheetPage
@@ -52,10 +53,11 @@ class TemplateList(ListPage):
     section = "launch_templates"
     rule = READ
     records = TEMPLATES
-    template = "dashboard/launch_templates/list.html"
+    lead = "Prepared launches, each with a link that opens a form with its open fields."
 
-    def can_create(self) -> bool:
-        return self.allows(WRITE) and self.allows("os_compute_api:servers:create")
+    def offers(self, link: HeadLink) -> bool:
+        launches = link is not TEMPLATES.create or self.allows("os_compute_api:servers:create")
+        return launches and super().offers(link)
 
 
 class TemplateDetail(TemplatePage):

@@ -83,17 +83,33 @@ class BulkAction(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class HeadLink:
+    """A button at the head of a list; ``to`` is a URL name."""
+
+    label: str
+    to: str
+    icon: str = "plus-lg"
+    rule: str = ""
+    """The policy rule to see it."""
+    asks: bool = False
+    """Whether it opens in the dialog."""
+    first: str = ""
+    """The label of the same button in a list without records; empty: there is none."""
+
+    @property
+    def address(self) -> str:
+        return reverse(self.to)
+
+
+@dataclass(frozen=True, slots=True)
 class Empty:
-    """The text of a list without records, and the label and URL name of the button that creates the first one."""
+    """The text of a list without records."""
 
     icon: str
     title: str
     about: str
-    label: str = ""
-    create: str = ""
     without_create: str = ""
     """An additional text for callers who may not create one."""
-    create_icon: str = "plus-lg"
 
 
 BY_NAME = NullIf(Lower("name"), Value(""))
@@ -151,6 +167,7 @@ class RecordList(Generic[Record]):
     noun: str
     """Its noun in the plural."""
     rule: str
+    """The policy rule to see it; empty: each user of the project may."""
     records: Callable[[RequestContext, Values], QuerySet[Record]]
     """Returns the records that the caller sees, in any order; may apply filters."""
     rows: Callable[[RequestContext, Sequence[Record]], Sequence[Any]]
@@ -161,6 +178,10 @@ class RecordList(Generic[Record]):
     """The sort key of a list without a chosen order: a column, with ``-`` for descending."""
     empty: Empty
     search: Callable[[RequestContext, str], Q]
+    create: HeadLink | None = None
+    """The button that creates a record."""
+    beside: Sequence[HeadLink] = ()
+    """Other buttons at the head."""
     find: str = "Find by name or ID"
     filters: Sequence[Filter] = ()
     order: Callable[[RequestContext], Sequence[SortKey]] | None = None

@@ -1,25 +1,30 @@
 """The page of a list, its dialogs and its CSV file."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, cast
 
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.urls import reverse
 
 from portal.dashboard.frame.pages import Page, PageRequest
 from portal.dashboard.lists import asked as state
 from portal.dashboard.lists import draw, export, find, selection
 from portal.dashboard.lists.asked import ListQuery
-from portal.dashboard.lists.declaration import Filter, RecordList
+from portal.dashboard.lists.declaration import Filter, HeadLink, RecordList
 from portal.dashboard.records import refusals
 from provisioning.common.errors import NovellaError
 
 
 class ListPage(Page):
-    """Base of the pages with a list. A page with actions has a ``template`` that extends the default one."""
+    """Base of the pages with a list. A page with more than the list has a ``template`` that extends the default one."""
 
     records: ClassVar[RecordList[Any]]
     template: ClassVar[str] = "dashboard/lists/page.html"
+    heading: ClassVar[str] = ""
+    """The heading, if it is not the name of the section."""
+    parents: ClassVar[Sequence[tuple[str, str]]] = ()
+    """Labels and URL names of the pages above this one."""
     lead: ClassVar[str] = ""
     """The sentences below the heading, unless the template has them."""
 
@@ -52,6 +57,8 @@ class ListPage(Page):
         columns, bulk = list_query.shown(the_list, context), the_list.bulk(context)
         return {
             "list": the_list,
+            "heading": self.heading,
+            "parents": [(label, reverse(name)) for label, name in self.parents],
             "lead": self.lead,
             "asked": list_query,
             "found": found,
@@ -66,16 +73,17 @@ class ListPage(Page):
             "quick": [(each, self._choices(each, list_query)) for each in list_query.filters if each.quick],
             "has_filters": any(not each.quick for each in list_query.filters),
             "chips": self._chips(list_query),
-            "can_create": self.can_create(),
+            "can_create": the_list.create is not None and self.offers(the_list.create),
+            "beside": [each for each in the_list.beside if self.offers(each)],
             **self.extra_context(),
         }
 
     def prepare(self) -> None:
         """Run steps that must precede the queries, for example create records that each project has."""
 
-    def can_create(self) -> bool:
-        """Whether the page offers to create a record."""
-        return False
+    def offers(self, link: HeadLink) -> bool:
+        """Whether the page shows this button at its head."""
+        return not link.rule or self.allows(link.rule, self.target())
 
     def extra_context(self) -> Mapping[str, Any]:
         """Return additional context for the template."""

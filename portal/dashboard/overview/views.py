@@ -50,7 +50,7 @@ def parts_for(context: RequestContext) -> Mapping[str, Any]:
     return {
         "donuts": _donuts(context),
         "rows": rows_for(context, compute.instances_for(context, limit=RECENT)) if seen else [],
-        "empty": INSTANCES.empty,
+        "list": INSTANCES,
         "can_launch": policy.allows(context, "os_compute_api:servers:create"),
     }
 

@@ -10,7 +10,7 @@ from django.utils.html import format_html
 
 from portal.dashboard.lists import cells, columns
 from portal.dashboard.lists.bulk import bulk_actions
-from portal.dashboard.lists.declaration import Column, Empty, Filter, RecordList, fixed, same_id, searched
+from portal.dashboard.lists.declaration import Column, Empty, Filter, HeadLink, RecordList, fixed, same_id, searched
 from portal.dashboard.volumes import rows, wording
 from portal.dashboard.volumes.wording import type_name
 from portal.dashboard.words.wording import size_in_bytes
@@ -153,8 +153,12 @@ VOLUMES = RecordList[Volume](
         "No volumes yet",
         "A volume is a disk of its own: it can be attached to an instance, extended, snapshotted, backed up and booted "
         "from, and is kept when the instance is deleted.",
-        "Create the first volume",
-        "dashboard:volume_create",
+    ),
+    create=HeadLink("New volume", "dashboard:volume_create", rule="volume:create", first="Create the first volume"),
+    beside=(
+        HeadLink(
+            *("Accept transfer", "dashboard:transfer_accept", "arrow-left-right", "volume:accept_transfer"), asks=True
+        ),
     ),
 )
 

@@ -50,13 +50,7 @@ class VolumeList(ListPage):
     section = "volumes"
     rule = "volume:get_all"
     records = VOLUMES
-    template = "dashboard/volumes/volumes/list.html"
-
-    def can_create(self) -> bool:
-        return self.allows("volume:create")
-
-    def extra_context(self) -> Mapping[str, Any]:
-        return {"can_accept": self.allows("volume:accept_transfer", {"project_id": self.context.project_id})}
+    lead = "Disks that are kept when instances are deleted."
 
 
 class VolumeDetail(DetailPage[Volume], VolumePage):

@@ -8,7 +8,7 @@ from django.utils.html import format_html
 
 from portal.dashboard.lists import cells, columns
 from portal.dashboard.lists.bulk import bulk_actions
-from portal.dashboard.lists.declaration import Column, Empty, Filter, RecordList, fixed, same_id, searched
+from portal.dashboard.lists.declaration import Column, Empty, Filter, HeadLink, RecordList, fixed, same_id, searched
 from portal.dashboard.network import wording
 from portal.dashboard.network.floating_ips import rows
 from portal.dashboard.records.views import instance_names
@@ -95,7 +95,11 @@ FLOATING_IPS = RecordList[FloatingIP](
         "No floating IPs yet",
         "A floating IP is an external address for an instance. Allocate one here and associate it with an instance, or "
         "do both on the instance's page.",
-        "Allocate the first one",
-        "dashboard:floating_ip_allocate",
+    ),
+    create=HeadLink(
+        *("Allocate floating IP", "dashboard:floating_ip_allocate"),
+        rule="create_floatingip",
+        asks=True,
+        first="Allocate the first one",
     ),
 )

@@ -61,10 +61,7 @@ class FloatingList(ListPage):
     section = "floating_ips"
     rule = "get_floatingip"
     records = FLOATING_IPS
-    template = "dashboard/network/floating_ips/list.html"
-
-    def can_create(self) -> bool:
-        return self.allows("create_floatingip")
+    lead = "External addresses of your instances. A floating IP can be moved from one instance to another."
 
 
 class FloatingDetail(DetailPage[FloatingIP], FloatingPage):

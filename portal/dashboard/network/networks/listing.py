@@ -8,7 +8,7 @@ from django.db.models import Q, QuerySet
 
 from portal.dashboard.lists import cells, columns
 from portal.dashboard.lists.bulk import bulk_actions
-from portal.dashboard.lists.declaration import BY_NAME, Column, Empty, Filter, RecordList, fixed, searched
+from portal.dashboard.lists.declaration import BY_NAME, Column, Empty, Filter, HeadLink, RecordList, fixed, searched
 from portal.dashboard.network import wording
 from portal.dashboard.network.networks import rows
 from provisioning.common.context import RequestContext
@@ -78,6 +78,9 @@ def _detail(_: RequestContext, found: QuerySet[Network]) -> QuerySet[Network]:
     return found.prefetch_related("subnets")
 
 
+OWN = HeadLink(
+    "Network with external access", "dashboard:network_own", "magic", rule="get_auto_allocated_topology", asks=True
+)
 NETWORKS = RecordList[Network](
     key="networks",
     model=Network,
@@ -116,7 +119,7 @@ NETWORKS = RecordList[Network](
         "No networks yet",
         "A network connects your instances. Create one with a range of private addresses, and connect it to an "
         "external network with a router.",
-        "Create the first network",
-        "dashboard:network_create",
     ),
+    create=HeadLink("New network", "dashboard:network_create", rule="create_network", first="Create the first network"),
+    beside=(OWN,),
 )

@@ -10,10 +10,11 @@ from django.urls import reverse
 from portal.dashboard.copy_as.calls import Call, Result
 from portal.dashboard.copy_as.kinds import network as copied
 from portal.dashboard.frame.forms import Form
+from portal.dashboard.lists.declaration import HeadLink
 from portal.dashboard.lists.views import ListPage
 from portal.dashboard.network import wording
 from portal.dashboard.network.networks.forms import GUARDED, NetworkForm, NewNetworkForm
-from portal.dashboard.network.networks.listing import NETWORKS
+from portal.dashboard.network.networks.listing import NETWORKS, OWN
 from portal.dashboard.network.networks.rows import device_words, page_parts
 from portal.dashboard.records.questions import QuestionPage
 from portal.dashboard.records.views import Crumbs, DetailPage, RecordPage, SheetPage, may, name_of
@@ -55,12 +56,8 @@ class NetworkList(ListPage):
     records = NETWORKS
     template = "dashboard/network/networks/list.html"
 
-    def can_create(self) -> bool:
-        return self.allows("create_network")
-
-    def extra_context(self) -> Mapping[str, Any]:
-        project = self.context.project_id or NOBODY
-        return {"can_have_own": self.allows("get_auto_allocated_topology") and may_have_topology(project)}
+    def offers(self, link: HeadLink) -> bool:
+        return super().offers(link) and (link is not OWN or may_have_topology(self.context.project_id or NOBODY))
 
 
 class NetworkDetail(DetailPage[Network], NetworkPage):

@@ -8,7 +8,7 @@ from django.db.models import Q, QuerySet
 
 from portal.dashboard.lists import cells, columns
 from portal.dashboard.lists.bulk import bulk_actions
-from portal.dashboard.lists.declaration import Column, Empty, Filter, RecordList, counted, same_id, searched
+from portal.dashboard.lists.declaration import Column, Empty, Filter, HeadLink, RecordList, counted, same_id, searched
 from portal.dashboard.network import wording
 from portal.dashboard.network.routers import rows
 from provisioning.common.context import RequestContext
@@ -92,7 +92,6 @@ ROUTERS = RecordList[Router](
         "No routers yet",
         "A router connects your networks to an external network. Instances get external access, and floating IPs reach "
         "the instances.",
-        "Create the first router",
-        "dashboard:router_create",
     ),
+    create=HeadLink("New router", "dashboard:router_create", rule="create_router", first="Create the first router"),
 )

@@ -49,10 +49,7 @@ class RouterList(ListPage):
     section = "routers"
     rule = "get_router"
     records = ROUTERS
-    template = "dashboard/network/routers/list.html"
-
-    def can_create(self) -> bool:
-        return self.allows("create_router")
+    lead = "Routers connect networks to each other and to external networks."
 
 
 class RouterDetail(DetailPage[Router], RouterPage):

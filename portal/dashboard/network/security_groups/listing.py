@@ -8,7 +8,7 @@ from django.db.models import Expression
 
 from portal.dashboard.lists import cells, columns
 from portal.dashboard.lists.bulk import bulk_actions
-from portal.dashboard.lists.declaration import Column, Empty, RecordList, counted, searched
+from portal.dashboard.lists.declaration import Column, Empty, HeadLink, RecordList, counted, searched
 from portal.dashboard.network import wording
 from portal.dashboard.records.views import may
 from provisioning.common.context import RequestContext
@@ -83,5 +83,11 @@ SECURITY_GROUPS = RecordList[SecurityGroup](
     actions=_buttons,
     search=searched("name", "description"),
     kinds=wording.KINDS,
-    empty=Empty("shield", "No security groups yet", "", "Create the first group", "dashboard:security_group_create"),
+    empty=Empty("shield", "No security groups yet", ""),
+    create=HeadLink(
+        *("New security group", "dashboard:security_group_create"),
+        rule="create_security_group",
+        asks=True,
+        first="Create the first group",
+    ),
 )

@@ -43,13 +43,13 @@ class GroupList(ListPage):
     section = "security_groups"
     rule = "get_security_group"
     records = SECURITY_GROUPS
-    template = "dashboard/network/security_groups/list.html"
+    lead = (
+        "Rules that filter the traffic of your instances. An instance has one or more groups. Traffic is allowed "
+        "if any of them allows it."
+    )
 
     def prepare(self) -> None:
         services.ensure_default_security_group(self.context.project_id or NOBODY)
-
-    def can_create(self) -> bool:
-        return self.allows("create_security_group")
 
 
 class GroupDetail(DetailPage[SecurityGroup], GroupPage):
