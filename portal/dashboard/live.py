@@ -8,6 +8,7 @@ from django.core.exceptions import ObjectDoesNotExist
 from django.template.loader import render_to_string
 
 from portal.dashboard.batches import live as batches
+from portal.dashboard.batches.listing import BATCHES
 from portal.dashboard.cloud.drains import HostDrain
 from portal.dashboard.cloud.hosts import HostDetail
 from portal.dashboard.cloud.listing import HOSTS
@@ -141,6 +142,7 @@ LISTS: tuple[RecordList[Any], ...] = (
     HOSTS,
     MIGRATIONS,
     POOLS,
+    BATCHES,
 )
 """The lists that are live."""
 WATCHED = (CloudPage, HostDetail, HostDrain, PoolDetail)

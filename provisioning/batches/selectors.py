@@ -43,9 +43,9 @@ def in_tray(context: RequestContext) -> list[InTray]:
     return [InTray(batch, items[batch.id]) for batch in batches]
 
 
-def batches_for(context: RequestContext) -> list[Batch]:
+def batches_for(context: RequestContext) -> QuerySet[Batch]:
     """Return the caller's batches in the project, newest first."""
-    return list(_own(context))
+    return _own(context)
 
 
 def batch_for(context: RequestContext, batch_id: uuid.UUID) -> Batch:

@@ -170,7 +170,9 @@ def every_page(base: type[Page] = Page) -> set[type[Page]]:
 def test_every_live_page_is_registered() -> None:
     names = {name for page in every_page() for name in (page.live_page, getattr(page, "live_kind", "")) if name}
     names |= {each.key for page in every_page() if (each := getattr(page, "records", None)) and each.kinds}
-    assert names | {"instance"} == PAGES.keys(), "a page that is not in portal.dashboard.live.PAGES stands still"
+    assert names | {"instance", "tray"} == PAGES.keys(), (
+        "a page that is not in portal.dashboard.live.PAGES stands still"
+    )
 
 
 @pytest.mark.parametrize("name", sorted(PAGES))

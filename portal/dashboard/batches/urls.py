@@ -2,7 +2,8 @@
 
 from django.urls import path
 
-from portal.dashboard.batches.views import BatchDismiss, BatchList, BatchPage, BatchUndo, BulkAction
+from portal.dashboard.batches.listing import BatchList
+from portal.dashboard.batches.views import BatchDismiss, BatchPage, BatchUndo, BulkAction
 
 urlpatterns = [
     path("bulk/<slug:resources>/<slug:bulk_action>/", BulkAction.as_view(), name="bulk"),

@@ -135,18 +135,6 @@ def consequence(action: BatchAction, kind: str, *, permanent: bool) -> str:
     return action.consequence
 
 
-class BatchList(Page):
-    """The user's recent actions on many resources."""
-
-    live_page = "tray"
-    rule = ""
-
-    def get(self, request: HttpRequest) -> HttpResponse:
-        since = self.live_since()
-        rows = [row_of(batch) for batch in selectors.batches_for(self.context)]
-        return self.page("dashboard/batches/list.html", {"live_since": since, "rows": rows})
-
-
 class BatchPage(Page):
     """The page of one batch, with the result for each of its resources."""
 

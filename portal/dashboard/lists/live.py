@@ -23,7 +23,7 @@ def render(the_list: RecordList[Any], query: str, events: Sequence[LoggedEvent],
     others.
     """
     changed = None if the_list.changed is None else set(the_list.changed(events))
-    if (changed is not None and not changed) or not policy.allows(context, the_list.rule):
+    if (changed is not None and not changed) or (the_list.rule and not policy.allows(context, the_list.rule)):
         return ""
     list_query = ListQuery.of(the_list, context, QueryDict(query))
     found = find.find(context, the_list, list_query)
