@@ -26,6 +26,7 @@ from portal.dashboard.instances.disks import DiskFigures
 from portal.dashboard.instances.file_systems import FileSystemsPart
 from portal.dashboard.instances.graphs import InstanceGraphs
 from portal.dashboard.instances.remote_consoles import ConsoleWindow, OpenConsole
+from portal.dashboard.instances.server_groups import ServerGroupCreate, ServerGroupDelete, ServerGroupList
 from portal.dashboard.instances.tabs import TABS
 from portal.dashboard.instances.views import (
     InstanceAction,
@@ -76,6 +77,9 @@ urlpatterns = [
     path("instances/<uuid:identity>/lease/", leases.LeaseEdit.as_view(), name="instance_lease"),
     path("instances/<uuid:identity>/lease/extend/", leases.LeaseExtend.as_view(), name="instance_lease_extend"),
     path("instances/<uuid:instance_id>/<slug:button>/", InstanceAction.as_view(), name="instance_action"),
+    path("server-groups/", ServerGroupList.as_view(), name="server_groups"),
+    path("server-groups/create/", ServerGroupCreate.as_view(), name="server_group_create"),
+    path("server-groups/<uuid:identity>/delete/", ServerGroupDelete.as_view(), name="server_group_delete"),
     path("network-map/", TopologyPage.as_view(), name="topology"),
     path("images/", ImageList.as_view(), name="images"),
     path("images/upload/", ImageUpload.as_view(), name="image_upload"),

@@ -25,7 +25,7 @@ from portal.dashboard.copy_as.written import written
 from portal.dashboard.frame import pages
 from portal.dashboard.frame.pages import FormPage
 from provisioning.compute.launch.request import NetworkRequest
-from provisioning.compute.models import BlockDevice, Flavor, Instance, InstanceAction, KeyPair
+from provisioning.compute.models import BlockDevice, Flavor, Instance, InstanceAction, KeyPair, ServerGroup
 from provisioning.identity.models import (
     ApplicationCredential,
     Credential,
@@ -168,6 +168,10 @@ CASES: Mapping[str, Case] = {
     "flavor_create": Case(
         {"name": "f", "vcpus": "2", "memory_mb": "64", "root_gb": "0", "description": "d", "is_public": ""},
         {Flavor: ("name", "vcpus", "memory_mb", "root_gb", "description", "is_public")},
+    ),
+    "server_group_create": Case(
+        {"name": "g", "policy": "anti-affinity", "max_server_per_host": "2"},
+        {ServerGroup: ("name", "policy", "max_server_per_host")},
     ),
     "launch": Case(
         {

@@ -38,6 +38,7 @@ INVALID: Mapping[str, Typed] = {
     "domain_edit": {},
     "domain_member_add": {},
     "domain_member_roles": {},
+    "server_group_create": {"policy": "nowhere", "max_server_per_host": "0"},
     "flavor_create": {"vcpus": "two", "root_gb": "-1"},
     "floating_ip_allocate": {"network": "nowhere"},
     "floating_ip_associate": {"target": "nobody"},

@@ -28,6 +28,7 @@ from provisioning.common.context import RequestContext
 from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Flavor, KeyPair
 from provisioning.compute.records.migration_records import MIGRATION, open_migration
+from provisioning.compute.services.server_groups import create_server_group
 from provisioning.identity.services.application_credentials import create_application_credential
 from provisioning.identity.services.domains import create_domain
 from provisioning.identity.services.ec2 import create_ec2_credential
@@ -117,6 +118,7 @@ def add_one(person: Person, cloud: Cloud, outside: Network, name: str, number: i
     plan = LaunchPlan(name=name, image="", flavor="1")
     create_template(person.context, name, f"{person.user.name}-{number}", plan, Modes())
     create_snippet(person.context, name=f"{name}{number}"[:64], description=name, text="#cloud-config")
+    create_server_group(person.context, name, "affinity")
     now = timezone.now()
     Batch.objects.create(
         user_id=person.user_id,
@@ -151,7 +153,9 @@ def person(people: People, the_list: RecordList[Any]) -> Person:
 
 RESERVED = {"q", "sort", "page", "size", "column", "density", "keep", "format", "show", "id", "selection", "next"}
 """Names in the addresses of lists that are not filters."""
-OF_USERS = frozenset({"key_pairs", "application_credentials", "ec2_credentials", "launch_templates", "snippets"})
+OF_USERS = frozenset(
+    {"key_pairs", "application_credentials", "ec2_credentials", "launch_templates", "snippets", "server_groups"}
+)
 """Lists of users' own records, and of projects' records without events."""
 ENCRYPTED = frozenset({"ec2_credentials"})
 """Lists of records that are found by their whole name only."""

@@ -15,6 +15,7 @@ PAGES = (
     "/", "/instances/", "/instances/launch/", "/launch-templates/", "/snippets/", "/snippets/create/",
     "/images/", "/images/catalogue/", "/images/upload/",
     "/flavors/", "/flavors/create/",
+    "/server-groups/", "/server-groups/create/",
     "/key-pairs/", "/key-pairs/create/", "/settings/", "/settings/password/", "/settings/sessions/", "/api-access/",
     "/api-access/ec2/", "/api/", "/application-credentials/", "/application-credentials/create/", "/nothing-here/",
     "/project/", "/projects/", "/projects/create/", "/quotas/", "/users/", "/users/create/", "/groups/",

@@ -303,6 +303,7 @@ def make_world(people: People, cloud: Cloud) -> World:
         "instances/identity": str(server.id),
         "launch-templates/identity": str(template.id),
         "snippets/identity": str(snippet.id),
+        "server-groups/identity": str(near.id),
         "slug": template.slug,
         "number": "2",
         "networks/identity": str(own.id),

@@ -56,6 +56,8 @@ SERVERS = [
     d("snippet_create", {"name": "hello", "text": "#cloud-config\nruncmd: [[ls]]"}, keep="snippet", kind="snippets"),
     d("snippet_edit", {"name": "hello-2"}, "snippet"),
     d("snippet_delete", of="snippet"),
+    d("server_group_create", {"name": "apart"}, keep="server_group", kind="server-groups"),
+    d("server_group_delete", of="server_group"),
     d(
         "launch_template_create",
         {"title": "Lab"},

@@ -117,6 +117,10 @@ ENTRIES = (
         rule="novella:launch_templates:list",
     ),
     Entry(
+        *("server_groups", "Server groups", "dashboard:server_groups", "boxes", "g-G", "Library"),
+        rule="os_compute_api:os-server-groups:index",
+    ),
+    Entry(
         "key_pairs",
         "Key pairs",
         "dashboard:key_pairs",

@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Iterable, Sequence
 
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
@@ -16,14 +16,18 @@ ALL_PROJECTS = "os_compute_api:os-server-groups:index:all_projects"
 """Policy rule to see the groups of all projects."""
 
 
+def visible_server_groups(context: RequestContext) -> QuerySet[ServerGroup]:
+    """Return the groups of the caller's project, in any order."""
+    return ServerGroup.objects.filter(project_id=context.project_id or NOBODY)
+
+
 def server_groups_for(
     context: RequestContext, *, all_projects: bool = False, limit: int | None = None, offset: int = 0
 ) -> list[ServerGroup]:
     """Return the project's groups, oldest first; those of all projects on request, if allowed."""
-    rows = ServerGroup.objects.order_by("created_at", "id")
-    if not (all_projects and policy.allows(context, ALL_PROJECTS)):
-        rows = rows.filter(project_id=context.project_id or NOBODY)
-    return list(rows[offset : None if limit is None else offset + limit])
+    everywhere = all_projects and policy.allows(context, ALL_PROJECTS)
+    rows = ServerGroup.objects.all() if everywhere else visible_server_groups(context)
+    return list(rows.order_by("created_at", "id")[offset : None if limit is None else offset + limit])
 
 
 def server_group_for(context: RequestContext, group_id: object) -> ServerGroup:
@@ -35,6 +39,12 @@ def server_group_for(context: RequestContext, group_id: object) -> ServerGroup:
     if group is None:
         raise NotFoundError(f"Instance group {str(group_id)[:64]} could not be found.")
     return group
+
+
+def members_for(context: RequestContext, groups: Sequence[ServerGroup]) -> QuerySet[Instance]:
+    """Return the project's servers in these groups by name, without those that are deleted."""
+    found = Instance.objects.filter(server_group__in=[group.id for group in groups], deleted_at=None)
+    return found.filter(project_id=context.project_id or NOBODY).order_by("name", "id")
 
 
 def members_of(groups: Sequence[ServerGroup]) -> dict[uuid.UUID, list[uuid.UUID]]:

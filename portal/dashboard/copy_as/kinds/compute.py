@@ -121,6 +121,27 @@ FLAVOR = Kind(
     terraform="openstack_compute_flavor_v2",
     ansible="openstack.cloud.compute_flavor",
 )
+SERVER_GROUP = Kind(
+    key="server_group",
+    service="compute",
+    path="os-server-groups",
+    envelope="server_group",
+    attributes=(
+        attribute("policy", terraform="policies", since="2.64", convert={"terraform": lambda policy: [policy]}),
+        attribute(
+            "rules",
+            option="--rule",
+            block=True,
+            since="2.64",
+            convert={"option": lambda rules: Joined([*rules.items()]), "terraform": lambda rules: [rules]},
+        ),
+        NAME,
+    ),
+    command="server group create",
+    python="compute.create_server_group",
+    terraform="openstack_compute_servergroup_v2",
+    ansible="openstack.cloud.server_group",
+)
 ATTACHMENT = Kind(
     key="attachment",
     service="compute",
