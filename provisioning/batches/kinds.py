@@ -19,7 +19,6 @@ from provisioning.compute.actions.evacuate import Evacuate
 from provisioning.compute.actions.evacuation_checks import may_be_evacuated
 from provisioning.compute.actions.lock import Lock, Unlock
 from provisioning.compute.actions.power import HardReboot, Reboot, Start, Stop
-from provisioning.compute.actions.registry import actions
 from provisioning.compute.actions.shelve import Shelve
 from provisioning.compute.actions.snapshot import create_image
 from provisioning.compute.actions.unshelve import Unshelve
@@ -126,7 +125,7 @@ def _begin(action: ServerAction[Any]) -> Callable[[Task], None]:
 
 def _of_button(of_one: type[ServerAction[Any]]) -> BatchAction:
     """Return the batch action that corresponds to a button of an instance."""
-    action = actions[of_one.key]
+    action = of_one()
     button = action.button
     assert isinstance(button, Button)  # noqa: S101 - a mistake in the list below
     return BatchAction(

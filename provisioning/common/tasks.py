@@ -1,7 +1,7 @@
 """Tasks: work that takes time and that a record waits for. Base classes, timeouts and registry.
 
-Each kind of task is one class in one module, registered by the decorator of its package. ``jobs.reaping`` gives up
-overdue tasks.
+Each kind of task is one class in one module; ``provisioning.wiring.tasks`` lists them.
+``jobs.reaping`` gives up overdue tasks.
 """
 
 import uuid
@@ -19,6 +19,7 @@ from django.db.models import Model, Q
 from provisioning.common.context import RequestContext
 from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError, NovellaError
+from provisioning.common.wired import Wired
 
 S = TypeVar("S")
 """The record that waits."""
@@ -161,21 +162,26 @@ class Registry:
     """All tasks of records: by model and status, and their timeouts by setting and name."""
 
     def __init__(self) -> None:
-        self.tasks: list[RecordTask[Any]] = []
+        self.tasks = Wired[RecordTask[Any]]("The tasks of records")
         self._by_status: dict[tuple[type[Model], str], RecordTask[Any]] = {}
         self._timeouts: dict[str, dict[str, Timeout]] = {}
 
-    def add(self, task: RecordTask[Any]) -> None:
-        """Register a task.  Raises ValueError for a second task that has a timeout in the same status, and for a second
-        default of a timeout.
+    def connect(self, *tasks: type[RecordTask[Any]]) -> None:
+        """Connect all tasks.
+
+        Raises ValueError for two tasks with timeouts in the same status, and for two defaults of a timeout.
         """
+        self.tasks.connect(*(task() for task in tasks))
+        for task in self.tasks:
+            self._index(task)
+
+    def _index(self, task: RecordTask[Any]) -> None:
         for status, timeout in task.timeouts.items():
             if (task.model, str(status)) in self._by_status:
                 raise ValueError(f"There are two tasks of {task.model.__name__} with the status {status}.")
             self._by_status[task.model, str(status)] = task
             if self._timeouts.setdefault(timeout.setting, {}).setdefault(timeout.name, timeout) != timeout:
                 raise ValueError(f"There are two defaults for {timeout.name} in NOVELLA_{timeout.setting}.")
-        self.tasks.append(task)
 
     def of(self, model: type[Model], status: str) -> RecordTask[Any] | None:
         """Return the task that a record with this status has; None: no task."""

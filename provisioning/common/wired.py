@@ -2,10 +2,20 @@
 connects all.
 """
 
-from collections.abc import Iterator
-from typing import Generic, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Generic, Protocol, TypeVar
 
 T = TypeVar("T")
+
+
+class HasName(Protocol):
+    """An entry with a name."""
+
+    @property
+    def name(self) -> str: ...
+
+
+N = TypeVar("N", bound=HasName)
 
 
 class Wired(Generic[T]):
@@ -38,3 +48,40 @@ class Wired(Generic[T]):
         if self._entries is None:
             raise RuntimeError(f"{self._name} are not connected: provisioning.wiring has not run.")
         return self._entries
+
+
+class WiredByName(Mapping[str, N], Generic[N]):
+    """Name → entry, connected like ``Wired``."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._entries: Mapping[str, N] | None = None
+
+    def connect(self, *entries: N) -> None:
+        """Raises ValueError for two entries with the same name."""
+        if self._entries is not None:
+            raise RuntimeError(f"{self._name} are connected already.")
+        self._entries = by_name(self._name, *entries)
+
+    def __getitem__(self, name: str) -> N:
+        return self._connected()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._connected())
+
+    def __len__(self) -> int:
+        return len(self._connected())
+
+    def _connected(self) -> Mapping[str, N]:
+        if self._entries is None:
+            raise RuntimeError(f"{self._name} are not connected: provisioning.wiring has not run.")
+        return self._entries
+
+
+def by_name(kind: str, *entries: N) -> dict[str, N]:
+    """Return name → entry. Raises ValueError for two entries with the same name; ``kind`` is for its message."""
+    found: dict[str, N] = {}
+    for entry in entries:
+        if found.setdefault(entry.name, entry) is not entry:
+            raise ValueError(f"{kind}: two are called {entry.name!r}.")
+    return found

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from django.db import InterfaceError, OperationalError
 
 from provisioning.common.errors import InvalidInputError
-from provisioning.doctor.finding import SEVERITIES, Finding, checks
+from provisioning.doctor.checks import CHECKS
+from provisioning.doctor.finding import SEVERITIES, Finding
 
 PAUSE = 3.0
 """Seconds between the two runs of the checks."""
@@ -32,10 +33,10 @@ def chosen(names: Collection[str] | None) -> list[str]:
 
     Raises InvalidInputError for an unknown check.
     """
-    unknown = sorted(set(names or ()) - checks.keys())
+    unknown = sorted(set(names or ()) - CHECKS.keys())
     if unknown:
-        raise InvalidInputError(f"There is no check {unknown[0]!r}. The checks are {', '.join(checks)}.", field="check")
-    return [name for name in checks if not names or name in names]
+        raise InvalidInputError(f"There is no check {unknown[0]!r}. The checks are {', '.join(CHECKS)}.", field="check")
+    return [name for name in CHECKS if not names or name in names]
 
 
 def examine(
@@ -66,7 +67,7 @@ def findings(names: Collection[str] | None = None) -> Iterator[Finding]:
     """
     for name in chosen(names):
         try:
-            yield from itertools.islice(checks[name](), MOST)
+            yield from itertools.islice(CHECKS[name](), MOST)
         except (OperationalError, InterfaceError):  # a fault of the database affects all checks
             raise
         except Exception as error:

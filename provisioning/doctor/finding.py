@@ -1,4 +1,4 @@
-"""The findings of checks, and the registration of checks."""
+"""Checks and their findings."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -40,28 +40,22 @@ class Finding:
         return self.check, self.subject, self.sentence if self.evidence is None else repr(self.evidence)
 
 
-Check = Callable[[], Iterator[Finding]]
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A check of the doctor. A call runs it; its findings carry its name."""
 
-checks: dict[str, Check] = {}
-"""All checks by name, in the order in which they run."""
-immediate: list[str] = []
-"""Checks whose one run is reliable and takes a few queries, so that a page may run them."""
+    name: str
+    run: Callable[[], Iterator[Finding]]
+    at_once: bool
+    """Whether one run is reliable and takes a few queries, so that a page may run it."""
+
+    def __call__(self) -> Iterator[Finding]:
+        return (replace(finding, check=self.name) for finding in self.run())
 
 
-def check(name: str, *, at_once: bool = False) -> Callable[[Check], Check]:
-    """Register a check. Its findings carry its name. ``at_once`` adds it to ``immediate``."""
-
-    def register(function: Check) -> Check:
-        def named() -> Iterator[Finding]:
-            for finding in function():
-                yield replace(finding, check=name)
-
-        checks[name] = named
-        if at_once:
-            immediate.append(name)
-        return function
-
-    return register
+def check(name: str, *, at_once: bool = False) -> Callable[[Callable[[], Iterator[Finding]]], Check]:
+    """Declare a check; ``provisioning.doctor.checks`` lists them."""
+    return lambda function: Check(name, function, at_once)
 
 
 def number(many: int, noun: str) -> str:

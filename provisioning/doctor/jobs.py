@@ -6,7 +6,7 @@ from django.conf import settings
 
 from provisioning.doctor import runs
 from provisioning.jobs.cast import cast
-from provisioning.jobs.registry import job, periodic
+from provisioning.jobs.registry import PeriodicJob, job
 from provisioning.jobs.selectors import waiting_jobs
 
 JOB = "doctor.examine"
@@ -34,7 +34,5 @@ def ask() -> None:
         cast(TOPIC, JOB)
 
 
-if settings.DOCTOR_INTERVAL:
-    periodic("doctor.run", every=float(settings.DOCTOR_INTERVAL))(ask)
-
+SCHEDULED = (PeriodicJob("doctor.run", float(settings.DOCTOR_INTERVAL), ask),) if settings.DOCTOR_INTERVAL else ()
 KEPT = {"doctor.DoctorRun": f"The last {runs.KEPT} are kept."}

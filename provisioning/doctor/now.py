@@ -8,8 +8,9 @@ from datetime import timedelta
 
 from django.utils import timezone
 
+from provisioning.doctor.checks import CHECKS
 from provisioning.doctor.examination import findings
-from provisioning.doctor.finding import SEVERITIES, Finding, immediate
+from provisioning.doctor.finding import SEVERITIES, Finding
 from provisioning.doctor.models import DoctorRun
 from provisioning.hosts import refused
 from provisioning.volumes.models import Backup, StoragePool
@@ -21,11 +22,12 @@ RECENT = timedelta(days=7)
 """Age up to which failed backups are listed."""
 MOST = 100
 """Maximum number of findings of one kind."""
+IMMEDIATE = [name for name, check in CHECKS.items() if check.at_once]
 
 
 def faults() -> list[Finding]:
     """Return the present faults, worst first, without notes; a few queries for each check."""
-    found = [each for each in findings(immediate) if each.severity != "note"]
+    found = [each for each in findings(IMMEDIATE) if each.severity != "note"]
     for condition in CONDITIONS:
         found += condition()
     return sorted(found, key=lambda each: SEVERITIES.index(each.severity))
@@ -36,7 +38,7 @@ def reported(run: DoctorRun | None) -> list[Finding]:
     return [
         Finding(each["severity"], each["subject"], each["sentence"], check=each["check"])
         for each in (run.findings if run else ())
-        if each["severity"] != "note" and each["repaired"] is None and each["check"] not in immediate
+        if each["severity"] != "note" and each["repaired"] is None and each["check"] not in IMMEDIATE
     ]
 
 

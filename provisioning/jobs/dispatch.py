@@ -10,6 +10,7 @@ import logging
 import os
 import time
 from collections.abc import Callable
+from typing import Any
 
 from django.db import Error, connection
 from django_q.exceptions import TimeoutException
@@ -93,7 +94,7 @@ def _after_failure(message_id: int, group: str, message: JobMessage, starts: int
     _write(queue.finish, message_id)
 
 
-def _give_up(job: registry.RegisteredJob, message: JobMessage, reason: str) -> None:
+def _give_up(job: registry.Job[Any], message: JobMessage, reason: str) -> None:
     logger.error("%s It will not be tried again: %s", reason, message.payload)
     if job.on_give_up is not None:
         try:

@@ -2,16 +2,16 @@
 
 import uuid
 from abc import abstractmethod
+from collections.abc import Iterator
 from typing import Any, ClassVar, Generic, TypeVar
 
 from django.db.models import Model
 
 from provisioning.common.tasks import TASKS, RecordTask
-from provisioning.jobs import registry
 from provisioning.jobs.cast import cast
+from provisioning.jobs.registry import Job
 
 R = TypeVar("R", bound=Model)
-T = TypeVar("T", bound="type[JobTask[Any]]")
 
 
 class JobTask(RecordTask[R], Generic[R]):
@@ -41,18 +41,16 @@ class JobTask(RecordTask[R], Generic[R]):
         self.queue(subject.pk)
 
 
-def job_task(cls: T) -> T:
-    """Register a class of tasks and its job."""
-    known: JobTask[Any] = cls()
-    TASKS.add(known)
+def jobs_of_tasks() -> Iterator[Job[Any]]:
+    """Yield the jobs of all tasks."""
+    return (_job_of(task) for task in TASKS.tasks if isinstance(task, JobTask))
 
+
+def _job_of(task: JobTask[Any]) -> Job[Any]:
     def run(**payload: str) -> None:
-        known.run(uuid.UUID(payload[known.payload]))
+        task.run(uuid.UUID(payload[task.payload]))
 
     def give_up(_: str, **payload: str) -> None:
-        known.given_up(uuid.UUID(payload[known.payload]))
+        task.given_up(uuid.UUID(payload[task.payload]))
 
-    run.__qualname__ = f"{cls.__qualname__}.run"
-    register = registry.job(cls.job, topic=cls.topic, on_give_up=give_up, long=True, leaves_room=cls.leaves_room)
-    register(run)
-    return cls
+    return Job(task.job, task.topic, run, give_up, long=True, leaves_room=task.leaves_room)

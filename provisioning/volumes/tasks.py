@@ -4,6 +4,7 @@ timeout.
 Each task is a class in the module of the service that sends its command.
 """
 
+import functools
 import uuid
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -31,7 +32,6 @@ R = TypeVar("R", bound=Model)
 B = TypeVar("B", bound=CommandBody)
 """The command that a host carries out."""
 C = TypeVar("C", SnapshotVolumeRequest, DeleteSnapshotRequest)
-T = TypeVar("T", bound="type[RecordTask[Any]]")
 
 
 class HostTask(RecordTask[R], Generic[R, B]):
@@ -144,24 +144,9 @@ class CopyTask(StatusTask[R, B], Generic[R, B]):
         """Handle the host's report of the bytes copied so far; ``total`` 0: unknown."""
 
 
-_by_body: dict[type, HostTask[Any, Any]] = {}
-
-
-def task(cls: T) -> T:
-    """Register a class of tasks.  Raises ValueError for a second class with the same status, and for one with the
-    same command that handles its reports differently."""
-    one: RecordTask[Any] = cls()
-    TASKS.add(one)
-    if isinstance(one, HostTask):
-        known = _by_body.setdefault(one.body, one)
-        if type(known).end is not type(one).end:
-            raise ValueError(f"There are two tasks with the command {one.body.__name__}.")
-    return cls
-
-
 def end(volume: Volume, event: AgentEvent, body: CommandBody, host_id: uuid.UUID) -> None:
     """Let the task of a command about a locked volume handle its report. Ignored if the command has no task."""
-    found = _by_body.get(type(body))
+    found = _host_tasks().get(type(body))
     subject = found.subject(volume, body) if found is not None else None
     if found is not None and subject is not None:
         found.end(subject, event, body, host_id)
@@ -169,7 +154,22 @@ def end(volume: Volume, event: AgentEvent, body: CommandBody, host_id: uuid.UUID
 
 def copy_tasks() -> list[CopyTask[Any, Any]]:
     """Return the tasks that copy the data of volumes."""
-    return [task for task in _by_body.values() if isinstance(task, CopyTask)]
+    return [task for task in _host_tasks().values() if isinstance(task, CopyTask)]
+
+
+@functools.cache
+def _host_tasks() -> Mapping[type[CommandBody], HostTask[Any, Any]]:
+    """Return type of the command → task, the first of several that handle its reports in the same way.
+
+    Raises ValueError for two tasks that handle the reports of a command differently.
+    """
+    found: dict[type[CommandBody], HostTask[Any, Any]] = {}
+    for task in TASKS.tasks:
+        if isinstance(task, HostTask):
+            known = found.setdefault(task.body, task)
+            if type(known).end is not type(task).end:
+                raise ValueError(f"There are two tasks with the command {task.body.__name__}.")
+    return found
 
 
 def reason_of(event: AgentEvent) -> str:

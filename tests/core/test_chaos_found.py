@@ -101,7 +101,8 @@ class TestAJobInAnOutage:
         monkeypatch.setattr(dispatch.time, "sleep", lambda _: None)
 
     def message(self, monkeypatch: pytest.MonkeyPatch, run: Callable[[], None]) -> tuple[int, JobMessage]:
-        monkeypatch.setitem(registry.jobs, "chaos.job", registry.RegisteredJob("chaos.job", "chaos", run, None))
+        job = registry.Job("chaos.job", "chaos", run, None)
+        monkeypatch.setattr(registry.jobs, "_entries", {**registry.jobs, job.name: job})
         message = JobMessage("chaos", "chaos.job", {}, "req-1", 0.0)
         queue.put("chaos", sign(message))
         taken = queue.claim(["chaos"], "group")

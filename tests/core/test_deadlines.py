@@ -21,7 +21,6 @@ from provisioning.compute.state_machine import deadlines
 from provisioning.compute.states import TaskState
 from provisioning.compute.upkeep import reaper
 from provisioning.hosts.models import HostCommand
-from provisioning.images.services.uploads import Upload
 from tests.support.clouds import Cloud, context, state_of
 from tests.support.jobs import drain
 
@@ -56,14 +55,6 @@ def test_the_guide_lists_the_tasks_of_other_records() -> None:
         for status, timeout in task.timeouts.items()
     }
     assert wanted == {row[:5] for row in rows}
-
-
-def test_two_tasks_do_not_share_a_status() -> None:
-    class Other(Upload):
-        """A second task of an image that is being saved."""
-
-    with pytest.raises(ValueError, match="two tasks of Image with the status saving"):
-        TASKS.add(Other())
 
 
 @pytest.mark.parametrize("setting", sorted(set(deadlines.SETTING_OF.values())))

@@ -1,39 +1,63 @@
-"""``provisioning.wiring`` reaches every module that registers work, and its lists are connected once."""
+"""``provisioning.wiring`` lists everything that is declared, and its lists are connected once."""
 
 from __future__ import annotations
 
-import json
-import os
-import re
-import subprocess
-import sys
+import inspect
+import pkgutil
+from collections.abc import Iterator
+from importlib import import_module
+from types import ModuleType
+from typing import Any
 
 import pytest
 
-from provisioning.common.wired import Wired
-from tests.support.one_machine import CHECKOUT
+import provisioning
+from provisioning.common.tasks import TASKS, RecordTask, Registry
+from provisioning.common.wired import Wired, WiredByName
+from provisioning.compute.actions.base import ServerAction
+from provisioning.compute.actions.every import ACTIONS
+from provisioning.compute.actions.registry import actions
+from provisioning.doctor.checks import CHECKS
+from provisioning.doctor.finding import Check
+from provisioning.images.services.uploads import Upload
+from provisioning.jobs.registry import Job, PeriodicJob, job, jobs, periodic_jobs
 
-REGISTERS = re.compile(r"^@((registry\.)?(job|periodic)|check)\(|^@(task|action)$|^ *periodic\(", re.MULTILINE)
-"""Jobs, work by the clock, checks, tasks of volumes, actions of servers."""
-LOADED = """
-import json, sys, django
-django.setup()
-print(json.dumps([name for name in sys.modules if name.startswith("provisioning.")]))
-"""
+
+@pytest.fixture(scope="module")
+def modules() -> list[ModuleType]:
+    """All modules of ``provisioning``; a module that nothing imports could declare something, too."""
+    names = [each.name for each in pkgutil.walk_packages(provisioning.__path__, "provisioning.")]
+    return [import_module(name) for name in names if ".migrations" not in name]
 
 
-@pytest.mark.slow
-def test_a_worker_loads_every_module_that_registers_work() -> None:
-    """It starts a worker's Python: the modules that other tests have imported would hide a missing one."""
-    environment = os.environ | {"NOVELLA_ROLE": "worker", "DJANGO_SETTINGS_MODULE": "portal.settings"}
-    done = subprocess.run(
-        [sys.executable, "-c", LOADED], cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    paths = [path for path in (CHECKOUT / "provisioning").rglob("*.py") if REGISTERS.search(path.read_text())]
-    registering = {".".join(path.relative_to(CHECKOUT).with_suffix("").parts) for path in paths}
-    assert registering > {"provisioning.compute.actions.trim", "provisioning.volumes.services.updates.extend"}
-    assert registering - set(json.loads(done.stdout)) == set(), "add it to provisioning.wiring"
+def _declared(modules: list[ModuleType], kind: type[Any]) -> set[str]:
+    return {value.name for module in modules for value in vars(module).values() if isinstance(value, kind)}
+
+
+def _concrete(kind: type[Any]) -> Iterator[type[Any]]:
+    for cls in kind.__subclasses__():
+        if cls.__module__.startswith("provisioning.") and not inspect.isabstract(cls):
+            yield cls
+        yield from _concrete(cls)
+
+
+def test_all_jobs_are_listed(modules: list[ModuleType]) -> None:
+    assert {"jobs.ping", "compute.schedule"} <= _declared(modules, Job) <= jobs.keys()
+    assert "images.import" in jobs  # of a task
+    assert {"jobs.purge", "events.prune"} <= _declared(modules, PeriodicJob) <= periodic_jobs.keys()
+
+
+def test_all_checks_are_listed(modules: list[ModuleType]) -> None:
+    assert {"tasks", "webhook"} <= _declared(modules, Check) == CHECKS.keys()
+
+
+def test_all_tasks_are_listed(modules: list[ModuleType]) -> None:
+    assert set(_concrete(RecordTask)) == {type(task) for task in TASKS.tasks}
+
+
+def test_all_server_actions_are_listed(modules: list[ModuleType]) -> None:
+    assert {cls for cls in _concrete(ServerAction) if hasattr(cls, "key")} == set(ACTIONS)
+    assert [type(each) for each in actions.values()] == list(ACTIONS)
 
 
 def test_a_list_is_connected_once_and_not_read_before() -> None:
@@ -46,3 +70,29 @@ def test_a_list_is_connected_once_and_not_read_before() -> None:
         wired.connect(3)
     with pytest.raises(ValueError, match="too many"):
         wired.only()
+
+
+def test_names_are_connected_once_and_unique() -> None:
+    @job("tests.one", topic="tests")
+    def one() -> None: ...
+
+    @job("tests.one", topic="others")
+    def other() -> None: ...
+
+    wired = WiredByName[Job[Any]]("The jobs of this test")
+    with pytest.raises(RuntimeError, match="not connected"):
+        wired.get("tests.one")
+    with pytest.raises(ValueError, match=r"tests\.one"):
+        wired.connect(one, other)
+    wired.connect(one)
+    assert dict(wired) == {"tests.one": one}
+    with pytest.raises(RuntimeError, match="already"):
+        wired.connect(one)
+
+
+def test_two_tasks_do_not_share_a_status() -> None:
+    class Other(Upload):
+        """A second task of an image that is being saved."""
+
+    with pytest.raises(ValueError, match="two tasks of Image with the status saving"):
+        Registry().connect(Upload, Other)

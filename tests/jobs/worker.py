@@ -100,10 +100,31 @@ def tick() -> None:
     """Nothing; that it ran is in its lease."""
 
 
-if __name__ == "__main__":
+JOBS = (
+    quick,
+    other_topic,
+    wait_for_file,
+    takes_long,
+    fail_long,
+    kill_worker,
+    die_with_the_lock,
+    die_at_the_next,
+    fail,
+)
+
+
+def _add() -> None:
+    """Add these jobs to those of the cloud."""
+    registry.jobs._entries = {**registry.jobs, **{each.name: each for each in JOBS}}
+    registry.periodic_jobs._entries = {**registry.periodic_jobs, tick.name: tick}
+
+
+if __name__ != "__main__":
+    _add()
+else:
     settings.DATABASES["default"]["NAME"] = sys.argv[1]
     django.setup()
-    sys.modules["tests.jobs.worker"] = sys.modules["__main__"]  # the jobs are registered once
+    _add()
     from provisioning.jobs import dispatch, watchdog, worker_groups
     from provisioning.jobs.master import run_group
 

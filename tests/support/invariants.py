@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from provisioning.compute.models import Allocation, Instance
 from provisioning.compute.states import VmState
-from provisioning.doctor.finding import checks
+from provisioning.doctor.checks import CHECKS
 from provisioning.identity.models import KeyRecord
 from tests.support.examined import examined
 
@@ -18,7 +18,7 @@ def check(*expected: str) -> None:
     ``expected``: the checks that have to find something, because the test has broken it.
     """
     started = KeyRecord.objects.exists()  # by a process, which compares its keys with the cloud's
-    names = [name for name in checks if name not in OTHERS and (started or name != "keys")]
+    names = [name for name in CHECKS if name not in OTHERS and (started or name != "keys")]
     found = [each for each in examined(names) if each.severity != "note"]
     wrong = [f"{each.check}: {each.subject}: {each.sentence}" for each in found if each.check not in expected]
     assert not wrong, "\n".join(wrong)

@@ -15,7 +15,6 @@ from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError
 from provisioning.compute import selectors
 from provisioning.compute.actions.base import Button, HostAction, Prepared, check_lock
-from provisioning.compute.actions.registry import action
 from provisioning.compute.actions.snapshot import drop_unfinished
 from provisioning.compute.actions.soft_delete import soft_delete
 from provisioning.compute.host_link import newer_guests
@@ -35,7 +34,6 @@ DESTROY_COMMANDS = 3
 """Number of destroy commands, DELETE_TIMEOUT apart, after which the delete ends without the host's confirmation."""
 
 
-@action
 class Delete(HostAction[bool, DestroyRequest]):
     """Delete a server.
 

@@ -20,7 +20,6 @@ from provisioning.compute.actions.evacuation_checks import (
     missing_parts,
     obstacles,
 )
-from provisioning.compute.actions.registry import action
 from provisioning.compute.actions.ways import DrainWay
 from provisioning.compute.disks import block_devices
 from provisioning.compute.errors import InstanceBusyError
@@ -57,7 +56,6 @@ class Evacuation:
     """False: the server is stopped afterwards. A stopped server stays stopped in any case."""
 
 
-@action
 class Evacuate(ServerAction[Evacuation]):
     """Build a server again on another host, because its own host is down.
 

@@ -8,7 +8,6 @@ from compute_agent.contract.guest_disks import ExtendFileSystemRequest, MountDis
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.compute.actions.base import Prepared, R, TasklessAction
-from provisioning.compute.actions.registry import action
 from provisioning.compute.actions.volumes import find_device, is_attached
 from provisioning.compute.launch.mounts import directory_problem
 from provisioning.compute.models import BlockDevice, Instance, InstanceAction
@@ -59,7 +58,6 @@ def _detail(device: BlockDevice, **more: str) -> Mapping[str, str]:
     return {"volume_id": str(device.volume_id), **more}
 
 
-@action
 class MountVolume(_InGuest[VolumeToMount, MountDiskRequest]):
     """Mount a volume at a directory, now and at each start; an empty volume is formatted with ext4 before.
 
@@ -85,7 +83,6 @@ class MountVolume(_InGuest[VolumeToMount, MountDiskRequest]):
         return body
 
 
-@action
 class ExtendFileSystem(_InGuest[str, ExtendFileSystemRequest]):
     """Extend the mounted file system of a volume, whose id is the request, to the size of the volume.
 

@@ -28,7 +28,6 @@ from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.values.ids import read_id
 from provisioning.compute import selectors
 from provisioning.compute.actions.base import COULD_NOT, B, Prepared, R, TasklessAction, check_lock
-from provisioning.compute.actions.registry import action
 from provisioning.compute.host_link.guest_spec import guest_spec
 from provisioning.compute.host_link.outcome import Outcome
 from provisioning.compute.host_link.release import remove_interface, write_interfaces
@@ -74,7 +73,6 @@ class InterfaceAction(TasklessAction[R, B], Generic[R, B]):
         return row
 
 
-@action
 class AttachInterface(InterfaceAction[NetworkRequest, AttachInterfaceRequest]):
     """Attach an interface to a server.
 
@@ -127,7 +125,6 @@ class AttachInterface(InterfaceAction[NetworkRequest, AttachInterfaceRequest]):
         return super().end(instance, body, outcome)
 
 
-@action
 class DetachInterface(InterfaceAction[str, DetachInterfaceRequest]):
     """Detach an interface from a server; the request is the port's id. An interface that is already being detached
     stays unchanged.
@@ -173,7 +170,6 @@ class DetachInterface(InterfaceAction[str, DetachInterfaceRequest]):
         return super().end(instance, body, outcome)
 
 
-@action
 class RefreshPorts(TasklessAction[None, RefreshPortsRequest]):
     """Update the filters of a server's interfaces on its host; started by the system, so it has no action record."""
 

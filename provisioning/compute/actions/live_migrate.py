@@ -23,7 +23,6 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, UnavailableError
 from provisioning.compute import selectors
 from provisioning.compute.actions.base import COULD_NOT, FAILED, HOST_AWAY, HostAction, Prepared, check_lock
-from provisioning.compute.actions.registry import action
 from provisioning.compute.actions.ways import DrainWay
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.host_link.outcome import Outcome
@@ -67,7 +66,6 @@ class LiveMigration:
     block_migration: bool | None = None
 
 
-@action
 class LiveMigrate(HostAction[LiveMigration, ReceiveLiveRequest]):
     """Move a running server to another host.
 

@@ -10,7 +10,6 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
 from provisioning.compute import selectors
 from provisioning.compute.actions.base import Button, ServerAction, check_lock
-from provisioning.compute.actions.registry import action
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.notifications import Note
 from provisioning.compute.records import instance_actions
@@ -49,7 +48,6 @@ class _LockAction(ServerAction[str | None]):
         raise ConflictError("The server is changing too quickly; try again.")
 
 
-@action
 class Lock(_LockAction):
     """Lock a server; until it is unlocked, only operators can act on it. The request is the reason shown to users."""
 
@@ -84,7 +82,6 @@ class Lock(_LockAction):
             check_lock(context, instance)
 
 
-@action
 class Unlock(_LockAction):
     """Unlock a server; a lock set from outside the server's project can only be removed by operators."""
 

@@ -11,7 +11,6 @@ from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.compute import selectors
 from provisioning.compute.actions.base import HOST_AWAY, Prepared, ServerAction, check_lock, write_begin
-from provisioning.compute.actions.registry import action
 from provisioning.compute.actions.resize import Resize
 from provisioning.compute.actions.resize_room import NO_VALID_HOST
 from provisioning.compute.actions.ways import DrainWay
@@ -30,7 +29,6 @@ from provisioning.hosts.selectors import is_alive
 _OFF = {VmState.ACTIVE, VmState.STOPPED}
 
 
-@action
 class Migrate(ServerAction[str]):
     """Move a server to another host with its data, by the steps of a resize on another host. The request is the name of
     a host; empty: the scheduler chooses.

@@ -6,7 +6,6 @@ from typing import ClassVar, Literal
 from compute_agent.contract.commands import CommandBody, CrashDumpRequest, PasswordRequest, PowerRequest
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.base import Button, HostAction, Prepared, TasklessAction
-from provisioning.compute.actions.registry import action
 from provisioning.compute.actions.ways import DrainWay, each
 from provisioning.compute.host_link.graceful_stop import seconds_of
 from provisioning.compute.models import Instance
@@ -31,7 +30,6 @@ class PowerAction(HostAction[None, PowerRequest]):
         return PowerRequest(action=self.power, timeout=seconds_of(instance))
 
 
-@action
 class Start(PowerAction):
     """Power a stopped server on."""
 
@@ -53,7 +51,6 @@ class Start(PowerAction):
     )
 
 
-@action
 class Stop(PowerAction):
     """Shut a server down: first by asking the guest, then by force."""
 
@@ -87,7 +84,6 @@ class Stop(PowerAction):
     )
 
 
-@action
 class Reboot(PowerAction):
     """Reboot by asking the guest."""
 
@@ -110,7 +106,6 @@ class Reboot(PowerAction):
     )
 
 
-@action
 class HardReboot(PowerAction):
     """Reboot by power cycling the guest."""
 
@@ -132,7 +127,6 @@ class HardReboot(PowerAction):
     )
 
 
-@action
 class Pause(PowerAction):
     """Pause the guest's vCPUs; its memory stays on the host."""
 
@@ -153,7 +147,6 @@ class Pause(PowerAction):
     )
 
 
-@action
 class Unpause(PowerAction):
     """Unpause a paused guest."""
 
@@ -168,7 +161,6 @@ class Unpause(PowerAction):
     )
 
 
-@action
 class Suspend(PowerAction):
     """Save the guest's memory to disk and power it off."""
 
@@ -189,7 +181,6 @@ class Suspend(PowerAction):
     )
 
 
-@action
 class Resume(PowerAction):
     """Resume a suspended guest from its saved memory."""
 
@@ -210,7 +201,6 @@ class Resume(PowerAction):
     )
 
 
-@action
 class ChangePassword(HostAction[str, PasswordRequest]):
     """Set the administrator's password through the guest agent; the request is the password."""
 
@@ -236,7 +226,6 @@ class ChangePassword(HostAction[str, PasswordRequest]):
         return PasswordRequest(user=user, password=prepared.value)
 
 
-@action
 class CrashDump(TasklessAction[None, CrashDumpRequest]):
     """Inject an NMI, upon which the guest's kernel writes a crash dump; the server's state does not change."""
 

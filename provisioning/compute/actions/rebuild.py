@@ -13,7 +13,6 @@ from provisioning.common.errors import InvalidInputError, NovellaError
 from provisioning.common.values.unset import UNSET, Unset
 from provisioning.compute.actions import volume_rebuilds
 from provisioning.compute.actions.base import BROKE, Ending, HostAction, Prepared, Stage
-from provisioning.compute.actions.registry import action
 from provisioning.compute.actions.rescue import own_image
 from provisioning.compute.disks.block_devices import boots_from_volume
 from provisioning.compute.flavors.guest_hardware import check_demands
@@ -76,7 +75,6 @@ class _Plan:
         return {"volume_image": self.volume_image_id, "preserve_ephemeral": str(self.preserve_ephemeral).lower()}
 
 
-@action
 class RebuildAction(HostAction[Rebuild, RebuildRequest | PowerRequest]):
     """Rebuild a server; a stopped one stays stopped. The records change immediately.
 

@@ -1,6 +1,6 @@
-"""Registry of server actions. Registering an action fills all tables that derive from it."""
+"""Registry of server actions, and of all tables that derive from them. ``every`` lists the actions."""
 
-from typing import Any, TypeVar
+from typing import Any
 
 from compute_agent.contract.commands import CommandBody, DestroyRequest
 from provisioning.compute import states
@@ -13,8 +13,6 @@ from provisioning.compute.states import TaskState
 from provisioning.identity import policies
 from provisioning.identity.policies.base import Rule
 
-A = TypeVar("A", bound=type[ServerAction[Any]])
-
 actions: dict[str, ServerAction[Any]] = {}
 """Key → server action."""
 host_actions: dict[str, HostAction[Any, Any]] = {}
@@ -26,14 +24,19 @@ words_of_tasks: dict[str, str] = {}
 _taskless: dict[type[CommandBody], TasklessAction[Any, Any]] = {}
 
 
-def action(cls: A) -> A:
-    """Register a class of server actions, with all tables that derive from it.
+def connect(*classes: type[ServerAction[Any]]) -> None:
+    """Connect all server actions, and fill the tables that derive from them.
 
-    Raises ValueError for a second class with the same key.
+    Raises ValueError for two classes with the same key.
     """
-    if cls.key in actions:
-        raise ValueError(f"There are two server actions {cls.key!r}.")
-    one = actions[cls.key] = cls()
+    for cls in classes:
+        if cls.key in actions:
+            raise ValueError(f"There are two server actions {cls.key!r}.")
+        actions[cls.key] = cls()
+        _derive(actions[cls.key])
+
+
+def _derive(one: ServerAction[Any]) -> None:
     states.add_transitions(one.transitions())
     if isinstance(one, HostAction):
         host_actions[one.key] = one
@@ -49,7 +52,6 @@ def action(cls: A) -> A:
     if one.rule_description:
         policies.add("Compute", Rule(one.rule, one.rule_check, one.rule_description))
     _add_notifications(one)
-    return cls
 
 
 def _add_notifications(action: ServerAction[Any]) -> None:

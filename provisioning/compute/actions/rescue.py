@@ -8,7 +8,6 @@ from compute_agent.contract.commands import RescueRequest, UnrescueRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.actions.base import BROKE, Button, Ending, HostAction, Prepared
-from provisioning.compute.actions.registry import action
 from provisioning.compute.disks.block_devices import boots_from_volume
 from provisioning.compute.flavors.guest_hardware import check_demands
 from provisioning.compute.host_link.graceful_stop import seconds_of
@@ -41,7 +40,6 @@ class RescueWith:
     """Whether a volume-backed server may be rescued (from microversion 2.87 on)."""
 
 
-@action
 class Rescue(HostAction[RescueWith, RescueRequest]):
     """Boot a server from a rescue image."""
 
@@ -79,7 +77,6 @@ class Rescue(HostAction[RescueWith, RescueRequest]):
         return Ending(BROKE if outcome.silent else None, {"rescue_image_id": None})
 
 
-@action
 class Unrescue(HostAction[None, UnrescueRequest]):
     """Boot a rescued server from its own disk again; it becomes active, whatever its state was before the rescue."""
 

@@ -13,7 +13,6 @@ from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError
 from provisioning.compute import selectors
 from provisioning.compute.actions.base import ServerAction
-from provisioning.compute.actions.registry import action
 from provisioning.compute.actions.snapshot import drop_unfinished
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.host_link.release import host_holding, keeps_ports, leave_host, not_handed_over, release_place
@@ -36,7 +35,6 @@ MOVING = (
 BY_HAND = "An administrator has reset the server's state."
 
 
-@action
 class ResetState(ServerAction[Literal["active", "error"]]):
     """Set a server to ``active`` or ``error``, whatever its task is; later reports of the host about the task are
     ignored.

@@ -39,7 +39,6 @@ from provisioning.compute.actions.base import (
     Stage,
 )
 from provisioning.compute.actions.power import Start
-from provisioning.compute.actions.registry import action
 from provisioning.compute.actions.resize_checks import wanted_size
 from provisioning.compute.actions.resize_room import claim_on_host, discard_earlier, is_elsewhere, refuse, undo_resize
 from provisioning.compute.errors import InstanceBusyError
@@ -104,7 +103,6 @@ class SizeAction(HostAction[R, B], Generic[R, B]):
         return outcome.well
 
 
-@action
 class Resize(SizeAction[ResizeTo, ResizeRequest]):
     """Resize a server on its host.
 
@@ -241,7 +239,6 @@ class Resize(SizeAction[ResizeTo, ResizeRequest]):
         return not outcome.well and not _lost(outcome)
 
 
-@action
 class ConfirmResize(SizeAction[None, ConfirmResizeRequest]):
     """Discard the data kept for a revert. Raises InvalidInputError when the server was never resized."""
 

@@ -8,7 +8,6 @@ from compute_agent.contract.commands import CommandBody, ReturnGuestRequest, Rev
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import UnavailableError
 from provisioning.compute.actions.base import BROKE, Button, Ending, Prepared
-from provisioning.compute.actions.registry import action
 from provisioning.compute.actions.resize import SETTLED, SizeAction, finish_change, size_before
 from provisioning.compute.actions.resize_room import is_elsewhere
 from provisioning.compute.errors import InstanceBusyError
@@ -25,7 +24,6 @@ from provisioning.hosts.selectors import is_alive
 OLD_HOST_AWAY = "The host that the server would return to does not answer. Try again when it is back."
 
 
-@action
 class RevertResize(SizeAction[None, RevertResizeRequest]):
     """Restore the previous flavor and disk of a server; one that was stopped before the resize stays stopped."""
 

@@ -9,7 +9,6 @@ from django.utils import timezone
 from compute_agent.contract.commands import DestroyRequest, SnapshotRequest
 from provisioning.common.context import RequestContext, system_context
 from provisioning.compute.actions.base import COULD_NOT, Button, Ending, HostAction, Prepared, Stage
-from provisioning.compute.actions.registry import action
 from provisioning.compute.actions.snapshot import NO_BITS, ImageAction, NewImage, judged
 from provisioning.compute.disks.block_devices import boots_from_volume
 from provisioning.compute.disks.snapshot_images import MadeImage, holds_ready, remove_image
@@ -29,7 +28,6 @@ SUFFIX = "-shelved"
 LONGEST = 255
 
 
-@action
 class Shelve(ImageAction[None]):
     """Shut a server down and store its root disk as image ``<name>-shelved``, from which it is unshelved. Its UEFI
     variables and its TPM are stored as its firmware state.
@@ -107,7 +105,6 @@ class Shelve(ImageAction[None]):
         return NO_FIRMWARE if body.firmware_state and not firmware_states.is_stored(instance) else ""
 
 
-@action
 class Offload(HostAction[None, DestroyRequest]):
     """Offload a shelved server: its guest and disks are deleted on the host; ports and addresses are kept.
 

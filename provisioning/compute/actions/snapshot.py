@@ -17,7 +17,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError, OverQuotaError
 from provisioning.compute import selectors
 from provisioning.compute.actions.base import HostAction, Prepared, R, Stage
-from provisioning.compute.actions.registry import action, action_of
+from provisioning.compute.actions.registry import action_of
 from provisioning.compute.disks import volume_images
 from provisioning.compute.disks.block_devices import boots_from_volume
 from provisioning.compute.disks.snapshot_images import (
@@ -97,7 +97,6 @@ class ImageAction(HostAction[R, SnapshotRequest], Generic[R]):
         return moved
 
 
-@action
 class CreateImage(ImageAction[NewImage]):
     """Create an image of a server's root disk while the server runs. As in Nova, a lock does not prevent it."""
 
@@ -116,7 +115,6 @@ class CreateImage(ImageAction[NewImage]):
         return request
 
 
-@action
 class CreateBackup(ImageAction[NewImage]):
     """Create a backup image of a server's root disk, then remove the oldest backups of this server and type."""
 

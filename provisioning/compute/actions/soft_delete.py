@@ -8,7 +8,6 @@ from datetime import datetime
 from compute_agent.contract.commands import CommandBody, PowerRequest
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.base import Button, HostAction, Prepared
-from provisioning.compute.actions.registry import action
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.host_link.graceful_stop import seconds_of
 from provisioning.compute.models import Instance
@@ -25,7 +24,6 @@ _BACK = {
 }
 
 
-@action
 class SoftDelete(HostAction[None, PowerRequest]):
     """Stop a server and mark it as soft-deleted. Rescued, resized and never built servers cannot be soft-deleted."""
 
@@ -62,7 +60,6 @@ class SoftDelete(HostAction[None, PowerRequest]):
         return PowerRequest(action="stop", timeout=seconds_of(instance))
 
 
-@action
 class Restore(HostAction[None, PowerRequest]):
     """Restore a soft-deleted server; it is started if it was active."""
 

@@ -13,7 +13,6 @@ from compute_agent.contract.commands import SwapVolumeRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.compute.actions.base import COULD_NOT, Prepared
-from provisioning.compute.actions.registry import action
 from provisioning.compute.actions.volumes import (
     VolumeAction,
     device_of,
@@ -45,7 +44,6 @@ class Swap:
     new: str
 
 
-@action
 class SwapVolume(VolumeAction[Swap, SwapVolumeRequest]):
     """Copy an attached volume to another one, switch the guest to it, and release the old one.
 

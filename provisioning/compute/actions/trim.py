@@ -2,12 +2,10 @@
 
 from compute_agent.contract.commands import TrimRequest
 from provisioning.compute.actions.base import Button, Prepared, TasklessAction
-from provisioning.compute.actions.registry import action
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
 
 
-@action
 class Trim(TasklessAction[None, TrimRequest]):
     """Discard unused blocks of the file systems through the guest agent; Nova has no such action."""
 

@@ -12,7 +12,6 @@ from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.common.values.unset import UNSET, Unset
 from provisioning.compute import selectors
 from provisioning.compute.actions.base import FAILED, Button, Ending, HostAction, Prepared
-from provisioning.compute.actions.registry import action
 from provisioning.compute.disks.snapshot_images import remove_image
 from provisioning.compute.flavors.guest_hardware import check_demands
 from provisioning.compute.host_link import firmware_states
@@ -43,7 +42,6 @@ class Destination:
 ANYWHERE = Destination()
 
 
-@action
 class Unshelve(HostAction[Destination | None, PowerRequest]):
     """Start a shelved server on its host, or build it from its image on any suitable host."""
 

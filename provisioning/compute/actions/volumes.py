@@ -28,7 +28,6 @@ from provisioning.common.errors import ConflictError, InvalidInputError, NotFoun
 from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.compute import selectors
 from provisioning.compute.actions.base import COULD_NOT, B, Prepared, R, TasklessAction, check_lock
-from provisioning.compute.actions.registry import action
 from provisioning.compute.disks import block_devices, device_names
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.host_link.guest_spec import guest_spec
@@ -111,7 +110,6 @@ class VolumeAction(TasklessAction[R, B], Generic[R, B]):
         return row
 
 
-@action
 class AttachVolume(VolumeAction[VolumeToAttach, AttachVolumeRequest]):
     """Attach a volume to a server; an offloaded server gets it when it is unshelved.
 
@@ -208,7 +206,6 @@ class AttachVolume(VolumeAction[VolumeToAttach, AttachVolumeRequest]):
         return super().end(instance, body, outcome)
 
 
-@action
 class DetachVolume(VolumeAction[str, DetachVolumeRequest]):
     """Detach a volume from a server; the request is the volume's id. A volume that is already being detached stays
     unchanged.
@@ -287,7 +284,6 @@ def _is_closed(device: BlockDevice) -> bool:
     return device.plugged and waiting.exists()
 
 
-@action
 class RefreshVolume(TasklessAction[None, RefreshVolumeRequest]):
     """Update a volume's disk on the server's host; started by the system. Only an extend has an action record."""
 

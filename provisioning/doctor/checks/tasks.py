@@ -16,7 +16,6 @@ from provisioning.doctor.repairs import moment_of, named, of_instance
 
 PATIENCE = timedelta(seconds=60)
 """The reaper runs every few seconds; a deadline that passed longer ago was not handled."""
-_STATES = {(VmState.BUILDING, TaskState.SCHEDULING), *(move.target for move in TRANSITIONS)}
 
 
 ENDLESS = Prepared(lambda: Instance.objects.filter(task_deadline=None).exclude(task_state=None).order_by("id"))
@@ -51,7 +50,8 @@ def tasks() -> Iterator[Finding]:
 @check("states")
 def states() -> Iterator[Finding]:
     """Find servers in a state that no transition reaches, and records that contradict their state."""
-    for vm_state, task_state in sorted(set(IN_USE()) - _STATES, key=str):
+    known = {(VmState.BUILDING, TaskState.SCHEDULING), *(move.target for move in TRANSITIONS)}
+    for vm_state, task_state in sorted(set(IN_USE()) - known, key=str):
         for row in Instance.objects.filter(vm_state=vm_state, task_state=task_state).order_by("id"):
             sentence = f"It is {vm_state} with the task {task_state}, a combination that does not exist."
             yield Finding("error", named(row), f"{sentence} An operator may reset it to error.")

@@ -2,13 +2,10 @@
 
 import uuid
 from datetime import datetime
-from typing import TypeVar
 
 from provisioning.common.tasks import TASKS, RecordTask, Timeout
 from provisioning.images.data import store
 from provisioning.images.models import Image
-
-T = TypeVar("T", bound="type[FileTask]")
 
 
 def timeout(name: str, seconds: int) -> Timeout:
@@ -33,9 +30,3 @@ class FileTask(RecordTask[Image]):
     def in_progress(self, image: Image) -> bool:
         """Return whether a process writes the file, or the data may still wait for its next part."""
         return store.upload_is_alive(image.id)
-
-
-def task(cls: T) -> T:
-    """Register a class of tasks."""
-    TASKS.add(cls())
-    return cls

@@ -36,7 +36,7 @@ from provisioning.images.services.access import move, owned
 from provisioning.images.services.announcements import announce
 from provisioning.images.services.records import create
 from provisioning.images.services.sources import CATALOGUE, Origin, opened
-from provisioning.jobs.tasks import JobTask, job_task
+from provisioning.jobs.tasks import JobTask
 
 KIND, OLD_KIND = "api_image_import", "import"
 WEB_DOWNLOAD, GLANCE_DIRECT = "web-download", "glance-direct"
@@ -133,7 +133,6 @@ def import_new(context: RequestContext, specified: dict[str, Any]) -> ImageTask:
         return import_image(context, image.id, request)
 
 
-@job_task
 class Import(JobTask[ImageTask]):
     """Make staged data, or a file on the web or of the catalogue, the data of an image."""
 

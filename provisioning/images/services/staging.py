@@ -12,7 +12,7 @@ from django.utils import timezone
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, GoneError, NotFoundError
 from provisioning.images.data import store
-from provisioning.images.data.file_tasks import FileTask, task, timeout
+from provisioning.images.data.file_tasks import FileTask, timeout
 from provisioning.images.models import Image
 from provisioning.images.services import intake
 from provisioning.images.services.access import move, owned
@@ -69,7 +69,6 @@ def _keep(image: Image, size: int) -> None:
         raise GoneError(msg)
 
 
-@task
 class Stage(FileTask):
     """Receive data that waits for its import, or for its next part."""
 

@@ -10,7 +10,7 @@ from django.db import transaction
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, NovellaError, TooLargeError
 from provisioning.images.data import store
-from provisioning.images.data.file_tasks import FileTask, task, timeout
+from provisioning.images.data.file_tasks import FileTask, timeout
 from provisioning.images.models import Image
 from provisioning.images.records.formats import check_container, check_taken
 from provisioning.images.services import intake
@@ -72,7 +72,6 @@ def _formats(image: Image) -> str:
     return image.disk_format
 
 
-@task
 class Upload(FileTask):
     """Receive the data of an image in one stream."""
 

@@ -20,8 +20,8 @@ from provisioning.compute.actions.power import Stop
 from provisioning.compute.actions.snapshot import create_image
 from provisioning.compute.models import Instance
 from provisioning.doctor import runs
+from provisioning.doctor.checks import CHECKS
 from provisioning.doctor.examination import examine, findings, treat
-from provisioning.doctor.finding import checks
 from provisioning.doctor.models import DoctorRun
 from provisioning.doctor.runs import KEPT
 from provisioning.hosts.models import Host
@@ -95,7 +95,7 @@ def test_a_check_that_breaks_does_not_keep_the_others_from_being_made(
     def breaks() -> Any:
         raise ZeroDivisionError
 
-    monkeypatch.setitem(checks, "quota", breaks)
+    monkeypatch.setitem(CHECKS, "quota", breaks)
     WorkerBeat.objects.all().delete()
     assert [each.check for each in look()] == ["quota", "workers"]
 
@@ -107,7 +107,7 @@ def test_the_command_takes_no_negative_pause(db: None) -> None:
 
 def test_the_command_says_all_is_well(cloud: Cloud) -> None:
     text, status = command()
-    assert (text.strip(), status) == (f"{len(checks)} checks: all is well.", 0)
+    assert (text.strip(), status) == (f"{len(CHECKS)} checks: all is well.", 0)
 
 
 def test_the_command_tells_and_mends(cloud: Cloud, alice: RequestContext) -> None:
@@ -136,7 +136,7 @@ def test_the_command_writes_json(cloud: Cloud, alice: RequestContext) -> None:
 
 
 def test_the_command_knows_its_checks(cloud: Cloud) -> None:
-    assert command("--list")[0].split() == list(checks)
+    assert command("--list")[0].split() == list(CHECKS)
     with pytest.raises(CommandError, match=r"There is no check 'nothing'\. The checks are tasks, "):
         command("--check", "nothing")
 

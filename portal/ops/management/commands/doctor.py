@@ -9,7 +9,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from provisioning.common.errors import InvalidInputError
 from provisioning.doctor import runs
-from provisioning.doctor.finding import checks, number
+from provisioning.doctor.checks import CHECKS
+from provisioning.doctor.finding import number
 from provisioning.doctor.models import DoctorRun
 from provisioning.doctor.runs import run
 
@@ -34,7 +35,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Examine the cloud, and print a line for each finding."""
         if options["list"]:
-            self.stdout.write("\n".join(checks))
+            self.stdout.write("\n".join(CHECKS))
             return
         if options["pause"] is not None and options["pause"] < 0:
             raise CommandError("--pause must not be negative.")

@@ -26,7 +26,7 @@ from provisioning.volumes.services.lifecycle.create import create_volume, ready
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import MINUTE, by_status
 from provisioning.volumes.states import BackupStatus, VolumeStatus
-from provisioning.volumes.tasks import VolumeTask, task
+from provisioning.volumes.tasks import VolumeTask
 
 UNLIKE = "Either the volume or the backup is encrypted, but not the other one: choose a matching type."
 
@@ -77,7 +77,6 @@ def fill(volume: Volume) -> None:
     send(backup, volume)
 
 
-@task
 class Restore(UserTask[Backup, RestoreRequest, Restored], VolumeTask[RestoreVolumeRequest]):
     """Write a backup over the data of a volume without attachments, or of a new volume."""
 

@@ -18,7 +18,7 @@ from provisioning.common.tasks import RecordTask, Timeout, UserTask
 from provisioning.hosts import commands
 from provisioning.hosts.models import HostCommand
 from provisioning.jobs.cast import cast
-from provisioning.jobs.tasks import JobTask, job_task
+from provisioning.jobs.tasks import JobTask
 from provisioning.quotas.services import ledger
 from provisioning.volumes.backups import backup_data
 from provisioning.volumes.backups.backup_announcements import announce_backup
@@ -40,7 +40,7 @@ from provisioning.volumes.services.user_tasks import Deletion, OfVolume
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import MINUTE, SETTING, deadline_of
 from provisioning.volumes.states import BackupStatus, SnapshotStatus, VolumeStatus
-from provisioning.volumes.tasks import SILENT, CopyTask, task
+from provisioning.volumes.tasks import SILENT, CopyTask
 
 log = logging.getLogger(__name__)
 
@@ -179,7 +179,6 @@ def complete(backup: Backup, *, full: bool) -> None:
     move(backup, BackupStatus.AVAILABLE, CreateBackup().end_of(), deadline=None, parent=parent, progress_bytes=total)
 
 
-@task
 class CreateBackup(OfVolume[BackupRequest, Backup], CopyTask[Backup, BackupVolumeRequest]):
     """Copy the data of a volume or of its snapshot to the backup store."""
 
@@ -280,7 +279,6 @@ class CreateBackup(OfVolume[BackupRequest, Backup], CopyTask[Backup, BackupVolum
             self.failed(backup, SILENT)
 
 
-@task
 class BeBackedUp(RecordTask[Volume]):
     """A volume waits for the end of its backup, which has the task and the same deadline."""
 
@@ -301,7 +299,6 @@ class BeBackedUp(RecordTask[Volume]):
         state.end_task(volume)
 
 
-@job_task
 class DeleteBackup(UserTask[Backup, Deletion, None], JobTask[Backup]):
     """Remove the data of a backup, then its record and its quota usage."""
 

@@ -34,7 +34,7 @@ from provisioning.volumes.services.connections.daemons import end_at_holder, sen
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import MINUTE, by_status
 from provisioning.volumes.states import AttachStatus, VolumeStatus
-from provisioning.volumes.tasks import SILENT, HostTask, reason_of, task
+from provisioning.volumes.tasks import SILENT, HostTask, reason_of
 
 KIND = "connect_volume_request"
 MOST_OF_VOLUME = 100
@@ -260,7 +260,6 @@ def _locked(attachment_id: uuid.UUID) -> tuple[Attachment, Volume]:
 # ----- reports of the daemon's host -----------------------------------------------------------------------------------
 
 
-@task
 class Connect(HostTask[Volume, ConnectVolumeRequest]):
     """Set the list of clients that a volume's daemon admits. ``Attach`` gives up the attachments that wait for it."""
 
@@ -300,7 +299,6 @@ class Connect(HostTask[Volume, ConnectVolumeRequest]):
                 uses.user().connected(attachment)
 
 
-@task
 class Attach(RecordTask[Attachment]):
     """Export a volume to the host of a guest, which then attaches it."""
 

@@ -32,7 +32,7 @@ from provisioning.volumes.services.lifecycle.sources import Source, source_of
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import MINUTE, by_status, deadline_of
 from provisioning.volumes.states import VolumeStatus
-from provisioning.volumes.tasks import VolumeTask, reason_of, task
+from provisioning.volumes.tasks import VolumeTask, reason_of
 
 
 @when_broken_off
@@ -140,7 +140,6 @@ def _group(context: RequestContext, group_id: str, volume_type: VolumeType | Non
     return found
 
 
-@task
 class Create(VolumeTask[CreateVolumeRequest]):
     """Create the data of a volume: empty, or copied from its source."""
 

@@ -25,7 +25,7 @@ from provisioning.volumes.services.checks import SWAPPING, check_in_no_group, ch
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import MINUTE, by_status
 from provisioning.volumes.states import SnapshotStatus, VolumeStatus
-from provisioning.volumes.tasks import VolumeTask, task
+from provisioning.volumes.tasks import VolumeTask
 
 CONNECT = str(ConnectVolumeRequest.__struct_config__.tag)
 DELETABLE_SNAPSHOTS = (SnapshotStatus.AVAILABLE, SnapshotStatus.ERROR, SnapshotStatus.ERROR_DELETING)
@@ -120,7 +120,6 @@ def _check_snapshots(snapshots: Iterable[Snapshot]) -> None:
             raise InvalidVolumeError(f"Snapshot {snapshot.id} is {snapshot.status}; it must be one of: {statuses}.")
 
 
-@task
 class Delete(VolumeTask[DeleteVolumeRequest]):
     """Delete the data of a volume."""
 

@@ -44,7 +44,6 @@ from provisioning.volumes.services.user_tasks import UserVolumeTask
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import deadline_of
 from provisioning.volumes.states import VolumeStatus
-from provisioning.volumes.tasks import task
 
 PATIENCE = 10.0
 """Seconds to wait for a host's list of the contents of a pool."""
@@ -143,7 +142,6 @@ def _check_type(context: RequestContext, pool: StoragePool, kind: VolumeType | N
         raise InvalidInputError("The pool does not meet the requirements of the type, or is disabled.", field="host")
 
 
-@task
 class Unmanage(UserVolumeTask[None, UnmanageVolumeRequest]):
     """Delete a volume's record and leave its data in the pool as an unmanaged disk, ``volume-ID`` as in Cinder."""
 

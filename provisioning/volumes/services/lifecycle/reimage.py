@@ -29,7 +29,7 @@ from provisioning.volumes.services.lifecycle.sources import image_metadata, sour
 from provisioning.volumes.services.user_tasks import UserVolumeTask
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.states import VolumeStatus
-from provisioning.volumes.tasks import reason_of, task
+from provisioning.volumes.tasks import reason_of
 
 UNACCEPTABLE = "image_unacceptable"
 """The host's error code for an image that it refuses; the host has not written to the volume."""
@@ -50,7 +50,6 @@ class ReimageRequest:
     """The stopped server that has the volume and keeps it; it is notified of the end (``VolumeUser.reimaged``)."""
 
 
-@task
 class Reimage(UserVolumeTask[ReimageRequest, ReimageVolumeRequest]):
     """Write an image over the data of a volume. ``Create`` handles its timeouts, because both have the same status."""
 

@@ -21,10 +21,8 @@ from provisioning.volumes.services.user_tasks import UserVolumeTask
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import MINUTE, by_status
 from provisioning.volumes.states import SnapshotStatus, VolumeStatus
-from provisioning.volumes.tasks import task
 
 
-@task
 class Revert(UserVolumeTask[str, RevertVolumeRequest]):
     """Write the data of a volume's newest snapshot back to the volume, which is not attached. The request is the id of
     the snapshot.

@@ -31,7 +31,7 @@ from provisioning.volumes.services.user_tasks import Deletion, OfVolume
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import deadline_of
 from provisioning.volumes.states import SnapshotStatus, VolumeStatus
-from provisioning.volumes.tasks import SnapshotTask, task
+from provisioning.volumes.tasks import SnapshotTask
 
 RESETTABLE = frozenset(
     {SnapshotStatus.AVAILABLE, SnapshotStatus.CREATING, SnapshotStatus.DELETING, SnapshotStatus.ERROR}
@@ -166,7 +166,6 @@ def _settle_group_snapshot(group_snapshot_id: uuid.UUID) -> None:
     rows.update(status=SnapshotStatus.ERROR if failed else SnapshotStatus.AVAILABLE, updated_at=timezone.now())
 
 
-@task
 class CreateSnapshot(OfVolume[SnapshotRequest, Snapshot], SnapshotTask[SnapshotVolumeRequest]):
     """Create a snapshot of the volume's current data."""
 
@@ -216,7 +215,6 @@ class CreateSnapshot(OfVolume[SnapshotRequest, Snapshot], SnapshotTask[SnapshotV
         _move(snapshot, SnapshotStatus.ERROR)
 
 
-@task
 class DeleteSnapshot(UserTask[Snapshot, Deletion, None], SnapshotTask[DeleteSnapshotRequest]):
     """Delete the data of a snapshot."""
 

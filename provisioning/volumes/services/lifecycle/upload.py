@@ -30,7 +30,7 @@ from provisioning.volumes.services.user_tasks import OfVolume
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import MINUTE, by_status
 from provisioning.volumes.states import VolumeStatus
-from provisioning.volumes.tasks import CopyTask, VolumeTask, task
+from provisioning.volumes.tasks import CopyTask, VolumeTask
 
 FORMATS = ("qcow2", "raw")
 UPLOADED_TO = "uploading_to"
@@ -68,7 +68,6 @@ def _end(volume: Volume) -> None:
         state.update(volume, {"admin_metadata": metadata})
 
 
-@task
 class UploadToImage(
     OfVolume[UploadRequest, Uploading], CopyTask[Volume, UploadVolumeRequest], VolumeTask[UploadVolumeRequest]
 ):

@@ -27,10 +27,8 @@ from provisioning.volumes.services.user_tasks import UserVolumeTask
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import MINUTE, by_status
 from provisioning.volumes.states import AttachStatus, VolumeStatus
-from provisioning.volumes.tasks import task
 
 
-@task
 class Extend(UserVolumeTask[int, GrowVolumeRequest]):
     """Grow the data of a volume; guests that use the volume switch to an export of the new size. The request is that
     size in GiB.

@@ -48,7 +48,7 @@ from provisioning.volumes.services.user_tasks import OfVolume
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import MINUTE, by_status, deadline_of
 from provisioning.volumes.states import AttachStatus, VolumeStatus
-from provisioning.volumes.tasks import VolumeTask, reason_of, task
+from provisioning.volumes.tasks import VolumeTask, reason_of
 
 SUCCESS, FAILED = "success", "error"
 UNDECIDED = (
@@ -158,7 +158,6 @@ class Move(OfVolume[P, Volume], VolumeTask[FetchVolumeRequest], Generic[P]):
         abort(subject, reason)
 
 
-@task
 class Migrate(Move[uuid.UUID]):
     """Move the data of a volume to another pool, for an operator. The request is the id of the pool."""
 

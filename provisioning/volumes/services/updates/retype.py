@@ -25,7 +25,6 @@ from provisioning.volumes.services.updates.migrate import Move
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import MINUTE, by_status
 from provisioning.volumes.states import VolumeStatus
-from provisioning.volumes.tasks import task
 
 NEVER, ON_DEMAND = "never", "on-demand"
 
@@ -38,7 +37,6 @@ class RetypeRequest:
     migration_policy: str = NEVER
 
 
-@task
 class Retype(Move[RetypeRequest]):
     """Change the type of a volume, and move its data if its pool does not meet the requirements of the type."""
 

@@ -1,46 +1,33 @@
-"""Connects the layers: passes entries of higher layers to lower ones, and imports the modules that register jobs,
-tasks, actions and checks.
-"""
+"""Connects the layers: passes entries of higher layers to lower ones. ``jobs`` and ``tasks`` have the longest lists."""
 
 from django.core.checks import register as register_check
 
-import provisioning.batches.jobs
 import provisioning.batches.retention
-import provisioning.catalogue.jobs
 import provisioning.catalogue.ownership
 import provisioning.catalogue.services.following
 import provisioning.compute.actions.every
 import provisioning.compute.actions.interfaces
+import provisioning.compute.actions.registry
 import provisioning.compute.host_link.firmware_states
 import provisioning.compute.host_link.guest_changes
 import provisioning.compute.inbound.volume_user
-import provisioning.compute.jobs
-import provisioning.compute.launch.schedule
 import provisioning.compute.records.image_uses
 import provisioning.compute.records.ownership
 import provisioning.compute.records.passwords
 import provisioning.compute.state_machine.deadlines
-import provisioning.compute.upkeep.confirm_resizes
 import provisioning.compute.upkeep.kept_interfaces
-import provisioning.compute.upkeep.offload
-import provisioning.compute.upkeep.reaper
-import provisioning.compute.upkeep.reclaim
 import provisioning.compute.upkeep.restored
-import provisioning.compute.upkeep.silent_hosts
 import provisioning.compute.wiring.holdings
 import provisioning.compute.wiring.retention
 import provisioning.compute.wiring.server_subjects
 import provisioning.cpus.services
-import provisioning.doctor.checks
 import provisioning.doctor.jobs
-import provisioning.drains.jobs
 import provisioning.drains.restored
 import provisioning.drains.retention
 import provisioning.ec2.given
 import provisioning.ec2.kinds
 import provisioning.ec2.retention
 import provisioning.hosts.certificates
-import provisioning.hosts.jobs
 import provisioning.hosts.restored
 import provisioning.hosts.retention
 import provisioning.hosts.sealing
@@ -48,11 +35,9 @@ import provisioning.hosts.subjects
 import provisioning.identity.checks
 import provisioning.identity.encryption.encrypted
 import provisioning.identity.encryption.key_records
-import provisioning.identity.jobs
 import provisioning.identity.records.project_resources
 import provisioning.identity.records.retention
 import provisioning.identity.services.credentials
-import provisioning.images.jobs
 import provisioning.images.records.uses
 import provisioning.images.wiring.ownership
 import provisioning.images.wiring.restored
@@ -60,19 +45,15 @@ import provisioning.images.wiring.retention
 import provisioning.jobs.jobs
 import provisioning.jobs.registry
 import provisioning.jobs.retention
-import provisioning.launches.jobs
 import provisioning.launches.ownership
 import provisioning.measures.jobs
 import provisioning.metadefs.ownership
 import provisioning.network.delivery.handlers
-import provisioning.network.delivery.jobs
 import provisioning.network.delivery.restored
 import provisioning.network.records.guest_ports
-import provisioning.network.upkeep
 import provisioning.network.wiring.holdings
 import provisioning.network.wiring.ownership
 import provisioning.notifications.jobs
-import provisioning.quotas.jobs
 import provisioning.quotas.project_resources
 import provisioning.quotas.registry
 import provisioning.starred.services
@@ -80,53 +61,19 @@ import provisioning.volumes.inbound.restored
 import provisioning.volumes.inbound.volume_subjects
 import provisioning.volumes.records.keys
 import provisioning.volumes.records.uses
-import provisioning.volumes.services
 import provisioning.volumes.services.backups.backup_restores
-import provisioning.volumes.services.lifecycle.manage
 import provisioning.volumes.services.updates.migrate
-import provisioning.volumes.upkeep.backup_jobs
-import provisioning.volumes.upkeep.upkeep
 import provisioning.volumes.wiring.holdings
 import provisioning.volumes.wiring.ownership
 from provisioning.common.tasks import TASKS
 from provisioning.identity.encryption.encrypted import Encrypted
-
-WORKING = (
-    provisioning.identity.jobs,
-    provisioning.quotas.jobs,
-    provisioning.hosts.jobs,
-    provisioning.images.jobs,
-    provisioning.catalogue.jobs,
-    provisioning.network.delivery.jobs,
-    provisioning.network.upkeep,
-    provisioning.volumes.services,
-    provisioning.volumes.services.lifecycle.manage,
-    provisioning.volumes.upkeep.backup_jobs,
-    provisioning.volumes.upkeep.upkeep,
-    provisioning.compute.actions.every,
-    provisioning.compute.jobs,
-    provisioning.compute.launch.schedule,
-    provisioning.compute.upkeep.confirm_resizes,
-    provisioning.compute.upkeep.offload,
-    provisioning.compute.upkeep.reaper,
-    provisioning.compute.upkeep.reclaim,
-    provisioning.compute.upkeep.silent_hosts,
-    provisioning.launches.jobs,
-    provisioning.jobs.jobs,
-    provisioning.notifications.jobs,
-    provisioning.batches.jobs,
-    provisioning.drains.jobs,
-    provisioning.measures.jobs,
-    provisioning.doctor.checks,
-    provisioning.doctor.jobs,
-)
-"""Modules that register jobs, periodic jobs, tasks of volumes, actions of servers or checks of the doctor when they are
-imported.
-"""
+from provisioning.jobs.tasks import jobs_of_tasks
+from provisioning.wiring import jobs, tasks
 
 
 def connect() -> None:
     """Connect all apps; must be called after Django has loaded the models."""
+    _work()
     _owners()
     _limits()
     _retention()
@@ -138,6 +85,13 @@ def connect() -> None:
     register_check(provisioning.identity.checks.check_policy_file)
     TASKS.check()
     provisioning.compute.state_machine.deadlines.check()
+
+
+def _work() -> None:
+    TASKS.connect(*tasks.TASKS)
+    provisioning.jobs.registry.jobs.connect(*jobs.JOBS, *jobs_of_tasks())
+    provisioning.jobs.registry.periodic_jobs.connect(*jobs.PERIODIC_JOBS)
+    provisioning.compute.actions.registry.connect(*provisioning.compute.actions.every.ACTIONS)
 
 
 def _owners() -> None:
