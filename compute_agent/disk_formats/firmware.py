@@ -34,7 +34,7 @@ _BOOTABLE, _SECTION, _LAST_SECTION = 0x88, 0x90, 0x91
 _OF_EFI = 0xEF
 
 
-class _Found(NamedTuple):
+class _Support(NamedTuple):
     bios: bool = False
     uefi: bool = False
 
@@ -58,20 +58,20 @@ def firmware_of(disk_format: str, file: IO[bytes], size: int) -> str:
         return UNKNOWN
 
 
-def _of_disk(disk: Contents) -> _Found:
+def _of_disk(disk: Contents) -> _Support:
     first = disk.read(0, SECTOR)
     if first[_SIGNATURE] != b"\x55\xaa":
-        return _Found()
+        return _Support()
     code = any(first[_CODE])
     partitions = [_PARTITION.unpack_from(first, _TABLE + number * _PARTITION.size) for number in range(4)]
     kinds = {kind for _, kind, _, _ in partitions} - {_NONE}
     if _PROTECTIVE not in kinds:
-        return _Found(bios=code and bool(kinds), uefi=_MBR_ESP in kinds)
+        return _Support(bios=code and bool(kinds), uefi=_MBR_ESP in kinds)
     entries = list(_gpt(disk))
     # Many tools write MBR code before a GPT even if it boots nothing, so code alone does not count.
     started = b"GRUB" in first[_CODE] or any(active & 0x80 and kind != _PROTECTIVE for active, kind, _, _ in partitions)
     helped = any(kind == BIOS_BOOT or attributes & _LEGACY_BOOT for kind, attributes in entries)
-    return _Found(bios=code and (started or helped), uefi=any(kind == ESP for kind, _ in entries))
+    return _Support(bios=code and (started or helped), uefi=any(kind == ESP for kind, _ in entries))
 
 
 def _gpt(disk: Contents) -> Iterator[tuple[uuid.UUID, int]]:
@@ -85,13 +85,13 @@ def _gpt(disk: Contents) -> Iterator[tuple[uuid.UUID, int]]:
             yield uuid.UUID(bytes_le=kind), attributes
 
 
-def _of_cd(disk: Contents) -> _Found:
+def _of_cd(disk: Contents) -> _Support:
     """Return the firmware (BIOS, UEFI) that can boot the CD, from the bootable entries of its El Torito
     boot catalog.
     """
     record = disk.read(17 * _CD_SECTOR, _CD_SECTOR)
     if not record.startswith(_BOOT_RECORD):
-        return _Found()
+        return _Support()
     (catalog,) = struct.unpack_from("<I", record, _CATALOG_AT)
     data = disk.read(catalog * _CD_SECTOR, _CD_SECTOR)
     require(data[0] == 1 and data[30:32] == b"\x55\xaa")
@@ -105,4 +105,4 @@ def _of_cd(disk: Contents) -> _Found:
         place += 32 * (1 + many)
         if last:
             break
-    return _Found(bios=bool(platforms - {_OF_EFI}), uefi=_OF_EFI in platforms)
+    return _Support(bios=bool(platforms - {_OF_EFI}), uefi=_OF_EFI in platforms)

@@ -291,4 +291,4 @@ class CommandRunner:
         finally:
             begun.cancel()
             if handler.heavy:
-                running.workers.give_back(owner)
+                running.workers.release(owner)

@@ -40,7 +40,7 @@ class Workers:
             return False
         return True
 
-    def give_back(self, owner: str) -> None:
+    def release(self, owner: str) -> None:
         """Release the worker to the next command."""
         self._free += 1
         self._held[owner] -= 1
@@ -51,7 +51,7 @@ class Workers:
     def _leave(self, owner: str, turn: asyncio.Future[None]) -> None:
         """Stop waiting for a worker. If one was assigned in the meantime, release it."""
         if turn.done():
-            self.give_back(owner)
+            self.release(owner)
         else:
             self._waiting.remove((owner, turn))
 

@@ -70,7 +70,7 @@ class _Shares:
             raise ConsoleBusyError(self._own)
         self._taken[share] += 1
 
-    def give_back(self, share: str) -> None:
+    def release(self, share: str) -> None:
         self._taken[share] -= 1
         if not self._taken[share]:
             del self._taken[share]
@@ -134,7 +134,7 @@ class ConsoleDialer:
             self._held.add(path)
 
         def release_all() -> None:
-            self._tunnels.give_back(share)
+            self._tunnels.release(share)
             if alone:
                 self._held.discard(path)
 
@@ -161,7 +161,7 @@ class ConsoleDialer:
         Raises ConsoleBusyError.
         """
         self._readers.acquire(share)
-        self._start(self._send(tunnel, frames), "console log", lambda: self._readers.give_back(share))
+        self._start(self._send(tunnel, frames), "console log", lambda: self._readers.release(share))
 
     async def forward(self, tunnel: str, target: Target, share: str = "") -> None:
         """Connect a guest's port to a tunnel of the portal, which forwards bytes until both sides have finished. If one
@@ -178,13 +178,13 @@ class ConsoleDialer:
         try:
             guest = await _connected(connection, address)
         except BaseException:
-            self._forwards.give_back(share)
+            self._forwards.release(share)
             connection.close()
             raise
 
         def ended() -> None:
             guest[1].transport.abort()  # it may have been stopped before it began
-            self._forwards.give_back(share)
+            self._forwards.release(share)
 
         self._start(self._exchange(tunnel, guest, connection), f"tunnel to {address[0]}", ended)
 

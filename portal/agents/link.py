@@ -189,7 +189,7 @@ class AgentConsumer(Consumer):
             self._timer.cancel()
         self._host = host
         self._know()
-        await self._tell(
+        await self._send_message(
             Welcome(
                 host=host.name,
                 host_id=str(host.id),
@@ -198,7 +198,7 @@ class AgentConsumer(Consumer):
                 sample_interval=float(FINE.seconds) if settings.MEASURES else 0.0,
             )
         )
-        await self._tell(await in_thread(liveness.ownership, host.id))
+        await self._send_message(await in_thread(liveness.ownership, host.id))
         await in_thread(self._follow, host.id, asyncio.get_running_loop())
         if not await in_thread(liveness.is_known, host.id):  # the host was removed before its first frame
             await self._end(REPLACED)
@@ -220,12 +220,12 @@ class AgentConsumer(Consumer):
 
         def arrived(event: LoggedEvent) -> None:
             with contextlib.suppress(RuntimeError):  # the loop is closed: the process is stopping
-                loop.call_soon_threadsafe(self._take, event)
+                loop.call_soon_threadsafe(self._handle_event, event)
 
         self._subscription = tailer().subscribe([commands.topic(host_id)], arrived)
         log.record(commands.topic(host_id), "link", {"link": self._link})
 
-    def _take(self, event: LoggedEvent) -> None:
+    def _handle_event(self, event: LoggedEvent) -> None:
         """Handle an event for this host, in the loop's thread."""
         if event.kind == "link":
             if event.payload.get("link") == self._link:
@@ -257,13 +257,13 @@ class AgentConsumer(Consumer):
                 for command in await in_thread(versions.commands_for, host_id):
                     if command.id not in before:
                         self._sent.add(command.id)
-                        await self._tell(command)
+                        await self._send_message(command)
             if self._calls:
                 self._calls = False
                 requested = await in_thread(versions.calls_for, host_id)
                 for call in requested:
                     if call.id not in self._sent_calls:
-                        await self._tell(call)
+                        await self._send_message(call)
                 self._sent_calls = {call.id for call in requested}  # a call that was just answered is not sent again
             if self._renewal:
                 self._renewal = False
@@ -277,7 +277,7 @@ class AgentConsumer(Consumer):
         since = await in_thread(credentials.requested_at, host_id)
         if since is not None and since != self._asked_since:
             self._asked_since = since
-            await self._tell(RenewCredential())
+            await self._send_message(RenewCredential())
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         """Run a task of this link and keep a reference to it, as the event loop does not."""
@@ -300,13 +300,13 @@ class AgentConsumer(Consumer):
             case Events(events=events):
                 await in_thread(reports.receive, host_id, events)
                 if events:
-                    await self._tell(EventsAck(seq=max(event.seq for event in events)))
+                    await self._send_message(EventsAck(seq=max(event.seq for event in events)))
             case CommandAck(ids=ids):
                 if not self._stored:
                     self._start(self._guard(self._acknowledge, host_id))
                 self._stored += ids
             case Heartbeat() | ResourceAudit() | Samples():
-                await self._take_state(host_id, message)
+                await self._process_state(host_id, message)
             case CallReply(id=call_id, result=result):
                 await in_thread(calls.answer, host_id, call_id, result)
             case NewCredential() | CredentialStored() | CertificateRequest():
@@ -315,16 +315,16 @@ class AgentConsumer(Consumer):
                 text = "A link sends enrol or hello once."
                 raise ContractError(text)
 
-    async def _take_state(self, host_id: uuid.UUID, message: Heartbeat | ResourceAudit | Samples) -> None:
+    async def _process_state(self, host_id: uuid.UUID, message: Heartbeat | ResourceAudit | Samples) -> None:
         if isinstance(message, Heartbeat):
             await in_thread(liveness.heartbeat, host_id, message.time)
         elif isinstance(message, Samples):
-            await self._take_samples(host_id, message)
+            await self._store_samples(host_id, message)
         else:
             await in_thread(audits.audit, host_id, message, self._address)
             await self._ask_for_certificate(host_id, message.certificates)
 
-    async def _take_samples(self, host_id: uuid.UUID, samples: Samples) -> None:
+    async def _store_samples(self, host_id: uuid.UUID, samples: Samples) -> None:
         """Store the first samples in each interval; later ones are discarded without a query."""
         now = time.time()
         slot = self._samples.due(now)
@@ -336,9 +336,9 @@ class AgentConsumer(Consumer):
             await self._sign(host_id, message)
         elif isinstance(message, NewCredential):
             await in_thread(credentials.store_new, host_id, message.credential)
-            await self._tell(CredentialTaken())
+            await self._send_message(CredentialTaken())
         else:
-            await in_thread(credentials.in_use, host_id)
+            await in_thread(credentials.activate, host_id)
 
     async def _ask_for_certificate(self, host_id: uuid.UUID, has: str | None) -> None:
         """Ask for certificate requests if the host lacks certificates that it should have."""
@@ -348,7 +348,7 @@ class AgentConsumer(Consumer):
             return
         if await in_thread(certificates.due, host_id, has):
             self._certificate_asked_at = now
-            await self._tell(RenewCertificate())
+            await self._send_message(RenewCertificate())
 
     async def _sign(self, host_id: uuid.UUID, request: CertificateRequest) -> None:
         """Sign a certificate request; a host whose requests are invalid continues without certificates."""
@@ -362,7 +362,7 @@ class AgentConsumer(Consumer):
             logger.error("Hosts get no certificates: no key opens that of their authority.")  # noqa: TRY400
         else:
             if certificate is not None:
-                await self._tell(certificate)
+                await self._send_message(certificate)
 
     async def _acknowledge(self, host_id: uuid.UUID) -> None:
         """Store acknowledgements after a short delay; a command that finishes within the delay needs no
@@ -377,13 +377,13 @@ class AgentConsumer(Consumer):
 
     # --- sending -------------------------------------------------------------------------------------------------
 
-    async def _tell(self, message: Message) -> None:
+    async def _send_message(self, message: Message) -> None:
         if not self._closed:
             await self.send(text_data=encode(message).decode())
 
     async def _refuse(self, reason: str, *, final: bool) -> None:
         logger.warning("The link of host %s is refused: %s", self._host.name if self._host else "(unknown)", reason)
-        await self._tell(Refused(reason=reason, final=final))
+        await self._send_message(Refused(reason=reason, final=final))
         await self._end(REFUSED)
 
     async def _end(self, code: int) -> None:

@@ -33,9 +33,9 @@ class TunnelConsumer(Consumer):
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         """Forward data from the guest."""
         if bytes_data is not None and self._person is not None:
-            await self._person.take(bytes_data)
+            await self._person.deliver(bytes_data)
         elif bytes_data is not None and self._pipe is not None:
-            await self._pipe.take(bytes_data)
+            await self._pipe.deliver(bytes_data)
 
     async def disconnect(self, code: int) -> None:
         if self._person is not None:
@@ -45,7 +45,7 @@ class TunnelConsumer(Consumer):
         if self._reader is not None:
             self._reader.cancel()
 
-    async def take(self, data: bytes) -> None:
+    async def deliver(self, data: bytes) -> None:
         await self.send(bytes_data=data)
 
     async def _join_here(self, name: str, host_id: uuid.UUID) -> bool:
@@ -72,5 +72,5 @@ class TunnelConsumer(Consumer):
 
     async def _pass_on(self, pipe: Pipe) -> None:
         async for data in pipe.frames():
-            await self.take(data)
+            await self.deliver(data)
         await self.close()

@@ -35,7 +35,7 @@ class Pipe:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
 
-    async def take(self, data: bytes) -> None:
+    async def deliver(self, data: bytes) -> None:
         """Send a frame; returns when there is room for more."""
         with contextlib.suppress(OSError):  # ``frames`` reports the end of the pipe
             self._writer.write(_LENGTH.pack(len(data)) + data)

@@ -20,7 +20,7 @@ from portal.common.tunnel_relay import Pipe
 class PersonEnd(Protocol):
     """The user's end of a tunnel."""
 
-    async def take(self, data: bytes) -> None:
+    async def deliver(self, data: bytes) -> None:
         """Send data of the other end; returns when there is room for more."""
 
     def gone(self) -> None:
@@ -30,8 +30,8 @@ class PersonEnd(Protocol):
 class HostEnd(Protocol):
     """The host's end of a tunnel, which the user's end closes."""
 
-    async def take(self, data: bytes) -> None:
-        """Like ``PersonEnd.take``."""
+    async def deliver(self, data: bytes) -> None:
+        """Like ``PersonEnd.deliver``."""
 
     async def close(self) -> None:
         """Close the socket."""
@@ -86,7 +86,7 @@ class TunnelRegistry:
         async def read() -> None:
             try:
                 async for data in pipe.frames():
-                    await tunnel.person.take(data)
+                    await tunnel.person.deliver(data)
             finally:
                 tunnel.person.gone()
 

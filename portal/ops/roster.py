@@ -258,7 +258,7 @@ class Plan:
                 if has and (place.id, person.id, self._roles[name].id) in present:  # type: ignore[union-attr]
                     continue
                 words = f"give {self._name_of(user)} the role {name} on {self._name_of(project)}"
-                self._step(row.line, words, partial(self._give, name, user, project))
+                self._step(row.line, words, partial(self._assign, name, user, project))
 
-    def _give(self, name: str, user: Key, project: Key) -> None:
+    def _assign(self, name: str, user: Key, project: Key) -> None:
         grant(self._roles[name], user=self._users[user], project=self._projects[project])

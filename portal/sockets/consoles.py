@@ -65,13 +65,13 @@ class ConsoleConsumer(JoinedSocket):
     @contextlib.asynccontextmanager
     async def counted(self) -> AsyncIterator[None]:
         """Count this console for its user while it is open."""
-        taken = shares.take({f"consoles of user {self._console.row.user_id}": settings.CONSOLES_PER_USER})
+        taken = shares.acquire({f"consoles of user {self._console.row.user_id}": settings.CONSOLES_PER_USER})
         if taken is None:
             raise JoinEndedError(TOO_MANY, "You have too many consoles open. Close one of them first.")
         try:
             yield
         finally:
-            shares.give_back(taken)
+            shares.release(taken)
 
     def refusal(self, error: CallError) -> JoinEndedError:
         if error.code == "busy":

@@ -90,7 +90,7 @@ class Follower(Consumer):
         rules = policy.version()
         try:
             expires_at = await SOCKETS.run(self._admit)
-            self._places = self.take_place()
+            self._places = self.reserve_place()
             await SOCKETS.run(self._subscribe, asyncio.get_running_loop())
             self._recheck.set()  # rights may have been revoked before the subscription
         except REFUSALS as error:
@@ -115,8 +115,8 @@ class Follower(Consumer):
         """Return the token in the handshake, or an empty text."""
         raise NotImplementedError
 
-    def take_place(self) -> Sequence[int]:
-        """Count this socket; returns the argument of ``shares.give_back``. Raises TooManySocketsError."""
+    def reserve_place(self) -> Sequence[int]:
+        """Count this socket; returns the argument of ``shares.release``. Raises TooManySocketsError."""
         return places.reserve(self.context)
 
     def admit(self) -> None:
@@ -194,7 +194,7 @@ class Follower(Consumer):
             self._subscription.close()
         for task in self._tasks:
             task.cancel()
-        shares.give_back(self._places)
+        shares.release(self._places)
         self._places = ()
 
     def _admit(self) -> datetime:
@@ -212,12 +212,12 @@ class Follower(Consumer):
     def _subscribe(self, loop: asyncio.AbstractEventLoop) -> None:
         def arrived(event: LoggedEvent) -> None:
             with contextlib.suppress(RuntimeError):  # the loop is closed: the process is stopping
-                loop.call_soon_threadsafe(self._take, event)
+                loop.call_soon_threadsafe(self._receive_event, event)
 
         self._subscription = tailer().subscribe([*self.topics, AUTH], arrived)
         self._seen = tailer().cursor
 
-    def _take(self, event: LoggedEvent) -> None:
+    def _receive_event(self, event: LoggedEvent) -> None:
         """Buffer an event, in the loop's thread."""
         if event.topic == AUTH:
             if self._concerns_me(event.payload):

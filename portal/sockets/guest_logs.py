@@ -95,7 +95,7 @@ class GuestLog:
                 return LogText(text, at, end)
             await self._change()
 
-    async def take(self, data: bytes) -> None:
+    async def deliver(self, data: bytes) -> None:
         """Store a chunk from the host."""
         try:
             piece = unpack(data)
@@ -109,7 +109,7 @@ class GuestLog:
         del self._kept[:surplus]
         self._start += surplus
         self._begun = True
-        self._tell()
+        self._wake()
 
     def gone(self) -> None:
         """Handle the end of the host's connection: the guest has stopped, or its agent is restarting."""
@@ -164,14 +164,14 @@ class GuestLog:
         if self._ended is not None:
             raise LogEndedError(self._ended.pause, self._ended.message)
 
-    def _tell(self) -> None:
+    def _wake(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
 
     def _end_with(self, error: LogEndedError) -> None:
         if self._ended is None:
             self._ended = error
-            self._tell()
+            self._wake()
 
 
 class GuestLogs:

@@ -59,9 +59,9 @@ class GuestPortConsumer(JoinedSocket):
         self._sent += len(bytes_data or text_data or b"")
         await super().receive(text_data, bytes_data)
 
-    async def take(self, data: bytes) -> None:
+    async def deliver(self, data: bytes) -> None:
         self._received += len(data)
-        await super().take(data)
+        await super().deliver(data)
 
     def token(self) -> str:
         header = handshake.header(self.scope, "x-auth-token") or handshake.bearer(self.scope)
@@ -83,9 +83,9 @@ class GuestPortConsumer(JoinedSocket):
         else:
             tunnels.check_still_allowed(self.context, self._target)
 
-    def take_place(self) -> Sequence[int]:
+    def reserve_place(self) -> Sequence[int]:
         """Count the socket as a tunnel of its user, not as a live page: a program may need many tunnels."""
-        taken = shares.take({f"tunnels of user {self.context.user_id}": settings.TUNNELS_PER_USER})
+        taken = shares.acquire({f"tunnels of user {self.context.user_id}": settings.TUNNELS_PER_USER})
         if taken is None:
             raise TooManySocketsError("You have too many tunnels open. Close some of them first.")
         return taken

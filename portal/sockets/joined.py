@@ -73,11 +73,11 @@ class JoinedSocket(Follower):
         await self._joined.wait()
         if self._end is not None and not self._left:
             self._moved = time.monotonic()
-            await self._end.take(bytes_data if bytes_data is not None else (text_data or "").encode())
+            await self._end.deliver(bytes_data if bytes_data is not None else (text_data or "").encode())
 
     # --- the user's end of a tunnel -----------------------------------------------------------------------------
 
-    async def take(self, data: bytes) -> None:
+    async def deliver(self, data: bytes) -> None:
         """Send the guest's data once the ends are connected."""
         await self._joined.wait()
         if not self._left:
@@ -127,10 +127,10 @@ class JoinedSocket(Follower):
         """The topic of the server's events; operators may open servers of other projects."""
         return f"project:{self.instance.project_id}"
 
-    def _take(self, event: LoggedEvent) -> None:
+    def _receive_event(self, event: LoggedEvent) -> None:
         """Check the authorization again after each event of the server."""
         if event.topic != self.topic:
-            super()._take(event)
+            super()._receive_event(event)
         elif event.payload.get("id") == str(self.instance.id):
             self._recheck.set()
 

@@ -16,7 +16,7 @@ class TooManySocketsError(NovellaError):
 
 
 def reserve(context: RequestContext) -> list[int]:
-    """Count a socket for the caller. Returns the slots to release with ``shares.give_back``. Raises
+    """Count a socket for the caller. Returns the slots to release with ``shares.release``. Raises
     TooManySocketsError.
     """
     session: uuid.UUID | str | None = context.sign_in_id or context.application_credential_id or context.audit_id
@@ -24,7 +24,7 @@ def reserve(context: RequestContext) -> list[int]:
         f"sockets of user {context.user_id}": settings.SOCKETS_PER_USER,
         f"sockets of session {session}": settings.SOCKETS_PER_SESSION,
     }
-    taken = shares.take(limits)
+    taken = shares.acquire(limits)
     if taken is None:
         raise TooManySocketsError("You have too many live pages and consoles open. Close some of them first.")
     return taken

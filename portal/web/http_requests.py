@@ -114,7 +114,7 @@ class StreamingRequest(http_protocol.WebRequest):
     def handle_reply(self, message: dict[str, Any]) -> None:
         """Send a part of the response. The end of the body is replaced by the file of the exchange, if it has one."""
         last = message["type"] == "http.response.body" and not message.get("more_body", False)
-        held = self._exchange.take_file() if last and self._exchange else None
+        held = self._exchange.pop_file() if last and self._exchange else None
         if held is None:
             super().handle_reply(message)
         elif self.finished or self.channel is None:

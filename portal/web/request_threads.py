@@ -103,7 +103,7 @@ class RequestThreads:
     def _begin(self, latest: _Call) -> None:
         """Start waiting calls until the limit of running calls is reached; the caller must hold the lock."""
         while self._waiting and self._may_run():
-            call = self._take()
+            call = self._next_call()
             if self._idle:
                 self._idle.pop().put(call)
             else:
@@ -128,7 +128,7 @@ class RequestThreads:
         quick = sum(call.began > long_ago for call in self._running)
         return quick < AT_ONCE and len(self._running) < self._most
 
-    def _take(self) -> _Call:
+    def _next_call(self) -> _Call:
         call = self._waiting.popleft()
         call.began = time.monotonic()
         self._running.add(call)
@@ -141,7 +141,7 @@ class RequestThreads:
             ran = call
             with self._lock:
                 self._running.discard(ran)
-                call = self._take() if not self._closed and self._waiting and self._may_run() else None
+                call = self._next_call() if not self._closed and self._waiting and self._may_run() else None
                 if call is None and not self._closed:
                     self._idle.append(inbox)  # before the result, so that the next call finds this thread
             ran.answer()

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.http import FileResponse, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
-from provisioning.common.database.connections import give_back
+from provisioning.common.database.connections import release
 from provisioning.common.values.transfers import seconds_for
 
 HEADER = "X-Novella-Exchange"
@@ -83,7 +83,7 @@ class Exchange:
         with self._changed:
             self._failed = not self.complete
             self._changed.notify()
-        held = self.take_file()
+        held = self.pop_file()
         if held is not None:
             held[0].close()
 
@@ -112,7 +112,7 @@ class Exchange:
         with self._changed:
             self._file = (file, length)
 
-    def take_file(self) -> tuple[IO[bytes], int] | None:
+    def pop_file(self) -> tuple[IO[bytes], int] | None:
         """Return the response's file and length; None if there is none, or if they were returned before."""
         with self._changed:
             held, self._file = self._file, None
@@ -139,7 +139,7 @@ class _Patience:
     def read(self, exchange: Exchange) -> bytes:
         """Return the next bytes; raises BodyInterruptedError for a client that is too slow."""
         began = time.monotonic()
-        give_back()
+        release()
         try:
             data = exchange.read(max(min(WINDOW - self._waited, self._end - began), 0.0))
         except TimeoutError:

@@ -20,11 +20,11 @@ def share_of(context: RequestContext) -> Iterator[None]:
     Raises TooManyRequestsError if the user or the project has ``UPLOADS_AT_ONCE`` uploads on this machine.
     """
     most = settings.UPLOADS_AT_ONCE
-    taken = shares.take({f"upload {owner}": most for owner in (context.project_id, context.user_id)})
+    taken = shares.acquire({f"upload {owner}": most for owner in (context.project_id, context.user_id)})
     if taken is None:
         text = f"You have {most} uploads in progress. Wait until one of them has finished."
         raise TooManyRequestsError(text, retry_after=RETRY_AFTER)
     try:
         yield
     finally:
-        shares.give_back(taken)
+        shares.release(taken)

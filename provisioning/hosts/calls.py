@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from compute_agent.contract.calls import Call, CallBody, CallResult, ConsoleOutputCall
 from compute_agent.contract.messages import decode_call_body, decode_call_result, encode
-from provisioning.common.database.connections import give_back
+from provisioning.common.database.connections import release
 from provisioning.common.errors import UnavailableError
 from provisioning.common.processes.threads import SOCKETS
 from provisioning.common.values.ids import read_id
@@ -67,7 +67,7 @@ def _call(host_id: uuid.UUID, body: CallBody, timeout: float) -> CallResult:
     subscription = tailer().subscribe([_reply_topic(call_id)], lambda _: answered.set())
     try:
         _ask(call_id, host_id, body, timeout)
-        give_back()
+        release()
         answered.wait(timeout)
         return _pop_answer(call_id)
     finally:

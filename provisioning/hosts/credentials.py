@@ -60,7 +60,7 @@ def store_new(host_id: uuid.UUID, credential: str) -> None:
         raise InvalidInputError("No new credential was requested.", field="credential")
 
 
-def in_use(host_id: uuid.UUID) -> bool:
+def activate(host_id: uuid.UUID) -> bool:
     """Record that the host uses its new credential, and invalidate the old one.  False if there is no new one."""
     known = Host.objects.filter(id=host_id).exclude(next_credential_digest="")
     changed = known.update(

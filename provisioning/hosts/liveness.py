@@ -15,7 +15,7 @@ from provisioning.common.sqlite import remote_hosts
 from provisioning.common.values.text import one_line
 from provisioning.hosts.audits import compare, compare_documents, compare_volumes
 from provisioning.hosts.commands import awaited
-from provisioning.hosts.credentials import in_use
+from provisioning.hosts.credentials import activate
 from provisioning.hosts.enrolment import authenticate, check_contract, uses_next
 from provisioning.hosts.machines import check_machine
 from provisioning.hosts.models import Host
@@ -38,7 +38,7 @@ def admit(host_name: str, credential: str, hello: Hello, address: str = "") -> H
     check_machine(host, hello.machine, address)
     remote_hosts.note_remote_host(address)
     if uses_next(host, credential):
-        in_use(host.id)
+        activate(host.id)
     connected(host.id, hello)
     return host
 

@@ -159,7 +159,7 @@ def postpone(message_id: int, seconds: float) -> None:
         OrmQ.objects.filter(id=message_id).update(lock=timezone.now() + timedelta(seconds=seconds))
 
 
-def give_back(held: QuerySet[JobRun]) -> int:
+def requeue(held: QuerySet[JobRun]) -> int:
     """Requeue the messages of dead holders immediately; returns their number.
 
     ``held`` selects messages by their holder. If several processes notice the same death, only the first of them
@@ -176,5 +176,5 @@ def give_back(held: QuerySet[JobRun]) -> int:
 
 
 def _until(now: datetime) -> datetime:
-    """Return the end of a lock that is longer than the longest job, in case ``give_back`` is never called."""
+    """Return the end of a lock that is longer than the longest job, in case ``requeue`` is never called."""
     return now + timedelta(seconds=settings.JOB_HELD)

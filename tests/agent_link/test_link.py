@@ -580,7 +580,7 @@ async def test_a_command_acknowledged_while_commands_are_read_is_sent_once(monke
         sent.append(message)
 
     monkeypatch.setattr(versions, "commands_for", commands_for)
-    monkeypatch.setattr(consumer, "_tell", tell)
+    monkeypatch.setattr(consumer, "_send_message", tell)
     consumer._sent, consumer._news = {key}, News()
     consumer._commands, consumer._calls, consumer._renewal = True, False, False
     delivering = asyncio.create_task(consumer._deliver(uuid.uuid4()))

@@ -62,7 +62,7 @@ def test_starts_are_counted_over_all_groups() -> None:
     for expected, group in enumerate(["g1", "g2", "g3"], 1):
         queue.claim(["t"], group)
         assert queue.start(number, group, "1.1") == expected
-        queue.give_back(JobRun.objects.filter(group=group))
+        queue.requeue(JobRun.objects.filter(group=group))
 
 
 def test_only_the_first_who_finds_a_holder_dead_frees_its_message(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,7 +71,7 @@ def test_only_the_first_who_finds_a_holder_dead_frees_its_message(monkeypatch: p
     queue.start(number, "g", "1.1")
 
     def another_is_faster(mark: str) -> bool:
-        assert queue.give_back(JobRun.objects.filter(worker=mark)) == 1
+        assert queue.requeue(JobRun.objects.filter(worker=mark)) == 1
         queue.claim(["t"], "g")
         assert queue.start(number, "g", "2.2") == 2
         return False

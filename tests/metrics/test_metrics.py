@@ -268,7 +268,7 @@ def test_steps_that_a_host_makes_up_are_one_label(cloud: Cloud, alice: RequestCo
 def test_buckets_are_cumulative_and_their_bounds_belong_to_them() -> None:
     tally = Tally()
     for seconds in (0.005, 0.0051, 1.0, 9999.0):
-        tally.take(seconds)
+        tally.record(seconds)
     assert (tally.buckets[0], tally.buckets[1], tally.buckets[-1], tally.count) == (1, 1, 1, 4)
     assert tally.buckets[BOUNDS.index(1.0)] == 1
 

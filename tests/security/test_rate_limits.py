@@ -223,8 +223,8 @@ from django.conf import settings
 backend = "provisioning.common.machine.machine_cache.MachineCache"
 settings.configure(CACHES={"default": {"BACKEND": backend, "LOCATION": "/dev/null"},
                            "rates": {"BACKEND": backend, "LOCATION": sys.argv[1]}})
-from portal.common.rate_limits import _take
-sys.stdout.write(str(sum(not _take({"a": (3600.0, 180_000.0), "b": (1.0, 180_000.0)}) for _ in range(60))))
+from portal.common.rate_limits import _charge
+sys.stdout.write(str(sum(not _charge({"a": (3600.0, 180_000.0), "b": (1.0, 180_000.0)}) for _ in range(60))))
 """
 
 

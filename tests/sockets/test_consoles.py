@@ -136,9 +136,9 @@ async def test_the_end_of_either_side_ends_the_other(cast: Cast) -> None:
     assert await far.closed() == 1000
     only = {f"consoles of user {cast.people.alice.user.id}": 1}
     async with asyncio.timeout(120):
-        while (taken := shares.take(only)) is None:
+        while (taken := shares.acquire(only)) is None:
             await asyncio.sleep(0.01)
-    shares.give_back(taken)
+    shares.release(taken)
 
 
 # ----- who is refused -------------------------------------------------------------------------------------------------

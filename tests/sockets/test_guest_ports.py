@@ -200,9 +200,9 @@ async def test_one_user_has_so_many_and_others_have_theirs(cast: Cast, settings:
     await first.disconnect()
     only = {f"tunnels of user {cast.people.alice.user_id}": 2}
     async with asyncio.timeout(WITHIN):
-        while (taken := shares.take(only)) is None:
+        while (taken := shares.acquire(only)) is None:
             await asyncio.sleep(0.01)
-    shares.give_back(taken)
+    shares.release(taken)
     await cast.joined(x_auth_token=token)
 
 

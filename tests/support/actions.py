@@ -17,7 +17,7 @@ from provisioning.compute.actions.registry import actions, host_actions
 from provisioning.compute.actions.rescue import RescueWith
 from provisioning.compute.actions.resize import ResizeTo
 from provisioning.compute.actions.snapshot import NewImage
-from provisioning.compute.disks.snapshot_images import BACKUP, MadeImage
+from provisioning.compute.disks.snapshot_images import BACKUP, ServerImage
 from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
@@ -29,9 +29,9 @@ REQUESTS: dict[str, Callable[[Cloud, Instance], Any]] = {
     "rescue": lambda cloud, server: RescueWith(),
     "rebuild": lambda cloud, server: Rebuild(str(cloud.image.id), admin_password="secret"),
     "resize": lambda cloud, server: ResizeTo("2"),
-    "snapshot": lambda cloud, server: NewImage(MadeImage(uuid4(), "copy")),
+    "snapshot": lambda cloud, server: NewImage(ServerImage(uuid4(), "copy")),
     "backup": lambda cloud, server: NewImage(
-        MadeImage(uuid4(), "copy", BACKUP, {"backup_type": "daily"}), {"rotation": "1", "backup_type": "daily"}
+        ServerImage(uuid4(), "copy", BACKUP, {"backup_type": "daily"}), {"rotation": "1", "backup_type": "daily"}
     ),
     "unshelve": lambda cloud, server: None,
     "attach_interface": lambda cloud, server: NetworkRequest(str(cloud.network.id)),

@@ -19,7 +19,7 @@ TAKE = """
 import sys, django
 django.setup()
 from provisioning.common.machine.machine_shares import shares
-print("taken" if shares.take({sys.argv[1]: int(sys.argv[2])}) else "none", flush=True)
+print("taken" if shares.acquire({sys.argv[1]: int(sys.argv[2])}) else "none", flush=True)
 sys.stdin.read()
 """
 
@@ -53,27 +53,27 @@ def take_elsewhere(stack: ExitStack, owner: str, most: int) -> tuple[subprocess.
 
 @pytest.mark.slow
 def test_processes_count_together_and_a_killed_one_counts_no_more(owner: str, other_processes: ExitStack) -> None:
-    mine = shares.take({owner: 2})
+    mine = shares.acquire({owner: 2})
     assert mine is not None
     process, taken = take_elsewhere(other_processes, owner, 2)
     assert taken == "taken"
-    assert shares.take({owner: 2}) is None
+    assert shares.acquire({owner: 2}) is None
     process.send_signal(signal.SIGKILL)
     process.wait()
     again: list[list[int] | None] = []
-    eventually(lambda: again.append(shares.take({owner: 2})) or again[-1], "the killed one's share")
-    shares.give_back([*mine, *(again[-1] or [])])
+    eventually(lambda: again.append(shares.acquire({owner: 2})) or again[-1], "the killed one's share")
+    shares.release([*mine, *(again[-1] or [])])
 
 
 def test_all_owners_or_none(owner: str) -> None:
     before = shares.held
-    first = shares.take({owner: 1, f"{owner} other": 2})
+    first = shares.acquire({owner: 1, f"{owner} other": 2})
     assert first is not None
-    assert shares.take({f"{owner} other": 2, owner: 1}) is None
-    second = shares.take({f"{owner} other": 2})
+    assert shares.acquire({f"{owner} other": 2, owner: 1}) is None
+    second = shares.acquire({f"{owner} other": 2})
     assert second is not None
-    shares.give_back(first)
-    shares.give_back(second)
+    shares.release(first)
+    shares.release(second)
     assert shares.held == before
 
 

@@ -31,7 +31,7 @@ UNFILTERED = (
 UNFORWARDED = "This host does not forward packets: its kernel refuses net.ipv4.ip_forward = 1."
 
 
-class Made(Frozen, frozen=True):
+class CreatedObjects(Frozen, frozen=True):
     """The kernel objects of a network, stored so that they can be deleted when the network's document no
     longer exists.
     """
@@ -118,7 +118,7 @@ class Bridges(Part):
 
     def _remember(self, network: NetworkDocument) -> None:
         path = self._folder / network.id / "made.json"
-        made = msgspec.json.encode(Made(bridge=links.interface_name(network.bridge), segment=network.segment))
+        made = msgspec.json.encode(CreatedObjects(bridge=links.interface_name(network.bridge), segment=network.segment))
         if path.exists() and path.read_bytes() == made:
             return
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -149,8 +149,8 @@ def _drop(path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True)
 
 
-def _made(path: Path) -> Iterator[Made]:
+def _made(path: Path) -> Iterator[CreatedObjects]:
     try:
-        yield msgspec.json.decode((path / "made.json").read_bytes(), type=Made)
+        yield msgspec.json.decode((path / "made.json").read_bytes(), type=CreatedObjects)
     except (OSError, msgspec.MsgspecError) as error:
         log.warning("%s cannot be read, so its network is not removed: %s", path, error)

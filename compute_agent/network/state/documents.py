@@ -36,7 +36,7 @@ TYPES: Mapping[str, type[Document]] = {
 """Kind → type of its documents."""
 
 
-class _Kept(Frozen, frozen=True):
+class _StoredDocument(Frozen, frozen=True):
     generation: int
     document: msgspec.Raw
     digest: str = ""
@@ -139,7 +139,7 @@ class Documents:
 
     def _read(self, kind: str, path: Path) -> None:
         try:
-            kept = msgspec.json.decode(path.read_bytes(), type=_Kept)
+            kept = msgspec.json.decode(path.read_bytes(), type=_StoredDocument)
             self._kept[kind][path.stem] = msgspec.json.decode(kept.document, type=TYPES[kind])
         except (OSError, msgspec.MsgspecError) as error:
             log.warning("%s cannot be read: %s", path, error)

@@ -3,7 +3,7 @@
 from django.db import connection
 
 
-def give_back() -> None:
+def release() -> None:
     """Return this thread's connection to the pool before the thread waits for a client or a host.
 
     The pool has fewer connections than the process has threads that can wait. The connection is kept inside a

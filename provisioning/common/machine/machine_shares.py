@@ -27,11 +27,11 @@ class MachineShares:
         self._file: int | None = None  # a descriptor, open until the process ends
         self._path, self._pid = Path(), 0
 
-    def take(self, shares: Mapping[str, int]) -> list[int] | None:
+    def acquire(self, shares: Mapping[str, int]) -> list[int] | None:
         """Acquire a share for each owner, up to the owner's maximum. Returns None, and acquires nothing, if an owner
         has no share left.
 
-        Pass the result to ``give_back`` once.
+        Pass the result to ``release`` once.
         """
         with self._lock:
             descriptor = self._descriptor()
@@ -44,7 +44,7 @@ class MachineShares:
                 taken.append(place)
             return taken
 
-    def give_back(self, taken: Iterable[int]) -> None:
+    def release(self, taken: Iterable[int]) -> None:
         """Release the shares."""
         with self._lock:
             self._free(taken)

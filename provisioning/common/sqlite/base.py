@@ -155,7 +155,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """Begin a transaction; an immediate transaction, which may write, first waits for this thread's turn."""
         if self.transaction_mode == "IMMEDIATE" and self._turn is None:
             patience = cast("PatientConnection", self.connection).patience
-            self._turn = _turns.take(str(self.settings_dict["NAME"]), patience)
+            self._turn = _turns.wait_for(str(self.settings_dict["NAME"]), patience)
             if self._turn is None:
                 raise OperationalError("database is locked by another thread")
         try:

@@ -27,7 +27,7 @@ class Turn:
     def acquire(self, timeout: float) -> bool:
         """Wait for the lock at most ``timeout`` seconds; returns whether it was acquired."""
         with self._guard:
-            if self._take():
+            if self._acquire():
                 return True
             waiter = _Waiter(time.monotonic())
             self._waiting.append(waiter)
@@ -41,12 +41,12 @@ class Turn:
             with self._guard:
                 if waiter.owns:
                     return True
-                taken = self._take()
+                taken = self._acquire()
                 if taken or not woken:
                     self._waiting.remove(waiter)
                     return taken
 
-    def _take(self) -> bool:
+    def _acquire(self) -> bool:
         free, self._taken = not self._taken, True
         return free
 
@@ -87,7 +87,7 @@ class Turns:
         self._locks: dict[str, Turn] = {}
         os.register_at_fork(after_in_child=self._locks.clear)  # the child does not have the threads that hold them
 
-    def take(self, name: str, timeout: float) -> Turn | None:
+    def wait_for(self, name: str, timeout: float) -> Turn | None:
         """Wait for the turn, and return it; None after ``timeout`` seconds."""
         turn = self._locks.get(name) or self._locks.setdefault(name, Turn())
         return turn if turn.acquire(timeout) else None

@@ -16,7 +16,7 @@ class Tally:
     seconds: float = 0.0
     buckets: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
 
-    def take(self, seconds: float) -> None:
+    def record(self, seconds: float) -> None:
         self.count += 1
         self.seconds += seconds
         self.buckets[bisect_left(BOUNDS, seconds)] += 1

@@ -11,7 +11,7 @@ from provisioning.common.context import RequestContext, system_context
 from provisioning.compute.actions.base import COULD_NOT, Button, Ending, HostAction, Prepared, Stage
 from provisioning.compute.actions.snapshot import NO_BITS, ImageAction, NewImage, judged
 from provisioning.compute.disks.block_devices import boots_from_volume
-from provisioning.compute.disks.snapshot_images import MadeImage, holds_ready, remove_image
+from provisioning.compute.disks.snapshot_images import ServerImage, holds_ready, remove_image
 from provisioning.compute.host_link import firmware_states
 from provisioning.compute.host_link.graceful_stop import seconds_of
 from provisioning.compute.host_link.outcome import Outcome
@@ -53,7 +53,7 @@ class Shelve(ImageAction[None]):
     )
 
     def new_image(self, instance: Instance, request: None) -> NewImage:
-        return NewImage(MadeImage(uuid.uuid4(), instance.name[: LONGEST - len(SUFFIX)] + SUFFIX))
+        return NewImage(ServerImage(uuid.uuid4(), instance.name[: LONGEST - len(SUFFIX)] + SUFFIX))
 
     def start(self, context: RequestContext, instance: Instance, request: None, started: datetime) -> Instance:
         """Begin; a volume-backed server needs no image: it is stopped and then offloaded."""

@@ -22,7 +22,7 @@ from provisioning.compute.disks import volume_images
 from provisioning.compute.disks.block_devices import boots_from_volume
 from provisioning.compute.disks.snapshot_images import (
     BACKUP,
-    MadeImage,
+    ServerImage,
     check_properties,
     in_project_of,
     is_ready,
@@ -51,7 +51,7 @@ NO_BITS = "The image was deleted, or its upload failed."
 class NewImage:
     """An image to create from a server, and the detail of the action record's first step."""
 
-    made: MadeImage
+    made: ServerImage
     detail: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -150,7 +150,7 @@ def create_image(
     As in Nova, a lock does not prevent it, because the server does not change. Raises NotFoundError, InstanceBusyError,
     UnavailableError when the host is down, InvalidInputError and ForbiddenError for the metadata.
     """
-    made = MadeImage(uuid.uuid4(), name, more=_checked(context, metadata))
+    made = ServerImage(uuid.uuid4(), name, more=_checked(context, metadata))
     instance = selectors.instance_for(context, instance_id)
     _check_quiesce(instance)
     if boots_from_volume(instance):
@@ -176,7 +176,7 @@ def create_backup(
     if boots_from_volume(instance):
         raise InvalidInputError("Backup is not supported for volume-backed instances.")
     more = {**_checked(context, metadata), "backup_type": backup_type}
-    made = MadeImage(uuid.uuid4(), name, BACKUP, more)
+    made = ServerImage(uuid.uuid4(), name, BACKUP, more)
     detail = {"rotation": str(rotation), "backup_type": backup_type}
     CreateBackup.begin(context, instance_id, NewImage(made, detail))
     return made.id

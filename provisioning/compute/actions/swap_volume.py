@@ -132,7 +132,7 @@ class SwapVolume(VolumeAction[Swap, SwapVolumeRequest]):
     def give_up(self, instance: Instance, device: BlockDevice, message: str) -> None:
         """Abort the swap when the new volume could not be connected."""
         self.drop(device)
-        self.tell(instance, device, message)
+        self.report_failure(instance, device, message)
 
     def drop(self, device: BlockDevice) -> None:
         """Release the replacement volume."""

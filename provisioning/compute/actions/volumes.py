@@ -83,7 +83,7 @@ class VolumeAction(TasklessAction[R, B], Generic[R, B]):
         """Lock the server and return its current state. Raises NotFoundError."""
         return locked_instance(context, instance_id)
 
-    def tell(self, instance: Instance, device: BlockDevice, message: str) -> None:
+    def report_failure(self, instance: Instance, device: BlockDevice, message: str) -> None:
         """Report that a volume could not be connected, and close its action record."""
         record_fault(instance, message, details=f"{self.record}: not connected", host_name=instance.host_name)
         note = Note(fault=message, cause="not connected", more=self.device_notification_fields(device))
@@ -185,7 +185,7 @@ class AttachVolume(VolumeAction[VolumeToAttach, AttachVolumeRequest]):
     def give_up(self, instance: Instance, device: BlockDevice, message: str) -> None:
         """Abort the attachment of a volume that could not be connected, and release the volume."""
         block_devices.remove(device)
-        self.tell(instance, device, message)
+        self.report_failure(instance, device, message)
 
     def end(self, instance: Instance, body: AttachVolumeRequest, outcome: Outcome) -> Instance | None:
         """Record the attachment, or release the volume after a failure.

@@ -39,7 +39,7 @@ READY = (Image.Status.ACTIVE, Image.Status.DEACTIVATED)
 
 
 @dataclass(frozen=True, slots=True)
-class MadeImage:
+class ServerImage:
     """An image to create from a server: ``kind`` is ``snapshot`` or ``backup``, ``more`` are properties."""
 
     id: uuid.UUID
@@ -59,7 +59,7 @@ def check_properties(context: RequestContext, properties: Mapping[str, str]) -> 
         raise InvalidInputError(error.message, field="metadata") from error
 
 
-def make_record(context: RequestContext, instance: Instance, made: MadeImage) -> Image:
+def make_record(context: RequestContext, instance: Instance, made: ServerImage) -> Image:
     """Create the ``queued`` record of an image whose data a host will upload, inside the caller's transaction.
 
     As in Nova, it belongs to the caller's project, and is shared with the server's project if that is another one.

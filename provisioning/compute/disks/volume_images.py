@@ -9,7 +9,7 @@ from django.utils import timezone
 from provisioning.common.context import RequestContext
 from provisioning.common.database.retry import when_broken_off
 from provisioning.compute.disks import block_devices
-from provisioning.compute.disks.snapshot_images import MadeImage, in_project_of, make_record
+from provisioning.compute.disks.snapshot_images import ServerImage, in_project_of, make_record
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.records import instance_actions
@@ -25,7 +25,7 @@ SECTOR = 512
 _TEXTS = ("device_name", "disk_bus", "device_type", "guest_format", "tag")
 
 
-def make(context: RequestContext, instance: Instance, made: MadeImage) -> None:
+def make(context: RequestContext, instance: Instance, made: ServerImage) -> None:
     """Create an image from snapshots of all volumes of a running or stopped server. Do not call it in a transaction.
 
     Raises InstanceBusyError, OverQuotaError, InvalidVolumeError.
@@ -36,7 +36,7 @@ def make(context: RequestContext, instance: Instance, made: MadeImage) -> None:
 
 @when_broken_off
 @transaction.atomic
-def _record(context: RequestContext, known: Instance, made: MadeImage) -> Image:
+def _record(context: RequestContext, known: Instance, made: ServerImage) -> Image:
     started = timezone.now()
     state.lock([known.id])
     instance = Instance.objects.select_related("host").get(id=known.id)
@@ -50,7 +50,7 @@ def _record(context: RequestContext, known: Instance, made: MadeImage) -> Image:
             snapshot = CreateSnapshot.begin(owner, device.volume_id, request)
             mapping.append(_entry(device, str(snapshot.id)))
     more = {PROPERTY: json.dumps(mapping), "bdm_v2": "True", "root_device_name": "/dev/vda"}
-    image = make_record(context, instance, MadeImage(made.id, made.name, made.kind, {**made.more, **more}, "raw"))
+    image = make_record(context, instance, ServerImage(made.id, made.name, made.kind, {**made.more, **more}, "raw"))
     row = instance_actions.begin(context, instance.id, RECORD, started)
     span = instance_actions.since(started)
     detail = {"image": str(made.id), "volumes": str(len(mapping))}

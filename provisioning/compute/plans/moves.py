@@ -202,7 +202,7 @@ class _Board:
             reason = (APART if apart else "") + explain(decision)
             return PlannedMove(server, reason=reason, change=_change(decision), breaks_group=apart, new_disks=new_disks)
         chosen = decision.ranked[0].host
-        self._take(chosen, spec, server)
+        self._occupy(chosen, spec, server)
         seconds = self.ground.estimates[way.name](server)
         return PlannedMove(server, way.name, chosen.name, seconds, new_disks=new_disks)
 
@@ -229,7 +229,7 @@ class _Board:
             self.hosts[facts] = hosts
         return decide(self.hosts[facts], spec, self.options, choose=self.ground.chance)
 
-    def _take(self, host: HostState, spec: RequestSpec, server: Instance) -> None:
+    def _occupy(self, host: HostState, spec: RequestSpec, server: Instance) -> None:
         self.taken.append((host.raw_id, spec))
         for hosts in self.hosts.values():
             _reserve(hosts, host.raw_id, spec)

@@ -90,4 +90,4 @@ def _copy(tally: Tally) -> Tally:
 
 
 def _add(into: dict[Key, Tally], key: Key, started: datetime, finished: datetime) -> None:
-    into.setdefault(key, Tally()).take(max((finished - started).total_seconds(), 0.0))
+    into.setdefault(key, Tally()).record(max((finished - started).total_seconds(), 0.0))

@@ -11,7 +11,7 @@ from provisioning.compute.actions.interfaces import send_attach, send_detach, se
 from provisioning.compute.models import Instance, InterfaceDifference
 from provisioning.compute.state_machine import state
 from provisioning.compute.upkeep.adoption import RULE
-from provisioning.compute.upkeep.kept_interfaces import EXTRA, GIVEN_BACK, MISSING, give_back
+from provisioning.compute.upkeep.kept_interfaces import EXTRA, GIVEN_BACK, MISSING, add_reported
 from provisioning.identity import policy
 from provisioning.network.selectors.instances import TAP_LENGTH
 
@@ -25,7 +25,7 @@ def add_to_record(context: RequestContext, row: InterfaceDifference) -> None:
     policy.enforce(context, RULE)
     with transaction.atomic():
         instance = _locked(row, EXTRA)
-        if reason := give_back(instance, _interface(row)):
+        if reason := add_reported(instance, _interface(row)):
             raise ConflictError(reason)
         row.delete()
         send_refresh(instance)

@@ -184,7 +184,7 @@ def _differences(instance: Instance, guest: GuestState) -> dict[str, _Difference
     for mac, each in has.items():
         port = ports.get(mac)
         if port is None:
-            reason = _refusal(instance, each, since) or give_back(instance, each)
+            reason = _refusal(instance, each, since) or add_reported(instance, each)
             found[mac] = _Difference(read_id(each.port_id), EXTRA if reason else GIVEN_BACK, each, reason or BACK)
         elif since is None or port.leaving or port.updated_at >= since:
             continue
@@ -231,7 +231,7 @@ def _refusal(instance: Instance, interface: GuestInterface, since: datetime | No
     return TAKEN_OUT if steps.filter(action__started_at__gte=since).exists() else ""
 
 
-def give_back(instance: Instance, interface: GuestInterface) -> str:
+def add_reported(instance: Instance, interface: GuestInterface) -> str:
     """Add the guest's interface to a locked server, in the caller's transaction; return the reason of a failure, empty
     on success.
 

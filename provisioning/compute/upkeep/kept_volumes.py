@@ -12,7 +12,7 @@ from provisioning.volumes.models import Attachment, Volume
 log = logging.getLogger(__name__)
 
 
-def give_back(instance: Instance, volume: Volume, attachment: Attachment) -> None:
+def attach_reported(instance: Instance, volume: Volume, attachment: Attachment) -> None:
     """Attach the guest's volume to a locked server, in the caller's transaction.
 
     Ignored for a volume of another project, because a host's report alone does not justify it.

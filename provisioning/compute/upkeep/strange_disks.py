@@ -67,7 +67,7 @@ def _settle(host_id: uuid.UUID, instance_id: uuid.UUID, strange: Collection[uuid
         strange = set(strange) - (_attached([instance.id]).get(instance.id, set()) - held.keys())
         for volume in Volume.objects.filter(id__in=strange).order_by("id"):
             if volume.id in held:
-                kept_volumes.give_back(instance, volume, held[volume.id])
+                kept_volumes.attach_reported(instance, volume, held[volume.id])
                 continue
             if _may_be_rightful(instance, volume):
                 continue

@@ -35,7 +35,7 @@ WORDS = {
 
 
 @check("delivery_marks")
-def never_taken() -> Iterator[Finding]:
+def lost_jobs() -> Iterator[Finding]:
     """Find changes whose delivery job is lost, so that no host receives them."""
     for found in _lost_marks().order_by("marked_at", "id"):
         sentence = f"It changed at {found.marked_at:%Y-%m-%d %H:%M:%S}, and no host was notified since."

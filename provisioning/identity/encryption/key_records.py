@@ -24,7 +24,7 @@ class KeyMismatchError(ConflictError):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class MachineKeys:
     """The keys of one kind on this machine."""
 
     kind: str
@@ -42,7 +42,7 @@ def this_machine() -> str:
     return f"{socket.gethostname()[:100]}:{str(settings.DATA_DIR)[-150:]}"
 
 
-def held() -> list[Held]:
+def held() -> list[MachineKeys]:
     """Return the keys of each kind on this machine; a kind without keys has no fingerprints."""
     secrets = Path(settings.PORTAL_DIR) / "secrets"
     lines = (
@@ -51,11 +51,11 @@ def held() -> list[Held]:
     )
     return [
         *(
-            Held(kind, str(folder.folder), folder.fingerprints())
+            MachineKeys(kind, str(folder.folder), folder.fingerprints())
             for kind, folder in ((TOKENS, keys.TOKENS), (CREDENTIALS, keys.CREDENTIALS))
         ),
         *(
-            Held(kind, f"{path} or {setting}", [keys.fingerprint(key.encode()) for key in signing])
+            MachineKeys(kind, f"{path} or {setting}", [keys.fingerprint(key.encode()) for key in signing])
             for kind, setting, path, signing in lines
         ),
     ]
@@ -95,7 +95,7 @@ def agree_if_possible() -> None:
 
 
 @transaction.atomic
-def accept(kinds: Iterable[str] = KINDS) -> list[Held]:
+def accept(kinds: Iterable[str] = KINDS) -> list[MachineKeys]:
     """Record the keys of this machine as the cloud's, replacing the previous records; return the keys that were
     recorded.
 
@@ -127,7 +127,7 @@ def other_machines(kind: str, *, without: str | None = None) -> list[str]:
     return [each.machine for each in others if without is None or without not in each.fingerprints]
 
 
-def _record(each: Held) -> KeyRecord:
+def _record(each: MachineKeys) -> KeyRecord:
     """Lock and return the record of this kind; in a new cloud, create it.
 
     Raises KeyMismatchError if there is no record, or this machine has no keys of this kind.
@@ -145,7 +145,7 @@ def _record(each: Held) -> KeyRecord:
     return record
 
 
-def _follow(record: KeyRecord, each: Held) -> None:
+def _follow(record: KeyRecord, each: MachineKeys) -> None:
     """Accept a newest key that differs from the recorded one if it is part of a rotation.  Raises KeyMismatchError."""
     if record.current not in each.fingerprints:
         raise KeyMismatchError(

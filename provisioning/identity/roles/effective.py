@@ -231,7 +231,7 @@ def role_ids(user_id: uuid.UUID, project_id: uuid.UUID) -> frozenset[uuid.UUID]:
     return frozenset(_read(row[0]) for row in _rows(statement, user=_id(user_id), project=_id(project_id)))
 
 
-class Held(NamedTuple):
+class Restrictions(NamedTuple):
     """The restrictions of an application credential's tokens."""
 
     user_id: uuid.UUID
@@ -243,7 +243,7 @@ class Held(NamedTuple):
     """(service, method, path pattern); empty: all requests are allowed."""
 
 
-def held_to(credential_id: uuid.UUID, now: datetime) -> Held | None:
+def held_to(credential_id: uuid.UUID, now: datetime) -> Restrictions | None:
     """Return the restrictions of an application credential, or None if it was deleted or has expired."""
     statement = f"""
         WITH RECURSIVE record(id, user_id, project_id, unrestricted) AS (
@@ -267,7 +267,7 @@ def held_to(credential_id: uuid.UUID, now: datetime) -> Held | None:
     if record is None:
         return None
     user_id, project_id = map(_read, record[:2])
-    return Held(
+    return Restrictions(
         user_id,
         project_id,
         bool(record[2]),

@@ -149,7 +149,7 @@ def zones() -> dict[str, bool]:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Usage:
     """The usage of a pool by one project, or by all projects in total."""
 
     project: str
@@ -159,7 +159,7 @@ class Held:
     snapshot_gb: int
 
 
-def held_in(pool: StoragePool) -> list[Held]:
+def held_in(pool: StoragePool) -> list[Usage]:
     """Return the usage of a pool by all projects in total, then by each project."""
     volumes = {
         project: (count, size or 0)
@@ -176,10 +176,10 @@ def held_in(pool: StoragePool) -> list[Held]:
         .annotate(many=Count("pk"), gb=Sum("size_gb"))
     }
     each = [
-        Held(project.hex, *volumes.get(project, (0, 0)), *snapshots.get(project, (0, 0)))
+        Usage(project.hex, *volumes.get(project, (0, 0)), *snapshots.get(project, (0, 0)))
         for project in sorted({*volumes, *snapshots})
     ]
-    total = Held(
+    total = Usage(
         "(total)",
         sum(one.volumes for one in each),
         sum(one.volume_gb for one in each),

@@ -47,11 +47,11 @@ class Command(BaseCommand):
         if options["json"]:
             self.stdout.write(json.dumps(_report(row, left), indent=1))
         else:
-            self._tell(row, left, repair=options["repair"])
+            self._print(row, left, repair=options["repair"])
         if left:
             sys.exit(1)
 
-    def _tell(self, row: DoctorRun, left: int, *, repair: bool) -> None:
+    def _print(self, row: DoctorRun, left: int, *, repair: bool) -> None:
         for each in row.findings:
             self.stdout.write(f"{each['severity']:7} {each['check']}: {each['subject']}: {each['sentence']}")
             if each["repaired"]:

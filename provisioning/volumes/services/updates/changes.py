@@ -150,7 +150,7 @@ def reset_status(
         state.reread(volume)
         changes["migration_status"] = migrate.FAILED
     if status is not None and volume.wanted_gb is not None:
-        extend.give_back(volume)
+        extend.release_growth(volume)
         changes["wanted_gb"] = None
     if status is not None:
         changes |= {"generation": volume.generation + 1, "progress_bytes": 0, "progress_total": 0}

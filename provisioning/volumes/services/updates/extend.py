@@ -102,11 +102,11 @@ class Extend(UserVolumeTask[int, GrowVolumeRequest]):
         if volume.wanted_gb is None:  # the data has grown; a guest has not followed
             state.end_task(volume)
             return
-        give_back(volume)
+        release_growth(volume)
         state.move(volume, VolumeStatus.ERROR_EXTENDING, changes={"wanted_gb": None})
 
 
-def give_back(volume: Volume) -> None:
+def release_growth(volume: Volume) -> None:
     """Release the quota and capacity that were claimed for the new size."""
     shrink(volume.id, quota.of_volume(volume.volume_type, volume.size_gb))
     placement.release(volume.pool_id, (volume.wanted_gb or volume.size_gb) - volume.size_gb)
