@@ -35,9 +35,9 @@ async def test_one_worker_is_left_to_others() -> None:
     assert await served(alice) == [True, True, False]
     bob = Asked(workers, "bob")
     assert await bob.served
-    workers.give_back("bob")
+    workers.release("bob")
     assert not await alice[2].served
-    workers.give_back("alice")
+    workers.release("alice")
     assert await alice[2].served
 
 
@@ -45,9 +45,9 @@ async def test_who_has_come_first_is_served_first() -> None:
     workers = Workers(2)
     assert await served([Asked(workers, "alice"), Asked(workers, "bob")]) == [True, True]
     waiting = [Asked(workers, "carol"), Asked(workers, "dave")]
-    workers.give_back("bob")
+    workers.release("bob")
     assert await served(waiting) == [True, False]
-    workers.give_back("alice")
+    workers.release("alice")
     assert await served(waiting) == [True, True]
 
 
@@ -72,9 +72,9 @@ async def test_who_leaves_loses_no_worker(how: str) -> None:
     elif how == "told":
         bob.cancellation.set(CANCELLED)
     else:
-        workers.give_back("alice")
+        workers.release("alice")
         bob.cancellation.set(CANCELLED)
     assert not await bob.served
     if how != "told when it has come":
-        workers.give_back("alice")
+        workers.release("alice")
     assert await carol.served

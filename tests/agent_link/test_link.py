@@ -557,7 +557,7 @@ async def test_a_host_without_certificates_is_asked_for_requests_and_told_what_i
     await tell(socket, kept.request())
     given = await hear(socket)
     assert isinstance(given, Certificate)
-    kept.take(given)
+    kept.store(given)
     assert kept.digest() == digest_of(given.ca, given.server, given.client)
     assert not await in_db(certificates.due)(host.id, kept.digest())
     await socket.disconnect()

@@ -69,7 +69,7 @@ class Attach(CommandHandler[PowerRequest]):
     """Stands in for work at a host."""
 
     async def run(self, context: CommandContext, body: PowerRequest) -> Outcome:
-        await context.take([Step("open_disk", lambda: None), Step("export_disk", lambda: None)])
+        await context.run_steps([Step("open_disk", lambda: None), Step("export_disk", lambda: None)])
         return Outcome()
 
 

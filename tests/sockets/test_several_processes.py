@@ -150,7 +150,7 @@ async def test_a_tunnel_is_joined_once_by_its_host() -> None:
 
         async def echo() -> None:
             async for frame in pipe.frames():
-                await pipe.take(frame)
+                await pipe.deliver(frame)
 
         return echo
 
@@ -160,7 +160,7 @@ async def test_a_tunnel_is_joined_once_by_its_host() -> None:
         pipe = await tunnel_relay.join(name, host)
         assert pipe is not None
         for frame in (b"x" * 300_000, b"", b"last"):
-            await pipe.take(frame)
+            await pipe.deliver(frame)
         frames = pipe.frames()
         assert [await anext(frames) for _ in range(3)] == [b"x" * 300_000, b"", b"last"]
         await pipe.close()
