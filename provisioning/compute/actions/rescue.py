@@ -165,6 +165,6 @@ def _image(context: RequestContext, instance: Instance, image_id: str | None) ->
     memory = instance.flavor["memory_mb"]
     if image.min_ram > memory:
         raise InvalidInputError(
-            f"The image needs {image.min_ram} MiB of memory (min_ram); the server has {memory} MiB.", field=FIELD
+            f"The image needs {image.min_ram} MiB of memory; the server has {memory} MiB.", field=FIELD
         )
     return image
