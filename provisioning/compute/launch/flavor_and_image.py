@@ -57,8 +57,7 @@ def check_memory(flavor: Flavor, image: Image) -> None:
     """Raise InvalidInputError for ``flavorRef`` when the image needs more memory than the flavor has."""
     if image.min_ram > flavor.memory_mb:
         raise InvalidInputError(
-            f"The image needs {image.min_ram} MiB of memory; flavor"
-            f" {flavor.name} has {flavor.memory_mb} MiB.",
+            f"The image needs {image.min_ram} MiB of memory; flavor {flavor.name} has {flavor.memory_mb} MiB.",
             field="flavorRef",
         )
 
@@ -70,8 +69,7 @@ def check_fit(flavor: Flavor, image: Image) -> None:
         return
     if image.min_disk > flavor.root_gb:
         raise InvalidInputError(
-            f"The image needs a disk of {image.min_disk} GiB; flavor"
-            f" {flavor.name} has {flavor.root_gb} GiB.",
+            f"The image needs a disk of {image.min_disk} GiB; flavor {flavor.name} has {flavor.root_gb} GiB.",
             field="flavorRef",
         )
     bytes_needed = max(image.virtual_size or 0, image.size or 0)
