@@ -59,7 +59,7 @@ CHECKS = by_name(
     networks.held_for_too_long,
     networks.wrong_associations,
     networks.sharing_nothing,
-    deliveries.never_taken,
+    deliveries.lost_jobs,
     deliveries.stuck,
     deliveries.newer,
     quota.quota,
