@@ -47,7 +47,7 @@ _TARGETS = (
         "provisioning/quotas/services/ledger.py",
         (
             "reserve", "hold_all", "check_room", "_claim", "raise_counters", "_check_user", "_missing",
-            "_take_singly", "_raise_within_limits", "commit", "release", "make_counters", "lock_all",
+            "_raise_singly", "_raise_within_limits", "commit", "release", "make_counters", "lock_all",
         ),
         ("tests/quotas/test_ledger.py", "tests/quotas/test_users.py", "tests/quotas/test_compute_api.py",
          "tests/quotas/test_network_api.py", "tests/quotas/test_check.py"),
@@ -74,7 +74,7 @@ _TARGETS = (
         "provisioning/network/services/routing/routers.py",
         (
             "create_router", "update_router", "add_routes", "remove_routes", "delete_router", "check_overlaps",
-            "checked_routes", "_plain", "_set_gateway", "_others_wanted", "_gateway_port", "_take_wanted",
+            "checked_routes", "_plain", "_set_gateway", "_others_wanted", "_gateway_port", "_allocate_requested",
             "_remove_gateway",
         ),
         ("tests/network/services/test_routers.py", "tests/network/test_routers_api.py",
@@ -91,7 +91,7 @@ _TARGETS = (
     Target(
         "leases",
         "provisioning/jobs/queue.py",
-        ("put", "put_aside", "free", "is_waiting", "take", "start", "hold", "finish", "postpone", "give_back",
+        ("put", "put_aside", "free", "is_waiting", "claim", "start", "hold", "finish", "postpone", "requeue",
          "_until"),
         ("tests/jobs/test_queue.py", "tests/jobs/test_cast.py", "tests/jobs/test_bounds.py",
          "tests/jobs/test_message.py", "tests/jobs/test_periodic.py", "tests/jobs/test_long_jobs.py"),
@@ -102,7 +102,7 @@ _TARGETS = (
         (
             "CommandRunner.busy", "CommandRunner.at_work", "CommandRunner.accept", "CommandRunner.resume",
             "CommandRunner.withdraw", "CommandRunner.sweep", "CommandRunner.stop", "CommandRunner._enqueue",
-            "CommandRunner._ends", "CommandRunner._removes", "CommandRunner._run_lane", "CommandRunner._take_first",
+            "CommandRunner._ends", "CommandRunner._removes", "CommandRunner._run_lane", "CommandRunner._run_first",
             "CommandRunner._carry_out", "CommandRunner._refusal", "CommandRunner._with_newest", "CommandRunner._run",
         ),
         ("tests/agent/test_commands.py", "tests/agent/test_ownership.py", "tests/agent/test_restart.py",

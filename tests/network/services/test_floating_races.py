@@ -70,11 +70,11 @@ def forward(floating: FloatingIP, port: Port) -> None:
 LEADS: dict[str, Callable[[FloatingIP, Port], Any]] = {"a floating IP": services.associate, "a forwarding": forward}
 GOES: dict[str, tuple[str, Callable[[Town], Any], tuple[object, str]]] = {
     "an address": (
-        "port", lambda town: services.update_port(town.port, {}, fixed_ips=[]), (ipam, "give_back"),
+        "port", lambda town: services.update_port(town.port, {}, fixed_ips=[]), (ipam, "release"),
     ),
-    "a port": ("port", lambda town: services.delete_port(town.port), (ipam, "give_back")),
+    "a port": ("port", lambda town: services.delete_port(town.port), (ipam, "release")),
     "a guest's address": (
-        "guest", lambda town: interfaces.remove_address(GUEST, ADDRESS), (ipam, "give_back"),
+        "guest", lambda town: interfaces.remove_address(GUEST, ADDRESS), (ipam, "release"),
     ),
     "a guest's interface": (
         "guest", lambda town: interfaces.remove_interface(GUEST, town.guest.id), (ipam, "release_of_ports"),
@@ -85,7 +85,7 @@ GOES: dict[str, tuple[str, Callable[[Town], Any], tuple[object, str]]] = {
         (router_interfaces, "_delete"),
     ),
     "a router's gateway": (
-        "port", lambda town: services.update_router(town.router, {"gateway": None}), (ipam, "give_back"),
+        "port", lambda town: services.update_router(town.router, {"gateway": None}), (ipam, "release"),
     ),
 }  # fmt: skip
 
