@@ -10,8 +10,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from compute_agent.contract.commands import BuildRequest, RefreshPortsRequest
+from portal.api.ec2.actions.every import ACTIONS
 from portal.api.ec2.protocol import model
-from portal.api.ec2.registry import actions
 from provisioning.compute.models import Instance
 from provisioning.ec2 import ids
 from provisioning.identity.services.ec2 import create_ec2_credential
@@ -363,7 +363,7 @@ def test_a_tag_that_cannot_be_is_refused_before_the_launch(alice: Any, cloud: Cl
 def test_every_action_that_creates_something_takes_its_tags() -> None:
     lacking = [
         name
-        for name, action in actions.items()
+        for name, action in ACTIONS.items()
         if (shape := model.operation(name).input_shape) is not None
         and "TagSpecifications" in model.members_of(shape)
         and "TagSpecifications" not in action.takes

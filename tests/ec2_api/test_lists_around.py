@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from portal.api.ec2.actions.empty_lists import _LISTS
-from portal.api.ec2.registry import actions
+from portal.api.ec2.actions.every import ACTIONS
 from provisioning.network.models import AddressGroup
 from tests.ec2_api.conftest import refused
 from tests.support.cast import People
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 def test_a_list_of_what_is_not_there_is_empty(alice: Any, name: str) -> None:
     method = re.sub("(?<!^)(?=[A-Z])", "_", name).lower()
     assert getattr(alice, method)()[_LISTS[name][1]] == []
-    if "NextToken" in actions[name].takes:
+    if "NextToken" in ACTIONS[name].takes:
         assert refused(getattr(alice, method), NextToken="nonsense") == "InvalidParameterValue"
 
 

@@ -18,8 +18,8 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from portal.api.ec2 import urls
+from portal.api.ec2.actions.every import ACTIONS
 from portal.api.ec2.protocol import model
-from portal.api.ec2.registry import actions
 from tests.ec2_api.things import PERSONS, Things, guesses, make_things
 from tests.security.conftest import SECRET, World, made_world, world
 from tests.support.cast import People
@@ -102,8 +102,8 @@ def _differences(row: Row, person: str, answer: Answer, things: Things, world: W
 def test_every_action_has_its_rows_and_every_row_an_action(things: Things) -> None:
     """One row for each action, and one more for what shows both all and those of some ids."""
     rows, client, wrong = Counter(row.action for row in ROWS), Client(), []
-    for name in sorted(actions):
-        guessed = guesses(actions[name])
+    for name in sorted(ACTIONS):
+        guessed = guesses(ACTIONS[name])
         if rows[name] >= len(guessed):
             continue
         for arguments in guessed:
@@ -116,7 +116,7 @@ def test_every_action_has_its_rows_and_every_row_an_action(things: Things) -> No
                 wrong.append(unknown)
     text = "no row in tests/ec2_api/matrix.txt; found with guessed arguments, look whether it is as it should be:"
     assert not wrong, f"{text}\n" + "\n".join(wrong)
-    assert not rows.keys() - actions.keys(), "rows of no action"
+    assert not rows.keys() - ACTIONS.keys(), "rows of no action"
 
 
 def _persons(row: Row) -> set[str]:
@@ -146,7 +146,7 @@ def test_everybody_gets_what_the_table_says(things: Things, world: World, everyb
 @pytest.mark.slow
 def test_who_may_is_told_so_by_a_dry_run_that_does_nothing(things: Things) -> None:
     client, wrong = Client(), []
-    for name in actions.keys() & {row.action for row in ROWS if _has_dry_run(row.action)}:
+    for name in ACTIONS.keys() & {row.action for row in ROWS if _has_dry_run(row.action)}:
         rows = [row for row in ROWS if row.action == name]
         for person in ("reader", "member"):
             with CaptureQueriesContext(connection) as queries:

@@ -23,7 +23,7 @@ from django.utils import timezone
 
 from compute_agent.contract.calls import ConsoleOutput
 from portal.api.ec2 import urls
-from portal.api.ec2.registry import actions
+from portal.api.ec2.actions.every import ACTIONS
 from provisioning.compute.models import BlockDevice, Instance, KeyPair
 from provisioning.ec2 import ids, tags
 from provisioning.ec2.kinds import KINDS
@@ -163,9 +163,9 @@ def _filled(arguments: dict[str, Any], owner: Person) -> dict[str, Any]:
 
 def _shown() -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield every action that only shows, with arguments."""
-    for name in sorted(actions):
-        if not actions[name].changes:
-            yield from ((name, arguments) for arguments in guesses(actions[name]))
+    for name in sorted(ACTIONS):
+        if not ACTIONS[name].changes:
+            yield from ((name, arguments) for arguments in guesses(ACTIONS[name]))
 
 
 def _counted(keys: Keys, asked: list[tuple[str, str, dict[str, Any]]]) -> dict[str, int]:

@@ -11,7 +11,8 @@ from django.db.models import Model
 from django.utils import timezone
 
 from portal.api.ec2 import urls
-from portal.api.ec2.describe import Described, Shape, filters, tables
+from portal.api.ec2.actions.every import TABLES
+from portal.api.ec2.describe import Described, Shape, filters
 from portal.api.ec2.protocol import model
 from portal.api.ec2.registry import Call
 from provisioning.ec2.models import Ec2Tag
@@ -42,7 +43,7 @@ def _has(shape: Any, path: str) -> bool:
 
 def test_every_filter_reads_a_member_of_the_response() -> None:
     strange = []
-    for table in tables.values():
+    for table in TABLES.values():
         item = model.operation(table.action).output_shape.members[table.member].member
         declared = [each if isinstance(each, str) else getattr(each, "path", "_") for each in table.filters.values()]
         if isinstance(table, Described) and table.tags and table.filters:
@@ -73,7 +74,7 @@ def test_every_filter_finds_the_items_that_show_its_value(people: People) -> Non
     now = timezone.now()
     VolumeModification.objects.create(volume=volume, original_size_gb=1, target_size_gb=2, started_at=now, ended_at=now)
     lost, seen = [], set()
-    for table in tables.values():
+    for table in TABLES.values():
         if not isinstance(table, Described) or not table.filters:
             continue
         for shape in table.shape(_call(people), list(_rows(table, people))):
@@ -120,14 +121,14 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 def _cost(action: str, people: People, counts: Counter[str], **arguments: Any) -> dict[str, int]:
     counts.clear()
-    tables[action].listed(_call(people, MaxResults=5, **arguments))
+    TABLES[action].listed(_call(people, MaxResults=5, **arguments))
     return dict(counts)
 
 
 @pytest.mark.slow
 def test_a_page_reads_as_many_rows_of_a_long_list_as_of_a_short_one(people: People, loaded: Counter[str]) -> None:
     world = Ec2World(people.alice)
-    paged = [name for name, table in tables.items() if isinstance(table, Described) and table.paged]
+    paged = [name for name, table in TABLES.items() if isinstance(table, Described) and table.paged]
     world.grow(6)
     Ec2Tag.objects.filter(resource_id=Network.objects.get(name="outside").id).delete()  # it is hidden: no VPC
     short = {name: _cost(name, people, loaded) for name in paged}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from botocore.model import Shape
 
-from portal.api.ec2.describe import tables
+from portal.api.ec2.actions.every import TABLES
 from portal.api.ec2.protocol import model
 from portal.api.ec2.registry import Action
 from tests.ec2_api.test_matrix import Row
@@ -93,7 +93,7 @@ class _Maker:
         self._shape = model.operation(action.name).input_shape
         self._members = model.members_of(self._shape) if self._shape is not None else {}
         self._heeded = sorted((action.takes | action.passes_over) & self._members.keys())
-        declared = tables[action.name].filters if action.name in tables else ()
+        declared = TABLES[action.name].filters if action.name in TABLES else ()
         self._filters = [*sorted(declared), "tag:Name", "tag-key", "colour"]
         self._every = [each for pool in things.pools.values() for each in pool]
 

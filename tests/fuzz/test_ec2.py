@@ -25,9 +25,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from portal.api.ec2 import faults, names, urls
+from portal.api.ec2.actions.every import ACTIONS
 from portal.api.ec2.protocol import model
 from portal.api.ec2.protocol.errors import Ec2Error
-from portal.api.ec2.registry import Action, Call, Handler, actions
+from portal.api.ec2.registry import Action, Call, Handler
 from provisioning.ec2.models import Ec2Tag
 from tests.ec2_api.test_matrix import table
 from tests.ec2_api.things import Things
@@ -180,13 +181,13 @@ def _tried_all(chosen: Sequence[Action], things: Things, caplog: Any, examples: 
 
 
 def test_a_few_requests_for_every_action(things: Things, caplog: Any) -> None:
-    _tried_all([actions[name] for name in sorted(actions)], things, caplog, QUICK)
+    _tried_all([ACTIONS[name] for name in sorted(ACTIONS)], things, caplog, QUICK)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("share", range(SHARES))
 def test_many_requests_for_every_action(things: Things, caplog: Any, share: int) -> None:
-    _tried_all([actions[name] for name in sorted(actions)[share::SHARES]], things, caplog, EXAMPLES)
+    _tried_all([ACTIONS[name] for name in sorted(ACTIONS)[share::SHARES]], things, caplog, EXAMPLES)
 
 
 def _raises(call: Call) -> dict[str, Any]:
@@ -206,8 +207,8 @@ def _refuses(call: Call) -> dict[str, Any]:
     ("handler", "text"), [(_raises, "answered 500"), (_writes, "writes ec2_ec2tag"), (_refuses, "NoSuchCode")]
 )
 def test_what_is_wrong_is_seen(things: Things, caplog: Any, monkeypatch: Any, handler: Handler, text: str) -> None:
-    bad = replace(actions["DescribeRegions"], handler=handler)
-    monkeypatch.setitem(actions, bad.name, bad)
+    bad = replace(ACTIONS["DescribeRegions"], handler=handler)
+    monkeypatch.setitem(ACTIONS, bad.name, bad)
     assert text in tried(bad, things, Records(), caplog, 9 * QUICK)
 
 
@@ -279,7 +280,7 @@ def test_what_nobody_signed_is_refused_and_writes_nothing(things: Things, caplog
 
 
 def test_every_code_of_the_registry_is_one_of_ec2() -> None:
-    known = {code for each in actions.values() for code in (each.missing, each.conflict, *each.over_quota.values())}
+    known = {code for each in ACTIONS.values() for code in (each.missing, each.conflict, *each.over_quota.values())}
     known |= {code for kind in names.KINDS for code in (kind.malformed, kind.missing)} | set(faults.OVER_QUOTA.values())
     assert known <= CODES, "not in tests/fuzz/ec2_codes.txt"
     assert OK not in CODES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from fnmatch import fnmatchcase
 
-from portal.api.ec2.actions.every import actions
+from portal.api.ec2.actions.every import ACTIONS
 from portal.api.ec2.protocol import model
 from portal.api.ec2.registry import ALWAYS_TAKEN
 from tests.reference.rows import DIFFERS, NOT_THERE, THERE, Row, fail
@@ -18,7 +18,7 @@ class Ec2:
 
     def __init__(self) -> None:
         # In one order, whichever module was imported first.
-        self.there = dict(sorted(actions.items(), key=lambda each: each[1].handler.__module__))
+        self.there = dict(sorted(ACTIONS.items(), key=lambda each: each[1].handler.__module__))
         self.known = sorted(model.names())
         self.rows: list[Row] = []
 

@@ -1,4 +1,4 @@
-"""The registry of actions with their policy rules, arguments and error codes."""
+"""Actions with their policy rules, arguments and error codes; ``actions.every`` lists them."""
 
 import uuid
 from collections.abc import Callable, Mapping
@@ -63,9 +63,10 @@ class Action:
         """Whether the action writes, judged by the prefix of its name."""
         return not self.name.startswith(("Describe", "Get"))
 
+    def __call__(self, call: Call) -> dict[str, Any]:
+        return self.handler(call)
 
-actions: dict[str, Action] = {}
-"""Name → action."""
+
 ALWAYS_TAKEN = frozenset({"DryRun"})
 
 
@@ -78,8 +79,8 @@ def action(
     conflict: str = "IncorrectState",
     whole: bool = True,
     over_quota: Mapping[str, str] | None = None,
-) -> Callable[[Handler], Handler]:
-    """Register a handler. ``takes``: arguments that the handler uses; ``passes_over``: arguments that it ignores; both
+) -> Callable[[Handler], Action]:
+    """Declare a handler. ``takes``: arguments that the handler uses; ``passes_over``: arguments that it ignores; both
     are names separated by spaces.
 
     Raises LookupError for an unknown policy rule, or without any rule.
@@ -88,11 +89,7 @@ def action(
     if unknown or not rules:
         raise LookupError(f"{name}: no such rule: {', '.join(sorted(unknown))}.")
 
-    def register(handler: Handler) -> Handler:
-        actions[name] = Action(
-            name, rules, handler, frozenset(takes.split()), frozenset(passes_over.split()), missing, conflict,
-            whole, over_quota or {},
-        )  # fmt: skip
-        return handler
-
-    return register
+    return lambda handler: Action(
+        name, rules, handler, frozenset(takes.split()), frozenset(passes_over.split()), missing, conflict, whole,
+        over_quota or {},
+    )  # fmt: skip

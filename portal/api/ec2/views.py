@@ -13,7 +13,7 @@ from django.views.decorators.csrf import csrf_exempt
 from portal.api.common.ec2_faults import CONTENT_TYPE, SERVICE, fault
 from portal.api.common.links import endpoint
 from portal.api.ec2 import faults, sts
-from portal.api.ec2.actions.every import actions
+from portal.api.ec2.actions.every import ACTIONS
 from portal.api.ec2.protocol import errors, model, parse, render
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.protocol.signed import OF_PROTOCOL, signed_request
@@ -146,8 +146,8 @@ def _action_of(named: dict[str, str]) -> Action:
     name = named.get("Action")
     if not name:
         raise errors.missing_parameter("Action")
-    if name in actions:
-        return actions[name]
+    if name in ACTIONS:
+        return ACTIONS[name]
     if name in model.names():
         raise Ec2Error("InvalidAction", f"The action {name} is not offered by this cloud")
     raise Ec2Error("InvalidAction", f"The action {name[:120]} is not valid for this web service")

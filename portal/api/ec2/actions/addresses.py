@@ -8,7 +8,7 @@ from django.db.models import Q, QuerySet
 
 from portal.api.ec2 import names, tags
 from portal.api.ec2.actions.instances.related import wanted as wanted_instances
-from portal.api.ec2.describe import Column, Described, Shape, describe, members
+from portal.api.ec2.describe import Column, Described, Shape, members
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
@@ -234,39 +234,35 @@ def _instance_of(port: Port) -> uuid.UUID | None:
     return port.device_id if port.device_owner.startswith(COMPUTE) else None
 
 
-describe(
-    Described(
-        action="DescribeAddresses",
-        rule="get_floatingip",
-        member="Addresses",
-        kind=names.ADDRESS,
-        ids="AllocationIds",
-        takes="PublicIps",
-        paged=False,
-        rows=lambda call: _at(routing.floating_ips_for(call.context), call.get("PublicIps", [])),
-        shape=_shapes,
-        filters={
-            "allocation-id": Column("AllocationId", "pk", names.ADDRESS),
-            **members("AssociationId Domain NetworkBorderGroup"),
-            "instance-id": Column("InstanceId", "fixed_port__device_id", names.INSTANCE),
-            "network-interface-id": Column("NetworkInterfaceId", "fixed_port_id", names.INTERFACE),
-            "network-interface-owner-id": Column("NetworkInterfaceOwnerId", "fixed_port__project_id"),
-            "private-ip-address": Column("PrivateIpAddress", "fixed_address"),
-            "public-ip": Column("PublicIp", "address"),
-            "public-ipv4-pool": Column("PublicIpv4Pool", "network__name"),
-        },
-    )
+DESCRIBE_ADDRESSES = Described(
+    action="DescribeAddresses",
+    rule="get_floatingip",
+    member="Addresses",
+    kind=names.ADDRESS,
+    ids="AllocationIds",
+    takes="PublicIps",
+    paged=False,
+    rows=lambda call: _at(routing.floating_ips_for(call.context), call.get("PublicIps", [])),
+    shape=_shapes,
+    filters={
+        "allocation-id": Column("AllocationId", "pk", names.ADDRESS),
+        **members("AssociationId Domain NetworkBorderGroup"),
+        "instance-id": Column("InstanceId", "fixed_port__device_id", names.INSTANCE),
+        "network-interface-id": Column("NetworkInterfaceId", "fixed_port_id", names.INTERFACE),
+        "network-interface-owner-id": Column("NetworkInterfaceOwnerId", "fixed_port__project_id"),
+        "private-ip-address": Column("PrivateIpAddress", "fixed_address"),
+        "public-ip": Column("PublicIp", "address"),
+        "public-ipv4-pool": Column("PublicIpv4Pool", "network__name"),
+    },
 )
-describe(
-    Described(
-        action="DescribeAddressesAttribute",
-        rule="get_floatingip",
-        member="Addresses",
-        kind=names.ADDRESS,
-        ids="AllocationIds",
-        takes="Attribute",
-        rows=lambda call: routing.floating_ips_for(call.context),
-        among=lambda call: Q(pk__in=[]),  # no address has a domain name
-        shape=_shapes,
-    )
+DESCRIBE_ADDRESSES_ATTRIBUTE = Described(
+    action="DescribeAddressesAttribute",
+    rule="get_floatingip",
+    member="Addresses",
+    kind=names.ADDRESS,
+    ids="AllocationIds",
+    takes="Attribute",
+    rows=lambda call: routing.floating_ips_for(call.context),
+    among=lambda call: Q(pk__in=[]),  # no address has a domain name
+    shape=_shapes,
 )

@@ -5,7 +5,7 @@ Terraform and Ansible abort if such a list is an error, and continue if it is em
 
 from typing import Any
 
-from portal.api.ec2.describe import Listed, describe
+from portal.api.ec2.describe import Listed
 from portal.api.ec2.registry import Call, action
 
 _SERVERS, _NETWORKS, _ROUTERS = "os_compute_api:servers:index", "get_network", "get_router"
@@ -34,12 +34,17 @@ _LISTS = {
 
 The arguments are listed here because reading them from the model would load botocore into every web process.
 """
-
-
-for _name, (_rule, _member, _takes) in _LISTS.items():
-    _paged = _takes.endswith(_PAGED)
-    _rest = _takes.removesuffix(_PAGED)
-    describe(Listed(action=_name, rule=_rule, member=_member, takes=_rest, paged=_paged, items=lambda call: []))
+LISTS = tuple(
+    Listed(
+        action=name,
+        rule=rule,
+        member=member,
+        takes=takes.removesuffix(_PAGED),
+        paged=takes.endswith(_PAGED),
+        items=lambda call: [],
+    )
+    for name, (rule, member, takes) in _LISTS.items()
+)
 
 
 @action("GetEbsEncryptionByDefault", "volume:get_all")

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPubl
 from django.db.models import QuerySet
 
 from portal.api.ec2 import names, tags
-from portal.api.ec2.describe import Column, Described, Shape, describe
+from portal.api.ec2.describe import Column, Described, Shape
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
@@ -97,22 +97,20 @@ def _shapes(call: Call, pairs: Sequence[KeyPair]) -> list[Shape]:
     ]
 
 
-describe(
-    Described(
-        action="DescribeKeyPairs",
-        rule="os_compute_api:os-keypairs:index",
-        member="KeyPairs",
-        kind=KIND,
-        paged=False,
-        takes="KeyNames KeyPairIds IncludePublicKey",
-        rows=_rows,
-        shape=_shapes,
-        filters={
-            "key-pair-id": Column("KeyPairId", "pk", KIND),
-            "key-name": Column("KeyName", "name"),
-            "fingerprint": "KeyFingerprint",
-        },
-    )
+DESCRIBE_KEY_PAIRS = Described(
+    action="DescribeKeyPairs",
+    rule="os_compute_api:os-keypairs:index",
+    member="KeyPairs",
+    kind=KIND,
+    paged=False,
+    takes="KeyNames KeyPairIds IncludePublicKey",
+    rows=_rows,
+    shape=_shapes,
+    filters={
+        "key-pair-id": Column("KeyPairId", "pk", KIND),
+        "key-name": Column("KeyName", "name"),
+        "fingerprint": "KeyFingerprint",
+    },
 )
 
 

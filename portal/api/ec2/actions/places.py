@@ -5,7 +5,7 @@ from typing import Any
 from django.db.models import QuerySet, Value
 
 from portal.api.ec2 import names
-from portal.api.ec2.describe import NOTHING, Column, Described, Listed, Shape, describe, members
+from portal.api.ec2.describe import NOTHING, Column, Described, Listed, Shape, members
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
@@ -28,16 +28,14 @@ def _regions(call: Call) -> list[Shape]:
     return [{"RegionName": call.region, "Endpoint": call.endpoint, "OptInStatus": NO_OPT_IN}]
 
 
-describe(
-    Listed(
-        action="DescribeRegions",
-        rule="identity:list_regions",
-        member="Regions",
-        takes="RegionNames AllRegions",
-        paged=False,
-        items=_regions,
-        filters={"region-name": "RegionName", "endpoint": "Endpoint", "opt-in-status": "OptInStatus"},
-    )
+DESCRIBE_REGIONS = Listed(
+    action="DescribeRegions",
+    rule="identity:list_regions",
+    member="Regions",
+    takes="RegionNames AllRegions",
+    paged=False,
+    items=_regions,
+    filters={"region-name": "RegionName", "endpoint": "Endpoint", "opt-in-status": "OptInStatus"},
 )
 
 
@@ -66,19 +64,17 @@ def _zones(call: Call) -> list[Shape]:
     return zones
 
 
-describe(
-    Listed(
-        action="DescribeAvailabilityZones",
-        rule="os_compute_api:os-availability-zone:list",
-        member="AvailabilityZones",
-        takes="ZoneNames ZoneIds AllAvailabilityZones",
-        paged=False,
-        items=_zones,
-        filters={
-            **members("ZoneName ZoneId State RegionName GroupName GroupLongName ZoneType OptInStatus"),
-            "message": NOTHING,
-        },
-    )
+DESCRIBE_AVAILABILITY_ZONES = Listed(
+    action="DescribeAvailabilityZones",
+    rule="os_compute_api:os-availability-zone:list",
+    member="AvailabilityZones",
+    takes="ZoneNames ZoneIds AllAvailabilityZones",
+    paged=False,
+    items=_zones,
+    filters={
+        **members("ZoneName ZoneId State RegionName GroupName GroupLongName ZoneType OptInStatus"),
+        "message": NOTHING,
+    },
 )
 
 
@@ -143,33 +139,31 @@ def _type(flavor: Flavor) -> dict[str, Any]:
     return shape
 
 
-describe(
-    Described(
-        action="DescribeInstanceTypes",
-        rule="novella:flavors:index",
-        member="InstanceTypes",
-        takes="InstanceTypes",
-        missing="InvalidInstanceType",
-        rows=_flavors,
-        shape=lambda call, flavors: [_type(flavor) for flavor in flavors],
-        order=("name",),
-        tags=None,
-        filters={
-            "instance-type": Column("InstanceType", "name"),
-            **members(
-                "CurrentGeneration FreeTierEligible BareMetal HibernationSupported BurstablePerformanceSupported "
-                "DedicatedHostsSupported InstanceStorageSupported"
-            ),
-            "instance-storage-info.total-size-in-gb": "InstanceStorageInfo.TotalSizeInGB",
-            "memory-info.size-in-mib": Column("MemoryInfo.SizeInMiB", "memory_mb"),
-            "vcpu-info.default-vcpus": Column("VCpuInfo.DefaultVCpus", "vcpus"),
-            "processor-info.supported-architecture": "ProcessorInfo.SupportedArchitectures",
-            "supported-root-device-type": "SupportedRootDeviceTypes",
-            "supported-usage-class": "SupportedUsageClasses",
-            "supported-virtualization-type": "SupportedVirtualizationTypes",
-            "network-info.ipv6-supported": "NetworkInfo.Ipv6Supported",
-        },
-    )
+DESCRIBE_INSTANCE_TYPES = Described(
+    action="DescribeInstanceTypes",
+    rule="novella:flavors:index",
+    member="InstanceTypes",
+    takes="InstanceTypes",
+    missing="InvalidInstanceType",
+    rows=_flavors,
+    shape=lambda call, flavors: [_type(flavor) for flavor in flavors],
+    order=("name",),
+    tags=None,
+    filters={
+        "instance-type": Column("InstanceType", "name"),
+        **members(
+            "CurrentGeneration FreeTierEligible BareMetal HibernationSupported BurstablePerformanceSupported "
+            "DedicatedHostsSupported InstanceStorageSupported"
+        ),
+        "instance-storage-info.total-size-in-gb": "InstanceStorageInfo.TotalSizeInGB",
+        "memory-info.size-in-mib": Column("MemoryInfo.SizeInMiB", "memory_mb"),
+        "vcpu-info.default-vcpus": Column("VCpuInfo.DefaultVCpus", "vcpus"),
+        "processor-info.supported-architecture": "ProcessorInfo.SupportedArchitectures",
+        "supported-root-device-type": "SupportedRootDeviceTypes",
+        "supported-usage-class": "SupportedUsageClasses",
+        "supported-virtualization-type": "SupportedVirtualizationTypes",
+        "network-info.ipv6-supported": "NetworkInfo.Ipv6Supported",
+    },
 )
 
 
@@ -186,20 +180,18 @@ def _offered(call: Call) -> tuple[QuerySet[Any], ...]:
     )
 
 
-describe(
-    Described(
-        action="DescribeInstanceTypeOfferings",
-        rule="os_compute_api:os-availability-zone:list",
-        member="InstanceTypeOfferings",
-        takes="LocationType",
-        rows=_offered,
-        shape=lambda call, flavors: [
-            {"InstanceType": flavor.name, "LocationType": flavor.places, "Location": flavor.place} for flavor in flavors
-        ],
-        order=("number", "name"),
-        tags=None,
-        filters={"instance-type": Column("InstanceType", "name"), "location": "Location"},
-    )
+DESCRIBE_INSTANCE_TYPE_OFFERINGS = Described(
+    action="DescribeInstanceTypeOfferings",
+    rule="os_compute_api:os-availability-zone:list",
+    member="InstanceTypeOfferings",
+    takes="LocationType",
+    rows=_offered,
+    shape=lambda call, flavors: [
+        {"InstanceType": flavor.name, "LocationType": flavor.places, "Location": flavor.place} for flavor in flavors
+    ],
+    order=("number", "name"),
+    tags=None,
+    filters={"instance-type": Column("InstanceType", "name"), "location": "Location"},
 )
 
 

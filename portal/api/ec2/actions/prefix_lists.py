@@ -1,10 +1,10 @@
 """Prefix lists: the address groups of the Network API, which are read-only in EC2."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from portal.api.ec2 import names
-from portal.api.ec2.describe import NOTHING, Column, Described, Filter, Shape, describe, page
+from portal.api.ec2.describe import NOTHING, Column, Described, Filter, Shape, page
 from portal.api.ec2.registry import Call, action
 from provisioning.ec2 import ids
 from provisioning.network import selectors
@@ -39,29 +39,31 @@ def _managed_shapes(call: Call, groups: Sequence[AddressGroup]) -> list[Shape]:
     ]
 
 
-_OWNER: Filter = Column("OwnerId", "project_id")
-for _name, _shape, _owner in (
-    ("DescribePrefixLists", _shapes, NOTHING),
-    ("DescribeManagedPrefixLists", _managed_shapes, _OWNER),
-):
-    describe(
-        Described(
-            action=_name,
-            rule=RULE,
-            member="PrefixLists",
-            kind=names.PREFIX_LIST,
-            ids="PrefixListIds",
-            rows=lambda call: selectors.address_groups_for(call.context),
-            shape=_shape,
-            order=("name", "id"),
-            tags=None,
-            filters={
-                "owner-id": _owner,
-                "prefix-list-id": Column("PrefixListId", "pk", names.PREFIX_LIST),
-                "prefix-list-name": Column("PrefixListName", "name"),
-            },
-        )
+def _described(
+    action: str, shape: Callable[[Call, Sequence[AddressGroup]], list[Shape]], owner: Filter
+) -> Described[AddressGroup]:
+    return Described(
+        action=action,
+        rule=RULE,
+        member="PrefixLists",
+        kind=names.PREFIX_LIST,
+        ids="PrefixListIds",
+        rows=lambda call: selectors.address_groups_for(call.context),
+        shape=shape,
+        order=("name", "id"),
+        tags=None,
+        filters={
+            "owner-id": owner,
+            "prefix-list-id": Column("PrefixListId", "pk", names.PREFIX_LIST),
+            "prefix-list-name": Column("PrefixListName", "name"),
+        },
     )
+
+
+DESCRIBE_PREFIX_LISTS = _described("DescribePrefixLists", _shapes, NOTHING)
+DESCRIBE_MANAGED_PREFIX_LISTS = _described(
+    "DescribeManagedPrefixLists", _managed_shapes, Column("OwnerId", "project_id")
+)
 
 
 @action(

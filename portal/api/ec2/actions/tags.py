@@ -8,7 +8,7 @@ from django.db.models import Q
 
 from portal.api.ec2 import names, tags
 from portal.api.ec2.actions.own_resources import OWN_ROWS, among
-from portal.api.ec2.describe import Column, Described, Narrowed, Shape, describe
+from portal.api.ec2.describe import Column, Described, Narrowed, Shape
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
@@ -75,22 +75,20 @@ def _of_resources(ec2_ids: Sequence[str]) -> Q:
     return found
 
 
-describe(
-    Described(
-        action="DescribeTags",
-        rule="novella:ec2:tags:list",
-        member="Tags",
-        rows=lambda call: tag_records.tags_in(call.project_id).filter(kind__in=OWN_ROWS),
-        shape=_shapes,
-        order=("kind", "resource_id", "key"),
-        tags="",
-        filters={
-            "key": Column("Key", "key"),
-            "value": Column("Value", "value"),
-            "resource-id": Narrowed("ResourceId", _of_resources, exact=True),
-            "resource-type": Narrowed("ResourceType", _of_types, exact=True),
-        },
-    )
+DESCRIBE_TAGS = Described(
+    action="DescribeTags",
+    rule="novella:ec2:tags:list",
+    member="Tags",
+    rows=lambda call: tag_records.tags_in(call.project_id).filter(kind__in=OWN_ROWS),
+    shape=_shapes,
+    order=("kind", "resource_id", "key"),
+    tags="",
+    filters={
+        "key": Column("Key", "key"),
+        "value": Column("Value", "value"),
+        "resource-id": Narrowed("ResourceId", _of_resources, exact=True),
+        "resource-type": Narrowed("ResourceType", _of_types, exact=True),
+    },
 )
 
 

@@ -2,7 +2,7 @@
 
 from portal.api.ec2.describe.filters import NOTHING, Always, Column, Filter, Narrowed, members, nothing, under
 from portal.api.ec2.describe.paging import page
-from portal.api.ec2.describe.table import Described, Listed, Shape, describe, tables
+from portal.api.ec2.describe.table import Described, Listed, Shape, Table
 
 __all__ = [
     "NOTHING",
@@ -13,10 +13,9 @@ __all__ = [
     "Listed",
     "Narrowed",
     "Shape",
-    "describe",
+    "Table",
     "members",
     "nothing",
     "page",
-    "tables",
     "under",
 ]

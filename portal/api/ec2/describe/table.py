@@ -13,7 +13,7 @@ from portal.api.ec2 import names
 from portal.api.ec2.describe.filters import Asked, Filter, Filters
 from portal.api.ec2.describe.paging import asked, page, place_of, read, written
 from portal.api.ec2.protocol import errors
-from portal.api.ec2.registry import Call, action
+from portal.api.ec2.registry import Action, Call, action
 
 BATCH = 200
 """Minimum number of rows that are read together if only their items show whether they match the filters."""
@@ -53,6 +53,20 @@ class Table(ABC):
         items, token = self.listed(call)
         shown = [{name: value for name, value in item.items() if name[0] != "_"} for item in items]
         return {self.member: shown} | ({"NextToken": token} if self.paged else {})
+
+    def as_action(self) -> Action:
+        def handler(call: Call) -> dict[str, Any]:
+            return self.answer(call)
+
+        handler.__module__ = self.source().__module__
+        declare = action(
+            self.action, self.rule, takes=self.arguments(), passes_over=self.ignored, missing=self.code_of_missing()
+        )
+        return declare(handler)
+
+    def code_of_missing(self) -> str:
+        """Return the error code for a missing resource."""
+        return self.missing
 
     @abstractmethod
     def listed(self, call: Call) -> tuple[list[Shape], str | None]:
@@ -105,6 +119,9 @@ class Described(Table, Generic[Row]):
 
     def arguments(self) -> str:
         return f"{self.ids} {super().arguments()}".strip()
+
+    def code_of_missing(self) -> str:
+        return self.missing if self.kind is None else self.kind.missing
 
     def listed(self, call: Call) -> tuple[list[Shape], str | None]:
         prefix = self.kind.prefix if self.kind is not None else ""
@@ -174,20 +191,3 @@ class Described(Table, Generic[Row]):
         for row, item in zip(rows, self.shape(call, rows), strict=True):
             if item is not None and all(each.holds(item) for each in filters):
                 yield row, item
-
-
-tables: dict[str, Table] = {}
-"""Action → its table."""
-
-
-def describe(table: Table) -> None:
-    """Register the action of a table."""
-
-    def handler(call: Call) -> dict[str, Any]:
-        return table.answer(call)
-
-    handler.__module__ = table.source().__module__
-    kind = table.kind if isinstance(table, Described) else None
-    missing = kind.missing if kind is not None else table.missing
-    tables[table.action] = table
-    action(table.action, table.rule, takes=table.arguments(), passes_over=table.ignored, missing=missing)(handler)

@@ -4,7 +4,7 @@ from django.db.models import Q, QuerySet
 
 from portal.api.ec2 import names, owned
 from portal.api.ec2.actions.images import shapes
-from portal.api.ec2.describe import Always, Column, Described, describe, members, nothing, under
+from portal.api.ec2.describe import Always, Column, Described, members, nothing, under
 from portal.api.ec2.registry import Call
 from provisioning.common.values.ids import read_id
 from provisioning.images.models import Image
@@ -57,45 +57,43 @@ def _executable(call: Call) -> Q:
     return found
 
 
-describe(
-    Described(
-        action="DescribeImages",
-        rule="get_images",
-        member="Images",
-        kind=names.IMAGE,
-        ids="ImageIds",
-        ids_exclude_pages=True,
-        takes="Owners ExecutableUsers IncludeDisabled",
-        ignored="IncludeDeprecated",
-        rows=_rows,
-        among=_asked,
-        shape=shapes.image_shapes,
-        filters={
-            **members(
-                "Architecture CreationDate Description ImageType Platform RootDeviceName RootDeviceType "
-                "SourceInstanceId State VirtualizationType"
-            ),
-            "block-device-mapping.device-name": "BlockDeviceMappings[].DeviceName",
-            **under(
-                "BlockDeviceMappings[].Ebs",
-                members("DeleteOnTermination Encrypted SnapshotId VolumeSize VolumeType"),
-                prefix="block-device-mapping.",
-            ),
-            "ena-support": Always(value=False),
-            "free-tier-eligible": Always(value=False),
-            "image-allowed": Always(value=True),
-            "image-id": Column("ImageId", "pk", names.IMAGE),
-            "is-public": "Public",
-            "manifest-location": "ImageLocation",
-            "name": Column("Name", "name"),
-            "owner-id": Column("OwnerId", "project_id"),
-            "state-reason-code": "StateReason.Code",
-            "state-reason-message": "StateReason.Message",
-            **nothing(
-                "boot-mode hypervisor image-watermark.source-image-id "
-                "instance-type-specification.supported-instance-type kernel-id owner-alias product-code "
-                "product-code.type ramdisk-id source-image-id source-image-region sriov-net-support"
-            ),
-        },
-    )
+DESCRIBE_IMAGES = Described(
+    action="DescribeImages",
+    rule="get_images",
+    member="Images",
+    kind=names.IMAGE,
+    ids="ImageIds",
+    ids_exclude_pages=True,
+    takes="Owners ExecutableUsers IncludeDisabled",
+    ignored="IncludeDeprecated",
+    rows=_rows,
+    among=_asked,
+    shape=shapes.image_shapes,
+    filters={
+        **members(
+            "Architecture CreationDate Description ImageType Platform RootDeviceName RootDeviceType "
+            "SourceInstanceId State VirtualizationType"
+        ),
+        "block-device-mapping.device-name": "BlockDeviceMappings[].DeviceName",
+        **under(
+            "BlockDeviceMappings[].Ebs",
+            members("DeleteOnTermination Encrypted SnapshotId VolumeSize VolumeType"),
+            prefix="block-device-mapping.",
+        ),
+        "ena-support": Always(value=False),
+        "free-tier-eligible": Always(value=False),
+        "image-allowed": Always(value=True),
+        "image-id": Column("ImageId", "pk", names.IMAGE),
+        "is-public": "Public",
+        "manifest-location": "ImageLocation",
+        "name": Column("Name", "name"),
+        "owner-id": Column("OwnerId", "project_id"),
+        "state-reason-code": "StateReason.Code",
+        "state-reason-message": "StateReason.Message",
+        **nothing(
+            "boot-mode hypervisor image-watermark.source-image-id "
+            "instance-type-specification.supported-instance-type kernel-id owner-alias product-code "
+            "product-code.type ramdisk-id source-image-id source-image-region sriov-net-support"
+        ),
+    },
 )

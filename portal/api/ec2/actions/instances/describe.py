@@ -18,7 +18,6 @@ from portal.api.ec2.describe import (
     Filter,
     Narrowed,
     Shape,
-    describe,
     members,
     nothing,
     under,
@@ -114,38 +113,36 @@ _OF_INSTANCES: dict[str, Filter] = {
     "state-reason-message": "StateReason.Message",
     "tenancy": "Placement.Tenancy",
 }
-describe(
-    Described(
-        action="DescribeInstances",
-        rule="os_compute_api:servers:detail",
-        member="Reservations",
-        kind=names.INSTANCE,
-        ids="InstanceIds",
-        ids_exclude_pages=True,
-        takes="IncludeManagedResources",
-        rows=lambda call: reading.visible_rows(call.context),
-        shape=_reservations,
-        collect=_of_launches,
-        order=reading.ORDER,
-        tags="Instances[].Tags",
-        filters={
-            **under("Instances[]", _OF_INSTANCES),
-            "owner-id": Column("OwnerId", "project_id"),
-            "reservation-id": Column("ReservationId", "reservation_id"),
-            "ena-support": Always(value=False),
-            "enclave-options.enabled": Always(value=False),
-            "hibernation-options.configured": Always(value=False),
-            "network-interface.attachment.instance-id": _with_interfaces(lambda instance: instance["InstanceId"]),
-            "network-interface.attachment.network-card-index": _with_interfaces(lambda instance: 0),
-            "network-interface.requester-managed": _with_interfaces(lambda instance: False),
-            **nothing(
-                "capacity-reservation-id client-token host-id hypervisor iam-instance-profile.arn "
-                "iam-instance-profile.id instance-lifecycle kernel-id outpost-arn placement-group-name "
-                "placement-partition-number platform product-code product-code.type ramdisk-id requester-id "
-                "spot-instance-request-id"
-            ),
-        },
-    )
+DESCRIBE_INSTANCES = Described(
+    action="DescribeInstances",
+    rule="os_compute_api:servers:detail",
+    member="Reservations",
+    kind=names.INSTANCE,
+    ids="InstanceIds",
+    ids_exclude_pages=True,
+    takes="IncludeManagedResources",
+    rows=lambda call: reading.visible_rows(call.context),
+    shape=_reservations,
+    collect=_of_launches,
+    order=reading.ORDER,
+    tags="Instances[].Tags",
+    filters={
+        **under("Instances[]", _OF_INSTANCES),
+        "owner-id": Column("OwnerId", "project_id"),
+        "reservation-id": Column("ReservationId", "reservation_id"),
+        "ena-support": Always(value=False),
+        "enclave-options.enabled": Always(value=False),
+        "hibernation-options.configured": Always(value=False),
+        "network-interface.attachment.instance-id": _with_interfaces(lambda instance: instance["InstanceId"]),
+        "network-interface.attachment.network-card-index": _with_interfaces(lambda instance: 0),
+        "network-interface.requester-managed": _with_interfaces(lambda instance: False),
+        **nothing(
+            "capacity-reservation-id client-token host-id hypervisor iam-instance-profile.arn "
+            "iam-instance-profile.id instance-lifecycle kernel-id outpost-arn placement-group-name "
+            "placement-partition-number platform product-code product-code.type ramdisk-id requester-id "
+            "spot-instance-request-id"
+        ),
+    },
 )
 
 
@@ -186,28 +183,26 @@ def _check(status: str, *, running: bool) -> dict[str, Any]:
     return {"Status": status, "Details": [{"Name": "reachability", "Status": passed}]}
 
 
-describe(
-    Described(
-        action="DescribeInstanceStatus",
-        rule="os_compute_api:servers:detail",
-        member="InstanceStatuses",
-        kind=names.INSTANCE,
-        ids="InstanceIds",
-        takes="IncludeAllInstances",
-        rows=lambda call: reading.visible_rows(call.context),
-        among=_asked,
-        shape=_statuses,
-        order=reading.ORDER,
-        tags=None,
-        filters={
-            "availability-zone": "AvailabilityZone",
-            "instance-state-code": Narrowed("InstanceState.Code", states.condition_of_codes, exact=True),
-            "instance-state-name": Narrowed("InstanceState.Name", states.condition, exact=True),
-            "instance-status.status": "InstanceStatus.Status",
-            "instance-status.reachability": "InstanceStatus.Details[].Status",
-            "system-status.status": "SystemStatus.Status",
-            "system-status.reachability": "SystemStatus.Details[].Status",
-            "event.code": NOTHING,
-        },
-    )
+DESCRIBE_INSTANCE_STATUS = Described(
+    action="DescribeInstanceStatus",
+    rule="os_compute_api:servers:detail",
+    member="InstanceStatuses",
+    kind=names.INSTANCE,
+    ids="InstanceIds",
+    takes="IncludeAllInstances",
+    rows=lambda call: reading.visible_rows(call.context),
+    among=_asked,
+    shape=_statuses,
+    order=reading.ORDER,
+    tags=None,
+    filters={
+        "availability-zone": "AvailabilityZone",
+        "instance-state-code": Narrowed("InstanceState.Code", states.condition_of_codes, exact=True),
+        "instance-state-name": Narrowed("InstanceState.Name", states.condition, exact=True),
+        "instance-status.status": "InstanceStatus.Status",
+        "instance-status.reachability": "InstanceStatus.Details[].Status",
+        "system-status.status": "SystemStatus.Status",
+        "system-status.reachability": "SystemStatus.Details[].Status",
+        "event.code": NOTHING,
+    },
 )

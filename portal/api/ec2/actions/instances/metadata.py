@@ -11,7 +11,7 @@ from portal.api.ec2 import names
 from portal.api.ec2.actions.images.shapes import image_shapes
 from portal.api.ec2.actions.instances import related as reading
 from portal.api.ec2.actions.instances import shapes, states
-from portal.api.ec2.describe import NOTHING, Column, Described, Narrowed, Shape, describe, members
+from portal.api.ec2.describe import NOTHING, Column, Described, Narrowed, Shape, members
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.registry import Call, action
 from provisioning.compute.models import Instance
@@ -44,26 +44,24 @@ def _metadata(ec2_id: str, image: Shape | None) -> dict[str, Any]:
     return same | {"IsPublic": image["Public"], "ImageAllowed": True}
 
 
-describe(
-    Described(
-        action="DescribeInstanceImageMetadata",
-        rule="os_compute_api:servers:detail",
-        member="InstanceImageMetadata",
-        kind=names.INSTANCE,
-        ids="InstanceIds",
-        ids_exclude_pages=True,
-        rows=lambda call: reading.visible_rows(call.context),
-        shape=_shapes,
-        order=reading.ORDER,
-        filters={
-            **members("AvailabilityZone InstanceType LaunchTime ZoneId"),
-            "image-allowed": "ImageMetadata.ImageAllowed",
-            "instance-id": Column("InstanceId", "pk", names.INSTANCE),
-            "instance-state-name": Narrowed("State.Name", states.condition, exact=True),
-            "owner-alias": NOTHING,
-            "owner-id": Column("OwnerId", "project_id"),
-        },
-    )
+DESCRIBE_INSTANCE_IMAGE_METADATA = Described(
+    action="DescribeInstanceImageMetadata",
+    rule="os_compute_api:servers:detail",
+    member="InstanceImageMetadata",
+    kind=names.INSTANCE,
+    ids="InstanceIds",
+    ids_exclude_pages=True,
+    rows=lambda call: reading.visible_rows(call.context),
+    shape=_shapes,
+    order=reading.ORDER,
+    filters={
+        **members("AvailabilityZone InstanceType LaunchTime ZoneId"),
+        "image-allowed": "ImageMetadata.ImageAllowed",
+        "instance-id": Column("InstanceId", "pk", names.INSTANCE),
+        "instance-state-name": Narrowed("State.Name", states.condition, exact=True),
+        "owner-alias": NOTHING,
+        "owner-id": Column("OwnerId", "project_id"),
+    },
 )
 
 

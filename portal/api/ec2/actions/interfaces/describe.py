@@ -8,7 +8,7 @@ from typing import Any
 from portal.api.ec2 import names, tags
 from portal.api.ec2.actions.interfaces.lookups import fixed_of, interface_rows, is_attached, is_free
 from portal.api.ec2.actions.vpcs.lookups import zone_of_networks
-from portal.api.ec2.describe import Column, Described, describe, members, under
+from portal.api.ec2.describe import Column, Described, members, under
 from portal.api.ec2.registry import Call
 from provisioning.network import selectors
 from provisioning.network.models import FloatingIP, Port
@@ -148,51 +148,49 @@ def _attachment(port: Port, related: Related) -> Shape:
     }
 
 
-describe(
-    Described(
-        action="DescribeNetworkInterfaces",
-        rule="get_port",
-        member="NetworkInterfaces",
-        kind=names.INTERFACE,
-        ids="NetworkInterfaceIds",
-        ignored="IncludeManagedResources",
-        rows=interface_rows,
-        shape=shapes,
-        tags="TagSet",
-        filters={
-            **under(
-                "PrivateIpAddresses[]",
-                {
-                    "association.public-ip": "Association.PublicIp",
-                    "primary": "Primary",
-                    "private-ip-address": Column("PrivateIpAddress", "fixed_ips__address"),
-                },
-                prefix="addresses.",
-            ),
-            **under(
-                "Association",
-                members("AllocationId AssociationId IpOwnerId PublicDnsName PublicIp"),
-                prefix="association.",
-            ),
-            **under(
-                "Attachment",
-                {
-                    **members("AttachTime AttachmentId DeleteOnTermination DeviceIndex InstanceOwnerId Status"),
-                    "instance-id": Column("InstanceId", "device_id", names.INSTANCE),
-                },
-                prefix="attachment.",
-            ),
-            **members("AvailabilityZone InterfaceType PrivateDnsName RequesterManaged SourceDestCheck Status"),
-            "description": Column("Description", "description"),
-            "group-id": Column("Groups[].GroupId", "security_groups__pk", names.GROUP),
-            "group-name": "Groups[].GroupName",
-            "ipv6-addresses.ipv6-address": Column("Ipv6Addresses[].Ipv6Address", "fixed_ips__address"),
-            "mac-address": Column("MacAddress", "mac_address"),
-            "network-interface-id": Column("NetworkInterfaceId", "pk", names.INTERFACE),
-            "owner-id": Column("OwnerId", "project_id"),
-            "private-ip-address": Column("PrivateIpAddress", "fixed_ips__address"),
-            "subnet-id": Column("SubnetId", "fixed_ips__subnet_id", names.SUBNET),
-            "vpc-id": Column("VpcId", "network_id", names.VPC),
-        },
-    )
+DESCRIBE_NETWORK_INTERFACES = Described(
+    action="DescribeNetworkInterfaces",
+    rule="get_port",
+    member="NetworkInterfaces",
+    kind=names.INTERFACE,
+    ids="NetworkInterfaceIds",
+    ignored="IncludeManagedResources",
+    rows=interface_rows,
+    shape=shapes,
+    tags="TagSet",
+    filters={
+        **under(
+            "PrivateIpAddresses[]",
+            {
+                "association.public-ip": "Association.PublicIp",
+                "primary": "Primary",
+                "private-ip-address": Column("PrivateIpAddress", "fixed_ips__address"),
+            },
+            prefix="addresses.",
+        ),
+        **under(
+            "Association",
+            members("AllocationId AssociationId IpOwnerId PublicDnsName PublicIp"),
+            prefix="association.",
+        ),
+        **under(
+            "Attachment",
+            {
+                **members("AttachTime AttachmentId DeleteOnTermination DeviceIndex InstanceOwnerId Status"),
+                "instance-id": Column("InstanceId", "device_id", names.INSTANCE),
+            },
+            prefix="attachment.",
+        ),
+        **members("AvailabilityZone InterfaceType PrivateDnsName RequesterManaged SourceDestCheck Status"),
+        "description": Column("Description", "description"),
+        "group-id": Column("Groups[].GroupId", "security_groups__pk", names.GROUP),
+        "group-name": "Groups[].GroupName",
+        "ipv6-addresses.ipv6-address": Column("Ipv6Addresses[].Ipv6Address", "fixed_ips__address"),
+        "mac-address": Column("MacAddress", "mac_address"),
+        "network-interface-id": Column("NetworkInterfaceId", "pk", names.INTERFACE),
+        "owner-id": Column("OwnerId", "project_id"),
+        "private-ip-address": Column("PrivateIpAddress", "fixed_ips__address"),
+        "subnet-id": Column("SubnetId", "fixed_ips__subnet_id", names.SUBNET),
+        "vpc-id": Column("VpcId", "network_id", names.VPC),
+    },
 )

@@ -8,7 +8,7 @@ from portal.api.ec2 import names
 from portal.api.ec2.actions.security_groups.lookups import no_such_name
 from portal.api.ec2.actions.security_groups.permissions import OfGroup, granted
 from portal.api.ec2.actions.security_groups.shapes import group_shapes, rule_shapes
-from portal.api.ec2.describe import Column, Described, Filter, Shape, describe, members, under
+from portal.api.ec2.describe import Column, Described, Filter, Shape, members, under
 from portal.api.ec2.registry import Call
 from provisioning.ec2 import ids
 from provisioning.network import selectors, services
@@ -64,26 +64,24 @@ _OF_PERMISSIONS: dict[str, Filter] = {
     "protocol": "IpProtocol",
     "user-id": "UserIdGroupPairs[].UserId",
 }
-describe(
-    Described(
-        action="DescribeSecurityGroups",
-        rule="get_security_group",
-        member="SecurityGroups",
-        kind=names.GROUP,
-        ids="GroupIds",
-        takes="GroupNames",
-        rows=_groups,
-        shape=_group_shapes,
-        filters={
-            "description": Column("Description", "description"),
-            "group-id": Column("GroupId", "pk", names.GROUP),
-            "group-name": "GroupName",
-            "owner-id": Column("OwnerId", "project_id"),
-            **under("IpPermissions[]", _OF_PERMISSIONS, prefix="ip-permission."),
-            **under("IpPermissionsEgress[]", _OF_PERMISSIONS, prefix="egress.ip-permission."),
-            VPC_ID: "_VpcIds",
-        },
-    )
+DESCRIBE_SECURITY_GROUPS = Described(
+    action="DescribeSecurityGroups",
+    rule="get_security_group",
+    member="SecurityGroups",
+    kind=names.GROUP,
+    ids="GroupIds",
+    takes="GroupNames",
+    rows=_groups,
+    shape=_group_shapes,
+    filters={
+        "description": Column("Description", "description"),
+        "group-id": Column("GroupId", "pk", names.GROUP),
+        "group-name": "GroupName",
+        "owner-id": Column("OwnerId", "project_id"),
+        **under("IpPermissions[]", _OF_PERMISSIONS, prefix="ip-permission."),
+        **under("IpPermissionsEgress[]", _OF_PERMISSIONS, prefix="egress.ip-permission."),
+        VPC_ID: "_VpcIds",
+    },
 )
 
 
@@ -115,18 +113,16 @@ def _rule_shapes(call: Call, rules: Sequence[SecurityGroupRule]) -> list[Shape |
     return [left.pop(by_rule[rule.id].granted.id, None) if rule.id in by_rule else None for rule in rules]
 
 
-describe(
-    Described(
-        action="DescribeSecurityGroupRules",
-        rule="get_security_group_rule",
-        member="SecurityGroupRules",
-        kind=names.RULE,
-        ids="SecurityGroupRuleIds",
-        rows=_rules,
-        shape=_rule_shapes,
-        filters={
-            "group-id": Column("GroupId", "group_id", names.GROUP),
-            "security-group-rule-id": Column("SecurityGroupRuleId", "pk", names.RULE),
-        },
-    )
+DESCRIBE_SECURITY_GROUP_RULES = Described(
+    action="DescribeSecurityGroupRules",
+    rule="get_security_group_rule",
+    member="SecurityGroupRules",
+    kind=names.RULE,
+    ids="SecurityGroupRuleIds",
+    rows=_rules,
+    shape=_rule_shapes,
+    filters={
+        "group-id": Column("GroupId", "group_id", names.GROUP),
+        "security-group-rule-id": Column("SecurityGroupRuleId", "pk", names.RULE),
+    },
 )

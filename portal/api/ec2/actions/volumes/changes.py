@@ -5,7 +5,7 @@ from typing import Any
 from portal.api.ec2 import names, tags
 from portal.api.ec2.actions.volumes import shapes
 from portal.api.ec2.actions.volumes.shapes import snapshot_of, volume_of, volumes_of
-from portal.api.ec2.describe import NOTHING, Always, Column, Described, Narrowed, describe, members, under
+from portal.api.ec2.describe import NOTHING, Always, Column, Described, Narrowed, members, under
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
@@ -83,39 +83,37 @@ def delete_volume(call: Call) -> dict[str, Any]:
     return {}
 
 
-describe(
-    Described(
-        action="DescribeVolumes",
-        rule="volume:get_all",
-        member="Volumes",
-        kind=names.VOLUME,
-        ids="VolumeIds",
-        ids_exclude_pages=True,
-        ignored="IncludeManagedResources",
-        rows=lambda call: volumes_of(call.context),
-        shape=lambda call, volumes: shapes.volume_shapes(volumes),
-        filters={
-            **under(
-                "Attachments[]",
-                {
-                    **members("AttachTime DeleteOnTermination Device"),
-                    "instance-id": Column("InstanceId", "attachments__instance_id", names.INSTANCE),
-                    "status": "State",
-                },
-                prefix="attachment.",
-            ),
-            "availability-zone": Column("AvailabilityZone", "availability_zone"),
-            "availability-zone-id": Column("AvailabilityZoneId", "availability_zone"),
-            **members("CreateTime Encrypted MultiAttachEnabled VolumeType"),
-            "fast-restored": Always(value=False),
-            "operator.managed": Always(value=False),
-            "operator.principal": NOTHING,
-            "size": Column("Size", "size_gb"),
-            "snapshot-id": Column("SnapshotId", "source_snapshot_id", names.SNAPSHOT),
-            "status": Narrowed("State", shapes.condition),
-            "volume-id": Column("VolumeId", "pk", names.VOLUME),
-        },
-    )
+DESCRIBE_VOLUMES = Described(
+    action="DescribeVolumes",
+    rule="volume:get_all",
+    member="Volumes",
+    kind=names.VOLUME,
+    ids="VolumeIds",
+    ids_exclude_pages=True,
+    ignored="IncludeManagedResources",
+    rows=lambda call: volumes_of(call.context),
+    shape=lambda call, volumes: shapes.volume_shapes(volumes),
+    filters={
+        **under(
+            "Attachments[]",
+            {
+                **members("AttachTime DeleteOnTermination Device"),
+                "instance-id": Column("InstanceId", "attachments__instance_id", names.INSTANCE),
+                "status": "State",
+            },
+            prefix="attachment.",
+        ),
+        "availability-zone": Column("AvailabilityZone", "availability_zone"),
+        "availability-zone-id": Column("AvailabilityZoneId", "availability_zone"),
+        **members("CreateTime Encrypted MultiAttachEnabled VolumeType"),
+        "fast-restored": Always(value=False),
+        "operator.managed": Always(value=False),
+        "operator.principal": NOTHING,
+        "size": Column("Size", "size_gb"),
+        "snapshot-id": Column("SnapshotId", "source_snapshot_id", names.SNAPSHOT),
+        "status": Narrowed("State", shapes.condition),
+        "volume-id": Column("VolumeId", "pk", names.VOLUME),
+    },
 )
 
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 from portal.api.ec2 import names
 from portal.api.ec2.actions.volumes import shapes
 from portal.api.ec2.actions.volumes.shapes import NO_TYPE, volume_of, volumes_of
-from portal.api.ec2.describe import NOTHING, Column, Described, describe, members, nothing
+from portal.api.ec2.describe import NOTHING, Column, Described, members, nothing
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
@@ -98,29 +98,27 @@ def _shape(volume: Volume, row: VolumeModification, ec2_id: str) -> dict[str, An
     }
 
 
-describe(
-    Described(
-        action="DescribeVolumesModifications",
-        rule="volume:get_all",
-        member="VolumesModifications",
-        kind=names.VOLUME,
-        ids="VolumeIds",
-        ids_exclude_pages=True,
-        ignored="IncludeManagedResources",
-        rows=_rows,
-        shape=lambda call, volumes: _shapes(volumes),
-        tags=None,
-        filters={
-            **members("ModificationState OriginalVolumeType StartTime TargetVolumeType"),
-            "original-iops": NOTHING,
-            "original-size": Column("OriginalSize", "modification__original_size_gb"),
-            "originalMultiAttachEnabled": "OriginalMultiAttachEnabled",
-            "target-iops": NOTHING,
-            "target-size": Column("TargetSize", "modification__target_size_gb"),
-            "targetMultiAttachEnabled": "TargetMultiAttachEnabled",
-            "volume-id": Column("VolumeId", "pk", names.VOLUME),
-        },
-    )
+DESCRIBE_VOLUMES_MODIFICATIONS = Described(
+    action="DescribeVolumesModifications",
+    rule="volume:get_all",
+    member="VolumesModifications",
+    kind=names.VOLUME,
+    ids="VolumeIds",
+    ids_exclude_pages=True,
+    ignored="IncludeManagedResources",
+    rows=_rows,
+    shape=lambda call, volumes: _shapes(volumes),
+    tags=None,
+    filters={
+        **members("ModificationState OriginalVolumeType StartTime TargetVolumeType"),
+        "original-iops": NOTHING,
+        "original-size": Column("OriginalSize", "modification__original_size_gb"),
+        "originalMultiAttachEnabled": "OriginalMultiAttachEnabled",
+        "target-iops": NOTHING,
+        "target-size": Column("TargetSize", "modification__target_size_gb"),
+        "targetMultiAttachEnabled": "TargetMultiAttachEnabled",
+        "volume-id": Column("VolumeId", "pk", names.VOLUME),
+    },
 )
 
 
@@ -159,28 +157,26 @@ def _status(volume: Volume) -> str:
     return "ok" if volume.pool is not None and is_up(volume.pool, timezone.now()) else "impaired"
 
 
-describe(
-    Described(
-        action="DescribeVolumeStatus",
-        rule="volume:get_all",
-        member="VolumeStatuses",
-        kind=names.VOLUME,
-        ids="VolumeIds",
-        ids_exclude_pages=True,
-        ignored="IncludeManagedResources",
-        rows=lambda call: volumes_of(call.context),
-        shape=lambda call, volumes: _statuses(volumes),
-        tags=None,
-        filters={
-            "availability-zone": Column("AvailabilityZone", "availability_zone"),
-            "volume-status.status": "VolumeStatus.Status",
-            "volume-status.details-name": "VolumeStatus.Details[].Name",
-            "volume-status.details-status": "VolumeStatus.Details[].Status",
-            **nothing(
-                "action.code action.description action.event-id attachment-status.instance-id "
-                "attachment-status.io-performance event.description event.event-id event.event-type event.not-after "
-                "event.not-before"
-            ),
-        },
-    )
+DESCRIBE_VOLUME_STATUS = Described(
+    action="DescribeVolumeStatus",
+    rule="volume:get_all",
+    member="VolumeStatuses",
+    kind=names.VOLUME,
+    ids="VolumeIds",
+    ids_exclude_pages=True,
+    ignored="IncludeManagedResources",
+    rows=lambda call: volumes_of(call.context),
+    shape=lambda call, volumes: _statuses(volumes),
+    tags=None,
+    filters={
+        "availability-zone": Column("AvailabilityZone", "availability_zone"),
+        "volume-status.status": "VolumeStatus.Status",
+        "volume-status.details-name": "VolumeStatus.Details[].Name",
+        "volume-status.details-status": "VolumeStatus.Details[].Status",
+        **nothing(
+            "action.code action.description action.event-id attachment-status.instance-id "
+            "attachment-status.io-performance event.description event.event-id event.event-type event.not-after "
+            "event.not-before"
+        ),
+    },
 )

@@ -7,7 +7,7 @@ from django.db.models import Q
 from portal.api.ec2 import names, owned, tags
 from portal.api.ec2.actions.volumes import shapes
 from portal.api.ec2.actions.volumes.shapes import snapshot_of, volume_of
-from portal.api.ec2.describe import NOTHING, Column, Described, describe, members
+from portal.api.ec2.describe import NOTHING, Column, Described, members
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
 from provisioning.compute.launch.registered_images import images_naming
@@ -60,30 +60,28 @@ def _asked(call: Call) -> Q | None:
     return None if all(owned.is_named(call, requested) for requested in specified) else Q(pk__in=[])
 
 
-describe(
-    Described(
-        action="DescribeSnapshots",
-        rule="volume:get_all_snapshots",
-        member="Snapshots",
-        kind=KIND,
-        ids="SnapshotIds",
-        ids_exclude_pages=True,
-        takes="OwnerIds RestorableByUserIds",
-        rows=lambda call: visible_snapshots(call.context),
-        among=_asked,
-        shape=lambda call, snapshots: shapes.snapshot_shapes(snapshots),
-        filters={
-            "description": Column("Description", "description"),
-            **members("Encrypted Progress StartTime StorageTier"),
-            "owner-alias": NOTHING,
-            "owner-id": Column("OwnerId", "project_id"),
-            "snapshot-id": Column("SnapshotId", "pk", KIND),
-            "status": "State",
-            "transfer-type": NOTHING,
-            "volume-id": Column("VolumeId", "volume_id", names.VOLUME),
-            "volume-size": Column("VolumeSize", "size_gb"),
-        },
-    )
+DESCRIBE_SNAPSHOTS = Described(
+    action="DescribeSnapshots",
+    rule="volume:get_all_snapshots",
+    member="Snapshots",
+    kind=KIND,
+    ids="SnapshotIds",
+    ids_exclude_pages=True,
+    takes="OwnerIds RestorableByUserIds",
+    rows=lambda call: visible_snapshots(call.context),
+    among=_asked,
+    shape=lambda call, snapshots: shapes.snapshot_shapes(snapshots),
+    filters={
+        "description": Column("Description", "description"),
+        **members("Encrypted Progress StartTime StorageTier"),
+        "owner-alias": NOTHING,
+        "owner-id": Column("OwnerId", "project_id"),
+        "snapshot-id": Column("SnapshotId", "pk", KIND),
+        "status": "State",
+        "transfer-type": NOTHING,
+        "volume-id": Column("VolumeId", "volume_id", names.VOLUME),
+        "volume-size": Column("VolumeSize", "size_gb"),
+    },
 )
 
 

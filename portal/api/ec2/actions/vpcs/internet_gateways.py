@@ -6,7 +6,7 @@ from typing import Any
 
 from portal.api.ec2 import names, tags
 from portal.api.ec2.actions.vpcs.lookups import enforce, vpc_to_change
-from portal.api.ec2.describe import Column, Described, Shape, describe
+from portal.api.ec2.describe import Column, Described, Shape
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
@@ -141,20 +141,18 @@ def shapes(every: Sequence[InternetGateway], vpcs: Sequence[VpcNetwork]) -> list
     ]
 
 
-describe(
-    Described(
-        action="DescribeInternetGateways",
-        rule="get_router",
-        member="InternetGateways",
-        kind=names.GATEWAY,
-        ids="InternetGatewayIds",
-        rows=lambda call: gateway_rows_for(call.context),
-        shape=_shapes,
-        filters={
-            "attachment.state": "Attachments[].State",
-            "attachment.vpc-id": "Attachments[].VpcId",
-            "internet-gateway-id": Column("InternetGatewayId", "pk", names.GATEWAY),
-            "owner-id": Column("OwnerId", "project_id"),
-        },
-    )
+DESCRIBE_INTERNET_GATEWAYS = Described(
+    action="DescribeInternetGateways",
+    rule="get_router",
+    member="InternetGateways",
+    kind=names.GATEWAY,
+    ids="InternetGatewayIds",
+    rows=lambda call: gateway_rows_for(call.context),
+    shape=_shapes,
+    filters={
+        "attachment.state": "Attachments[].State",
+        "attachment.vpc-id": "Attachments[].VpcId",
+        "internet-gateway-id": Column("InternetGatewayId", "pk", names.GATEWAY),
+        "owner-id": Column("OwnerId", "project_id"),
+    },
 )

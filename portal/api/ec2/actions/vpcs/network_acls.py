@@ -5,7 +5,7 @@ traffic.
 from collections.abc import Sequence
 
 from portal.api.ec2 import names, tags
-from portal.api.ec2.describe import Column, Described, Shape, describe, members, nothing, under
+from portal.api.ec2.describe import Column, Described, Shape, members, nothing, under
 from portal.api.ec2.registry import Call
 from provisioning.network.models import Network
 from provisioning.network.selectors.vpcs import vpc_networks_for
@@ -49,39 +49,37 @@ def _shapes(call: Call, every: Sequence[Network]) -> list[Shape]:
     ]
 
 
-describe(
-    Described(
-        action="DescribeNetworkAcls",
-        rule="get_network",
-        member="NetworkAcls",
-        kind=names.ACL,
-        ids="NetworkAclIds",
-        rows=lambda call: vpc_networks_for(call.context).prefetch_related("subnets"),
-        shape=_shapes,
-        filters={
-            **under(
-                "Associations[]",
-                {
-                    "association-id": "NetworkAclAssociationId",
-                    "network-acl-id": "NetworkAclId",
-                    "subnet-id": Column("SubnetId", "subnets__pk", names.SUBNET),
-                },
-                prefix="association.",
-            ),
-            "default": "IsDefault",
-            **under(
-                "Entries[]",
-                {
-                    "cidr": "CidrBlock",
-                    **members("Egress Protocol RuleAction RuleNumber"),
-                    "ipv6-cidr": "Ipv6CidrBlock",
-                    **nothing("icmp.code icmp.type port-range.from port-range.to"),
-                },
-                prefix="entry.",
-            ),
-            "network-acl-id": Column("NetworkAclId", "pk", names.ACL),
-            "owner-id": Column("OwnerId", "project_id"),
-            "vpc-id": Column("VpcId", "pk", names.VPC),
-        },
-    )
+DESCRIBE_NETWORK_ACLS = Described(
+    action="DescribeNetworkAcls",
+    rule="get_network",
+    member="NetworkAcls",
+    kind=names.ACL,
+    ids="NetworkAclIds",
+    rows=lambda call: vpc_networks_for(call.context).prefetch_related("subnets"),
+    shape=_shapes,
+    filters={
+        **under(
+            "Associations[]",
+            {
+                "association-id": "NetworkAclAssociationId",
+                "network-acl-id": "NetworkAclId",
+                "subnet-id": Column("SubnetId", "subnets__pk", names.SUBNET),
+            },
+            prefix="association.",
+        ),
+        "default": "IsDefault",
+        **under(
+            "Entries[]",
+            {
+                "cidr": "CidrBlock",
+                **members("Egress Protocol RuleAction RuleNumber"),
+                "ipv6-cidr": "Ipv6CidrBlock",
+                **nothing("icmp.code icmp.type port-range.from port-range.to"),
+            },
+            prefix="entry.",
+        ),
+        "network-acl-id": Column("NetworkAclId", "pk", names.ACL),
+        "owner-id": Column("OwnerId", "project_id"),
+        "vpc-id": Column("VpcId", "pk", names.VPC),
+    },
 )

@@ -14,7 +14,7 @@ from django.db.models import Q
 
 from portal.api.ec2 import names, tags
 from portal.api.ec2.actions.vpcs.lookups import enforce, subnet_named, table_named
-from portal.api.ec2.describe import Column, Described, Narrowed, Shape, describe, members, under
+from portal.api.ec2.describe import Column, Described, Narrowed, Shape, members, under
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
@@ -180,31 +180,29 @@ def reachable(router: Router) -> list[str]:
     return [EVERYWHERE[is_ipv6] for is_ipv6 in sorted(versions)]
 
 
-describe(
-    Described(
-        action="DescribeRouteTables",
-        rule="get_router",
-        member="RouteTables",
-        kind=names.ROUTE_TABLE,
-        ids="RouteTableIds",
-        rows=lambda call: table_routers_for(call.context),
-        shape=_shapes,
-        filters={
-            **under(
-                "Associations[]",
-                members("Main RouteTableAssociationId RouteTableId SubnetId"),
-                prefix="association.",
-            ),
-            "owner-id": Column("OwnerId", "project_id"),
-            "route-table-id": Column("RouteTableId", "pk", names.ROUTE_TABLE),
-            **under(
-                "Routes[]",
-                members("DestinationCidrBlock DestinationIpv6CidrBlock GatewayId InstanceId Origin State"),
-                prefix="route.",
-            ),
-            "vpc-id": Narrowed("_VpcIds", _routers_of_vpcs, exact=True),
-        },
-    )
+DESCRIBE_ROUTE_TABLES = Described(
+    action="DescribeRouteTables",
+    rule="get_router",
+    member="RouteTables",
+    kind=names.ROUTE_TABLE,
+    ids="RouteTableIds",
+    rows=lambda call: table_routers_for(call.context),
+    shape=_shapes,
+    filters={
+        **under(
+            "Associations[]",
+            members("Main RouteTableAssociationId RouteTableId SubnetId"),
+            prefix="association.",
+        ),
+        "owner-id": Column("OwnerId", "project_id"),
+        "route-table-id": Column("RouteTableId", "pk", names.ROUTE_TABLE),
+        **under(
+            "Routes[]",
+            members("DestinationCidrBlock DestinationIpv6CidrBlock GatewayId InstanceId Origin State"),
+            prefix="route.",
+        ),
+        "vpc-id": Narrowed("_VpcIds", _routers_of_vpcs, exact=True),
+    },
 )
 
 

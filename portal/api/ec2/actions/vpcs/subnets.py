@@ -16,7 +16,7 @@ from portal.api.ec2.actions.vpcs.lookups import (
     vpc_to_change,
     zone_of_networks,
 )
-from portal.api.ec2.describe import Column, Described, Shape, describe, members, under
+from portal.api.ec2.describe import Column, Described, Shape, members, under
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
@@ -156,35 +156,33 @@ def _of_version(subnet: Subnet, free: int) -> Shape:
     return {"AvailableIpAddressCount": 0, "Ipv6Native": True, "Ipv6CidrBlockAssociationSet": [block]}
 
 
-describe(
-    Described(
-        action="DescribeSubnets",
-        rule="get_subnet",
-        member="Subnets",
-        kind=names.SUBNET,
-        ids="SubnetIds",
-        rows=lambda call: vpc_subnets_for(call.context),
-        shape=shapes,
-        filters={
-            **members(
-                "AvailabilityZone AvailabilityZoneId AvailableIpAddressCount DefaultForAz Ipv6Native "
-                "MapPublicIpOnLaunch State"
-            ),
-            "availabilityZone": "AvailabilityZone",
-            "cidr": Column("CidrBlock", "cidr"),
-            "cidr-block": Column("CidrBlock", "cidr"),
-            "cidrBlock": Column("CidrBlock", "cidr"),
-            "defaultForAz": "DefaultForAz",
-            **under(
-                "Ipv6CidrBlockAssociationSet[]",
-                {"ipv6-cidr-block": Column("Ipv6CidrBlock", "cidr")},
-                prefix="ipv6-cidr-block-association.",
-            ),
-            "owner-id": Column("OwnerId", "network__project_id"),
-            "subnet-id": Column("SubnetId", "pk", names.SUBNET),
-            "vpc-id": Column("VpcId", "network_id", names.VPC),
-        },
-    )
+DESCRIBE_SUBNETS = Described(
+    action="DescribeSubnets",
+    rule="get_subnet",
+    member="Subnets",
+    kind=names.SUBNET,
+    ids="SubnetIds",
+    rows=lambda call: vpc_subnets_for(call.context),
+    shape=shapes,
+    filters={
+        **members(
+            "AvailabilityZone AvailabilityZoneId AvailableIpAddressCount DefaultForAz Ipv6Native "
+            "MapPublicIpOnLaunch State"
+        ),
+        "availabilityZone": "AvailabilityZone",
+        "cidr": Column("CidrBlock", "cidr"),
+        "cidr-block": Column("CidrBlock", "cidr"),
+        "cidrBlock": Column("CidrBlock", "cidr"),
+        "defaultForAz": "DefaultForAz",
+        **under(
+            "Ipv6CidrBlockAssociationSet[]",
+            {"ipv6-cidr-block": Column("Ipv6CidrBlock", "cidr")},
+            prefix="ipv6-cidr-block-association.",
+        ),
+        "owner-id": Column("OwnerId", "network__project_id"),
+        "subnet-id": Column("SubnetId", "pk", names.SUBNET),
+        "vpc-id": Column("VpcId", "network_id", names.VPC),
+    },
 )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from portal.api.ec2 import names, tags
 from portal.api.ec2.actions.vpcs.lookups import range_id, read_range, unless, vpc_named, vpc_to_change
-from portal.api.ec2.describe import Column, Described, Shape, describe, members
+from portal.api.ec2.describe import Column, Described, Shape, members
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.registry import Call, action
 from provisioning.ec2 import ids
@@ -93,29 +93,27 @@ def shapes(call: Call, every: Sequence[VpcNetwork]) -> list[Shape]:
     ]
 
 
-describe(
-    Described(
-        action="DescribeVpcs",
-        rule="get_network",
-        member="Vpcs",
-        kind=names.VPC,
-        ids="VpcIds",
-        rows=lambda call: vpc_networks_for(call.context),
-        shape=_shapes,
-        filters={
-            "cidr": "CidrBlock",
-            **members("CidrBlock DhcpOptionsId IsDefault State"),
-            "cidrBlock": "CidrBlock",
-            "cidr-block-association.association-id": "CidrBlockAssociationSet[].AssociationId",
-            "cidr-block-association.cidr-block": "CidrBlockAssociationSet[].CidrBlock",
-            "cidr-block-association.state": "CidrBlockAssociationSet[].CidrBlockState.State",
-            "ipv6-cidr-block-association.association-id": "Ipv6CidrBlockAssociationSet[].AssociationId",
-            "ipv6-cidr-block-association.ipv6-cidr-block": "Ipv6CidrBlockAssociationSet[].Ipv6CidrBlock",
-            "isDefault": "IsDefault",
-            "owner-id": Column("OwnerId", "project_id"),
-            "vpc-id": Column("VpcId", "pk", names.VPC),
-        },
-    )
+DESCRIBE_VPCS = Described(
+    action="DescribeVpcs",
+    rule="get_network",
+    member="Vpcs",
+    kind=names.VPC,
+    ids="VpcIds",
+    rows=lambda call: vpc_networks_for(call.context),
+    shape=_shapes,
+    filters={
+        "cidr": "CidrBlock",
+        **members("CidrBlock DhcpOptionsId IsDefault State"),
+        "cidrBlock": "CidrBlock",
+        "cidr-block-association.association-id": "CidrBlockAssociationSet[].AssociationId",
+        "cidr-block-association.cidr-block": "CidrBlockAssociationSet[].CidrBlock",
+        "cidr-block-association.state": "CidrBlockAssociationSet[].CidrBlockState.State",
+        "ipv6-cidr-block-association.association-id": "Ipv6CidrBlockAssociationSet[].AssociationId",
+        "ipv6-cidr-block-association.ipv6-cidr-block": "Ipv6CidrBlockAssociationSet[].Ipv6CidrBlock",
+        "isDefault": "IsDefault",
+        "owner-id": Column("OwnerId", "project_id"),
+        "vpc-id": Column("VpcId", "pk", names.VPC),
+    },
 )
 
 
