@@ -39,7 +39,8 @@ const fields = () =>
 const values = () => fields().map((field) => [field.name, field.value, field.checked ?? null]);
 const stored = JSON.parse(sessionStorage.getItem(DRAFT) ?? "null");
 const user = document.body.dataset.user;
-let touched = false;
+const refused = wizard?.querySelector(".field-error[role=alert]"); // it shows what was sent
+let touched = Boolean(refused);
 
 function keep() {
     if (touched) sessionStorage.setItem(DRAFT, JSON.stringify({ user, values: values() }));
@@ -71,7 +72,7 @@ if (wizard) {
         touched = false;
         sessionStorage.removeItem(DRAFT);
     });
-    if (stored?.user === user && notice && !wizard.querySelector(".field-error")) {
+    if (stored?.user === user && notice && !refused) {
         notice.hidden = false;
         notice.addEventListener("click", (event) => {
             const chosen = event.target.dataset.draft;

@@ -168,3 +168,21 @@ def test_what_was_typed_survives_the_sign_in_of_the_same_person(tmp_path: Path, 
     tell([then.elements[0].value, sessionStorage.getItem("novella-drafts")]);
     """
     assert run(tmp_path, "page.js", steps) == [restored, None]
+
+
+@pytest.mark.parametrize(("found", "kept", "offered"), [("", False, True), ("role=alert", True, False)])
+def test_the_draft_of_a_refused_launch_is_kept(tmp_path: Path, found: str, kept: bool, offered: bool) -> None:
+    """Limits that are exceeded are marked like errors, but nothing was sent then."""
+    steps = f"""
+    globalThis.addEventListener = (name, act) => (heard[name] ??= []).push(act);
+    document.body.dataset = {{ user: "u" }};
+    byId.draft = element({{ hidden: true }});
+    const found = (it) => it === ".field-error" || it.includes("{found or "none"}");
+    byId.wizard = element({{ querySelector: (it) => (found(it) ? element() : null) }});
+    byId.wizard.elements = [{{ name: "name", type: "text", value: "typed", form: byId.wizard }}];
+    sessionStorage.setItem("novella-launch", JSON.stringify({{ user: "u", values: [] }}));
+    await start();
+    fire("pagehide");
+    tell([sessionStorage.getItem("novella-launch").includes("typed"), !byId.draft.hidden]);
+    """
+    assert run(tmp_path, "launch.js", steps) == [kept, offered]
