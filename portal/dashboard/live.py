@@ -74,7 +74,7 @@ def render(page: str, events: Events, context: RequestContext) -> str:
 
 
 def _overview(_: str, events: Events, context: RequestContext) -> str:
-    if not changed_instances(events) and not any(event.kind == VOLUME for event in events):
+    if not changed_instances(events) and not any(event.kind in {VOLUME, NETWORK} for event in events):
         return ""
     parts = parts_for(context)
     return "".join(render_to_string(f"dashboard/overview/_{name}.html", parts) for name in ("quota", "recent"))

@@ -142,6 +142,8 @@ def test_the_overview_gets_quota_and_newest(alice: Person, cloud: Cloud) -> None
     assert 'id="quota"' in html
     assert 'id="recent"' in html
     assert ">web<" in html
+    for kind in ("network", "volume"):
+        assert 'id="quota"' in render("overview", [LoggedEvent(1, "", kind, {})], alice.context)
 
 
 def test_other_events_and_other_pages_change_nothing(alice: Person, cloud: Cloud) -> None:

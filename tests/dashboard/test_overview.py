@@ -32,7 +32,7 @@ def test_a_reader_is_not_offered_to_launch(signed_in: SignedIn, bob: Person, clo
 def test_the_quota_is_drawn(at_alice: Client, alice: Person, cloud: Cloud) -> None:
     set_limit(alice.project_id, "instances", 2)
     set_limit(alice.project_id, "cores", -1)
-    hold(alice.project_id, uuid.uuid4(), {"volumes": 1, "gigabytes": 250})
+    hold(alice.project_id, uuid.uuid4(), {"volumes": 1, "gigabytes": 250, "floatingips": 5})
     cloud.launch(alice.context)
     drawn = {donut.resource: donut for donut in at_alice.get("/").context["donuts"]}
     assert (drawn["instances"].used, drawn["instances"].limit, drawn["instances"].percent) == (1, 2, 50.0)
@@ -40,6 +40,7 @@ def test_the_quota_is_drawn(at_alice: Client, alice: Person, cloud: Cloud) -> No
     assert (drawn["volumes"].used, drawn["gigabytes"].percent) == (1, 25.0)
     assert drawn["gigabytes"].used_text == "250\N{NO-BREAK SPACE}GiB"
     assert drawn["ram"].used_text == "1\N{NO-BREAK SPACE}GiB"
+    assert (drawn["floatingips"].used, drawn["floatingips"].percent) == (5, 10.0)
 
 
 @pytest.mark.parametrize(("used", "tone"), [(1, "used"), (4, "near"), (5, "full")])

@@ -51,16 +51,19 @@ class Donut:
 
 
 VOLUMES = {"volumes": "Volumes", "gigabytes": "Volume storage"}
+NETWORK = {"floatingips": "Floating IPs"}
 
 
-def donuts(limits: Limits, *, volumes: bool = False, deleted_gb: int = 0) -> list[Donut]:
-    """Return the resources of a launch, and with ``volumes`` also the resources of volumes and snapshots.
+def donuts(limits: Limits, *, volumes: bool = False, network: bool = False, deleted_gb: int = 0) -> list[Donut]:
+    """Return the resources of a launch, with ``volumes`` also those of volumes and snapshots, and with ``network`` the
+    floating IPs.
 
     ``deleted_gb``: storage used by data of deleted volumes.
     """
     note = f"{deleted_gb} GiB of it in deleted volumes that clones still use" if deleted_gb else ""
     drawn = []
-    for resource, label in (wording.RESOURCES | (VOLUMES if volumes else {})).items():
+    labels = wording.RESOURCES | (VOLUMES if volumes else {}) | (NETWORK if network else {})
+    for resource, label in labels.items():
         limit = limits.limits.get(resource, -1)
         used = limits.usage.get(resource, 0)
         drawn.append(

@@ -61,4 +61,5 @@ def _donuts(context: RequestContext) -> list[Donut]:
     volumes = policy.allows(context, "limits_extension:used_limits")
     limits = compute.limits_for(context)
     project = context.project_id if volumes and limits.usage.get("gigabytes") else None
-    return donuts(limits, volumes=volumes, deleted_gb=of_project(project) if project else 0)
+    network = policy.allows(context, "get_floatingip")
+    return donuts(limits, volumes=volumes, network=network, deleted_gb=of_project(project) if project else 0)
