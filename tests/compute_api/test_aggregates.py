@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from portal.api.compute.dialect.base import MICROVERSIONS
+from portal.api.compute.dialect import MICROVERSIONS
 from portal.api.compute.resources.aggregates import ACTION, AGGREGATE, UPDATE
 from portal.api.frame.schemas import new_body
 from provisioning.compute.models import Aggregate, Flavor, Instance

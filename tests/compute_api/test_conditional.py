@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from portal.api.common import conditional
-from portal.api.compute.flavors.resource import FlavorsView
+from portal.api.compute.resources.flavors import FlavorsView
 from portal.api.compute.servers.views import ServersView
 from portal.api.image.images import views as image_views
 from provisioning.compute.models import BlockDevice, Flavor, Instance, InstanceFault

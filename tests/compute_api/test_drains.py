@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from portal.api.compute.resources import drains
+from portal.api.compute.resources import migrations
 from provisioning.compute.actions.registry import ways
 from provisioning.drains import services
 from tests.support.cast import Api, People
@@ -69,4 +69,4 @@ def test_wrong_bodies_are_refused(operator_api: Api, cloud: Cloud, server: str) 
 
 
 def test_every_way_can_be_requested() -> None:
-    assert set(ways()) <= set(drains.WAY["enum"])
+    assert set(ways()) <= set(migrations.WAY["enum"])

@@ -9,7 +9,7 @@ import pytest
 from compute_agent.contract.calls import CallError, CallResult
 from compute_agent.contract.guest_disks import ExtendFileSystemRequest, InspectedDisk, MountDiskRequest
 from compute_agent.contract.messages import Command
-from portal.api.compute.servers import guest_disks
+from portal.api.compute.servers import guests
 from provisioning.compute.models import Instance
 from provisioning.hosts import calls
 from provisioning.volumes import services
@@ -117,4 +117,4 @@ def test_invalid_bodies() -> None:
         *({"mount": {"directory": each}} for each in ("", "/", "/a b", "/a\n", "/$(id)", "/" + "x" * 200, 1)),
         {"mount": {"directory": "/srv", "force": True}},
     ]
-    assert taken(guest_disks.action((2, 1)), bodies) == []
+    assert taken(guests.disk_action((2, 1)), bodies) == []

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from portal.api.compute.server_actions.resize import RESIZE
+from portal.api.compute.server_actions.migrate import RESIZE
 from provisioning.compute.models import Flavor, FlavorAccess, Instance
 from provisioning.compute.services.flavors import FlavorRequest, create_flavor
 from provisioning.hosts.models import Host

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from portal.api.compute.server_actions.shelve import unshelve_schema
+from portal.api.compute.server_actions.lifecycle import unshelve_schema
 from provisioning.compute.models import Instance
 from tests.compute_api.conftest import V21, launch
 from tests.support.cast import Api, People

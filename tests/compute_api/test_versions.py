@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from portal.api.compute.dialect.legacy import pruned
+from portal.api.compute.dialect import pruned
 from tests.compute_api.conftest import V21, server_body
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from jsonschema import Draft202012Validator
 
 from portal.api.common.microversions import Version
-from portal.api.compute.dialect.base import MICROVERSIONS
+from portal.api.compute.dialect import MICROVERSIONS
 from portal.api.openapi.components import SHAPES
 from portal.api.volume.base import MICROVERSIONS as VOLUME
 from tests.fuzz.requests import Operation, Sent, operations, path_of, requests_for

@@ -17,7 +17,7 @@ from django.core.cache import caches
 from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
 
-from portal.api.compute.dialect.base import MICROVERSIONS
+from portal.api.compute.dialect import MICROVERSIONS
 from portal.api.openapi.document import make_document
 from portal.common import rate_limits
 from provisioning.common import environment

@@ -8,7 +8,7 @@ from rest_framework.response import Response
 from portal.api.common import links, views
 from portal.api.common.conditional import document
 from portal.api.common.microversions import text_of
-from portal.api.compute.dialect.base import MICROVERSIONS, ComputeView
+from portal.api.compute.dialect import MICROVERSIONS, ComputeView
 
 
 def current(base: str) -> dict[str, Any]:

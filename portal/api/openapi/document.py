@@ -16,8 +16,7 @@ from rest_framework.views import APIView
 from portal.api.common.links import SERVICES
 from portal.api.common.microversions import Version, text_of
 from portal.api.common.views import NoSuchResource, ServiceView
-from portal.api.compute.dialect.base import MICROVERSIONS
-from portal.api.compute.dialect.legacy import LegacyView
+from portal.api.compute.dialect import MICROVERSIONS, LegacyView
 from portal.api.openapi.components import components
 from portal.api.openapi.operations import OperationSchema, span
 from portal.api.volume.base import MICROVERSIONS as VOLUME_MICROVERSIONS

@@ -15,7 +15,7 @@ from django.views import View
 from portal.api.common.authentication import challenge
 from portal.api.common.links import SERVICES
 from portal.api.common.microversions import Version, text_of
-from portal.api.compute.dialect.base import MICROVERSIONS
+from portal.api.compute.dialect import MICROVERSIONS
 from portal.api.openapi.document import BusyError, edition, packed
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.identity.selectors.tokens import context_for_token

@@ -7,9 +7,9 @@ from typing import Any, ClassVar, NamedTuple
 from rest_framework.request import Request
 
 from portal.api.common.microversions import Version
+from portal.api.common.validation import Schema
 from portal.api.common.views import ServiceView
-from portal.api.compute.dialect.base import ComputeView
-from portal.api.compute.dialect.schemas import COUNT, Schema
+from portal.api.compute.dialect import COUNT, ComputeView
 from portal.api.frame.parts import Call, Service, parts, refuse
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import GoneError, InvalidInputError, NotOfferedError

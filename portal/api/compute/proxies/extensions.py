@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from portal.api.compute.dialect.resource import SHOWN, Resource, ResourceView
+from portal.api.compute.dialect import SHOWN, Resource, ResourceView
 from portal.api.frame.attributes import Attribute
 from portal.api.frame.resource import Operation
 from provisioning.common.errors import NotFoundError

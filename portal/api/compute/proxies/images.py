@@ -10,11 +10,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common import links
-from portal.api.compute.dialect.base import LIST_PAGES
-from portal.api.compute.dialect.schemas import COUNT, TEXT, Schema, Version, last
-from portal.api.compute.dialect.timestamps import timestamp
+from portal.api.common.microversions import Version
+from portal.api.common.validation import Schema
+from portal.api.compute.dialect import COUNT, LIST_PAGES, TEXT, last, timestamp
 from portal.api.compute.proxies.base import ProxyView
-from portal.api.compute.servers.fields import METADATA
+from portal.api.compute.servers.schemas import METADATA
 from portal.api.frame.parts import Call, Entries, parts
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError

@@ -1,28 +1,42 @@
-"""Volumes and snapshots in the Compute API up to 2.35 (Compute API reference, "Volume extension")."""
+"""Volumes and snapshots in the Compute API up to 2.35 (Compute API reference, "Volume extension"), and assisted volume
+snapshots.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
+import orjson
 from rest_framework.response import Response
 
-from portal.api.compute.dialect.base import WITH_OFFSET
-from portal.api.compute.dialect.resource import (
+from portal.api.common.microversions import Version
+from portal.api.common.validation import Schema
+from portal.api.compute.dialect import (
+    BOOLEAN,
     COMPUTE,
+    COUNT,
     ID,
+    POSITIVE,
     SHOWN,
     TEXT_OR_NULL,
+    WITH_OFFSET,
+    ComputeView,
     DetailView,
     ListView,
     Resource,
     ResourceView,
+    boolean,
+    last,
+    timestamp,
 )
-from portal.api.compute.dialect.schemas import BOOLEAN, COUNT, POSITIVE, boolean
-from portal.api.compute.dialect.timestamps import timestamp
 from portal.api.compute.proxies.base import ProxyView
 from portal.api.frame.attributes import Attribute, Parameter
 from portal.api.frame.kinds import Checked
+from portal.api.frame.parts import Call, parts
 from portal.api.frame.resource import Operation, Values
 from portal.api.frame.schemas import query_of
+from provisioning.common.errors import InvalidInputError
+from provisioning.compute.services.assisted_snapshots import refuse_assisted_snapshot
 from provisioning.identity import policy
 from provisioning.volumes import selectors, services
 from provisioning.volumes.models import Snapshot, Volume
@@ -200,4 +214,74 @@ SNAPSHOT = Resource(
         _set("display_name", "name"),
         _set("display_description", "description"),
     ),
+)
+
+
+def snapshot_creation(version: Version) -> Schema:
+    """Return the schema of ``POST /os-assisted-volume-snapshots``."""
+    text: Schema = {"type": "string", "minLength": 1}
+    info: Schema = {
+        "type": "object",
+        "properties": {
+            "snapshot_id": {"type": "string", "minLength": 1, "maxLength": 255},
+            "type": {"enum": ["qcow2"]},
+            "new_file": {"type": "string", "minLength": 1, "maxLength": 255},
+            "id": {"type": "string", "minLength": 1, "maxLength": 255},
+        },
+        "required": ["snapshot_id", "type", "new_file"],
+        "additionalProperties": False,
+    }
+    snapshot: Schema = {
+        "type": "object",
+        "properties": {"volume_id": text, "create_info": info},
+        "required": ["volume_id", "create_info"],
+        "additionalProperties": False,
+    }
+    return {
+        "type": "object",
+        "properties": {"snapshot": snapshot},
+        "required": ["snapshot"],
+        "additionalProperties": False,
+    }
+
+
+def snapshot_deletion(version: Version) -> Schema:
+    """Return the schema of the query of ``DELETE /os-assisted-volume-snapshots/{id}``."""
+    return {
+        "type": "object",
+        "properties": {"delete_info": {"type": "array", "items": {"type": "string"}}},
+        "additionalProperties": version < (2, 75),
+    }
+
+
+def _volume_of_snapshot(view: ComputeView) -> dict[str, str]:
+    text = last(view.checked_query(), "delete_info")
+    try:
+        info: Any = orjson.loads(text or "")
+    except orjson.JSONDecodeError as error:
+        raise InvalidInputError("delete_info must be an object in JSON.", field="delete_info") from error
+    if not isinstance(info, dict) or not isinstance(info.get("volume_id"), str):
+        raise InvalidInputError("delete_info must name the volume_id.", field="delete_info")
+    return {"volume_id": info["volume_id"]}
+
+
+ASSISTED_SNAPSHOTS = parts(
+    ComputeView,
+    "os-assisted-volume-snapshots",
+    {
+        "POST": Call(
+            lambda context, snapshot: refuse_assisted_snapshot(snapshot["volume_id"]),
+            "os_compute_api:os-assisted-volume-snapshots:create",
+            "Refused: no pool needs assistance.",
+            status=201,
+            body=snapshot_creation,
+        ),
+        "DELETE /{snapshot_id}": Call(
+            lambda context, snapshot_id, *, volume_id: refuse_assisted_snapshot(volume_id),
+            "os_compute_api:os-assisted-volume-snapshots:delete",
+            "Refused: no pool needs assistance.",
+            query=snapshot_deletion,
+            more=_volume_of_snapshot,
+        ),
+    },
 )

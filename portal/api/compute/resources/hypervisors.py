@@ -12,9 +12,20 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.microversions import OLDEST
-from portal.api.compute.dialect.base import ComputeView
-from portal.api.compute.dialect.resource import COMPUTE, ID, SHOWN, ListView, Resource, ResourceView
-from portal.api.compute.dialect.schemas import BOOLEAN, COUNT, HOST, TEXT, boolean
+from portal.api.compute.dialect import (
+    BOOLEAN,
+    COMPUTE,
+    COUNT,
+    HOST,
+    ID,
+    SHOWN,
+    TEXT,
+    ComputeView,
+    ListView,
+    Resource,
+    ResourceView,
+    boolean,
+)
 from portal.api.frame.attributes import Attribute, Parameter
 from portal.api.frame.kinds import Reader
 from portal.api.frame.resource import Operation

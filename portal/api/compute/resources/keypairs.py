@@ -7,8 +7,7 @@ from typing import Any
 
 from rest_framework.response import Response
 
-from portal.api.compute.dialect.resource import PAGES, PROJECT, SHOWN, TIME, ListView, Resource, ResourceView
-from portal.api.compute.dialect.schemas import TEXT
+from portal.api.compute.dialect import PAGES, PROJECT, SHOWN, TEXT, TIME, ListView, Resource, ResourceView
 from portal.api.frame.attributes import Attribute, Parameter
 from portal.api.frame.kinds import Checked
 from portal.api.frame.resource import Operation, Values

@@ -6,12 +6,11 @@ from typing import Any, ClassVar
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.compute.dialect.base import ComputeView
-from portal.api.compute.dialect.schemas import NOT_NEGATIVE, POSITIVE, Schema, Version, body
-from portal.api.compute.dialect.timestamps import timestamp
-from portal.api.compute.servers.devices import tail
-from portal.api.compute.servers.fields import NAMED, UUID
-from portal.api.compute.servers.schemas import HINTS
+from portal.api.common.microversions import Version
+from portal.api.common.validation import Schema
+from portal.api.compute.dialect import NOT_NEGATIVE, POSITIVE, ComputeView, body, timestamp
+from portal.api.compute.servers.launch_requests import tail
+from portal.api.compute.servers.schemas import HINTS, NAMED, UUID
 from portal.api.frame.parts import Call, parts
 from portal.common import rate_limits
 from provisioning.common.errors import InvalidInputError

@@ -4,9 +4,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from portal.api.common.validation import Schema
-from portal.api.compute.dialect.base import WITH_OFFSET
-from portal.api.compute.dialect.resource import ID, PROJECT, SHOWN, ListView, Resource, ResourceView
-from portal.api.compute.dialect.schemas import COUNT, NAME, POSITIVE, TEXT
+from portal.api.compute.dialect import (
+    COUNT,
+    ID,
+    NAME,
+    POSITIVE,
+    PROJECT,
+    SHOWN,
+    TEXT,
+    WITH_OFFSET,
+    ListView,
+    Resource,
+    ResourceView,
+)
 from portal.api.frame.attributes import Attribute, Parameter
 from portal.api.frame.kinds import Checked
 from portal.api.frame.resource import Operation, Values

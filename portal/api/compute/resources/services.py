@@ -1,9 +1,9 @@
-"""Compute services (Compute API reference, "Compute services")."""
+"""Compute services, and the hosts that they replaced in 2.43 (Compute API reference, "Compute services", "Hosts")."""
 
 import uuid
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 from django.utils import timezone
 from rest_framework.request import Request
@@ -11,26 +11,37 @@ from rest_framework.response import Response
 
 from portal.api.common.microversions import Version
 from portal.api.common.validation import Schema
-from portal.api.compute.dialect.resource import (
+from portal.api.compute.dialect import (
+    BOOLEAN,
     COMPUTE,
+    HOST,
     ID,
     SHOWN,
+    TEXT,
     TEXT_OR_NULL,
     TIME,
+    ComputeView,
     DetailView,
     ListView,
     Resource,
     ResourceView,
+    boolean,
+    last,
+    read_number,
 )
-from portal.api.compute.dialect.schemas import BOOLEAN, HOST, TEXT, boolean, read_number
 from portal.api.frame.attributes import Attribute, Parameter
+from portal.api.frame.parts import Call, parts
 from portal.api.frame.resource import Operation
-from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError, NotOfferedError
 from provisioning.common.values.ids import read_id
 from provisioning.compute.selectors import compute_services as selectors
-from provisioning.compute.selectors.compute_services import ComputeService
+from provisioning.compute.selectors.compute_services import ComputeService, compute_services_for
+from provisioning.compute.selectors.hosts import shares_of
 from provisioning.compute.services.forget_host import forget_host
 from provisioning.compute.services.hosts import change_host
+from provisioning.hosts.models import Host
+from provisioning.hosts.selectors import hosts_for
 
 LAST_NUMBERS, BY_ID = (2, 52), (2, 53)
 """The last version with numbers as ids, and the first with UUIDs."""
@@ -166,3 +177,117 @@ SERVICE = Resource(
     ),
 )
 SERVICES = replace(COMPUTE, details=ServiceView)
+
+
+LAST_WITH_HOSTS = (2, 42)
+"""The last microversion that has hosts."""
+WORDS = {word: word.lower() == "enable" for word in ("enable", "disable", "Enable", "Disable", "ENABLE", "DISABLE")}
+"""Valid value of ``status`` and ``maintenance_mode`` → whether it enables."""
+HOST_UPDATE: Schema = {
+    "type": "object",
+    "properties": {"status": {"enum": [*WORDS]}, "maintenance_mode": {"enum": [*WORDS]}},
+    "anyOf": [{"required": ["status"]}, {"required": ["maintenance_mode"]}],
+    "additionalProperties": False,
+}
+
+
+def hosts_query(version: Version) -> Schema:
+    """Return the schema of the query of ``GET /os-hosts``."""
+    return {
+        "type": "object",
+        "properties": {"zone": {"type": "array", "items": TEXT}, "service": {"type": "array", "items": TEXT}},
+        "additionalProperties": True,
+    }
+
+
+def _host(context: RequestContext, name: str) -> Host:
+    for host in hosts_for(context):
+        if host.name == name:
+            return host
+    raise NotFoundError(f"Compute host {name[:64]} could not be found.")
+
+
+def _list_hosts(context: RequestContext, *, zone: str | None, service: str | None) -> list[dict[str, str]]:
+    hosts = [
+        {"host_name": each.host, "service": each.binary.removeprefix("nova-"), "zone": each.zone}
+        for each in compute_services_for(context)
+        if each.enabled
+    ]
+    return [host for host in hosts if zone in {None, host["zone"]} and service in {None, host["service"]}]
+
+
+def _host_filters(view: ComputeView) -> dict[str, str | None]:
+    return {name: last(view.checked_query(), name) or None for name in ("zone", "service")}
+
+
+def _host_shape(view: ComputeView, host: Host) -> list[dict[str, Any]]:
+    shares = shares_of(host)
+    most = [sum(share.vcpus for share in shares), sum(share.memory_mb for share in shares)]
+    rows = [
+        ("(total)", host.vcpus_total, host.memory_mb_total, host.disk_gb_total),
+        (
+            "(used_now)",
+            host.vcpus_allocated,
+            host.memory_mb_allocated + host.reserved_memory_mb,
+            host.disk_gb_allocated + host.reserved_disk_gb,
+        ),
+        ("(used_max)", *most, sum(share.disk_gb for share in shares)),
+        *((share.project_id.hex, share.vcpus, share.memory_mb, share.disk_gb) for share in shares),
+    ]
+    return [
+        {"resource": {"host": host.name, "project": who, "cpu": cpu, "memory_mb": memory, "disk_gb": disk}}
+        for who, cpu, memory, disk in rows
+    ]
+
+
+def _update_host(context: RequestContext, name: str, body: dict[str, str]) -> Host:
+    host = _host(context, name)
+    if "maintenance_mode" in body:
+        raise NotOfferedError("A maintenance mode is not offered by this cloud: disable the host instead.")
+    return change_host(context, host.id, enabled=WORDS[body["status"]])
+
+
+def _refuse_power(verb: str, rule: str) -> Call:
+    """Return the declaration of a power operation, which is always rejected."""
+
+    def refuse(context: RequestContext, name: str) -> NoReturn:
+        _host(context, name)
+        raise NotOfferedError(f"{verb} a host is not offered by this cloud: do it on the machine itself.")
+
+    return Call(refuse, rule, "Refused: the cloud does not control the power of its hosts.", until=LAST_WITH_HOSTS)
+
+
+HOSTS = parts(
+    ComputeView,
+    "os-hosts",
+    {
+        "GET": Call(
+            _list_hosts,
+            "os_compute_api:os-hosts:list",
+            "List the enabled services of all hosts, filtered by ``zone`` and ``service``; empty filters are ignored.",
+            name="hosts",
+            query=hosts_query,
+            more=_host_filters,
+            until=LAST_WITH_HOSTS,
+        ),
+        "GET /{host_name}": Call(
+            _host,
+            "os_compute_api:os-hosts:show",
+            "Show the host's capacity, its usage, the sum of its servers' flavors, and the share of each project.",
+            name="host",
+            shape=_host_shape,
+            until=LAST_WITH_HOSTS,
+        ),
+        "PUT /{host_name}": Call(
+            _update_host,
+            "os_compute_api:os-hosts:update",
+            "Enable or disable a host. There is no maintenance mode: disable the host and migrate its servers.",
+            shape=lambda view, host: {"host": host.name, "status": "enabled" if host.enabled else "disabled"},
+            body=HOST_UPDATE,
+            until=LAST_WITH_HOSTS,
+        ),
+        "GET /{host_name}/startup": _refuse_power("Starting", "os_compute_api:os-hosts:start"),
+        "GET /{host_name}/shutdown": _refuse_power("Shutting down", "os_compute_api:os-hosts:shutdown"),
+        "GET /{host_name}/reboot": _refuse_power("Rebooting", "os_compute_api:os-hosts:reboot"),
+    },
+)

@@ -1,24 +1,35 @@
-"""Usage of projects and audits of usage (Compute API reference, "Usage reports", "Server usage audit log")."""
+"""Usage of projects, audits of usage (Compute API reference, "Usage reports", "Server usage audit log"), and measures
+of servers, hosts, projects and the cloud, which are Novella's own operations.
+"""
 
 import re
+import uuid
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from django.utils import timezone
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.compute.dialect.base import LIST_PAGES, ComputeView
-from portal.api.compute.dialect.schemas import PAGES, Schema, Version, query
-from portal.api.compute.dialect.timestamps import timestamp_micro
+from compute_agent.contract.samples import HOST_SERIES
+from portal.api.common.microversions import Version
+from portal.api.common.validation import Schema
+from portal.api.compute.dialect import LIST_PAGES, PAGE_SCHEMAS, ComputeView, last, query, timestamp, timestamp_micro
+from portal.api.compute.resources.hypervisors import hypervisor_for
 from portal.api.frame.lists import Page
 from portal.api.frame.parts import Call, parts
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import InvalidInputError
+from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.values.ids import read_id
 from provisioning.compute.selectors import usage
 from provisioning.compute.selectors.usage import Period, ProjectUsage, ServerUsage
 from provisioning.compute.selectors.usage_audit import AuditReport, audit_for
+from provisioning.measures import selectors as measures
+from provisioning.measures.pools import POOL_SERIES
+from provisioning.measures.resolutions import SPANS, Span
+from provisioning.measures.selectors import DEFAULT, Measures
 
 PAGED = (2, 40)
 _DETAILED = ("1", "True")
@@ -29,12 +40,14 @@ _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)([T ])(\d\d:\d\d:\d\d)(\.\d{1,6})?", re.
 
 def listing(version: Version) -> Schema:
     """The query of ``GET /os-simple-tenant-usage``."""
-    return query(version, {**dict.fromkeys(("start", "end", "detailed"), _TEXT), **(PAGES if version >= PAGED else {})})
+    return query(
+        version, {**dict.fromkeys(("start", "end", "detailed"), _TEXT), **(PAGE_SCHEMAS if version >= PAGED else {})}
+    )
 
 
 def one(version: Version) -> Schema:
     """The query of ``GET /os-simple-tenant-usage/{project}``."""
-    return query(version, {**dict.fromkeys(("start", "end"), _TEXT), **(PAGES if version >= PAGED else {})})
+    return query(version, {**dict.fromkeys(("start", "end"), _TEXT), **(PAGE_SCHEMAS if version >= PAGED else {})})
 
 
 _TEXT: Schema = {"type": "string"}
@@ -209,7 +222,7 @@ def _before(context: RequestContext, before: str) -> AuditReport:
 
 
 _LIST, _SHOW = (f"os_compute_api:os-instance-usage-audit-log:{verb}" for verb in ("list", "show"))
-PARTS = parts(
+AUDITS = parts(
     ComputeView,
     "os-instance_usage_audit_log",
     {
@@ -226,6 +239,89 @@ PARTS = parts(
             "Show the audits of the last complete period before a time such as ``2026-01-31 12:00:00``.",
             name="instance_usage_audit_log",
             shape=_audit,
+        ),
+    },
+)
+
+
+def measures_query(version: Version) -> Schema:
+    """Return the schema of the queries, equal at every microversion."""
+    return query(
+        version,
+        {
+            "span": {"type": "string", "enum": list(SPANS)},
+            "series": {"type": "string", "enum": [*HOST_SERIES, *POOL_SERIES]},
+            "points": {"type": "string", "pattern": r"^[1-9][0-9]{0,3}\Z"},
+        },
+    )
+
+
+def measures_shape(found: Measures, span: Span, requested: Sequence[str]) -> dict[str, Any]:
+    """Return the representation of measures; a missing point is null."""
+    return {
+        "span": span.name,
+        "start": timestamp(datetime.fromtimestamp(found.start, UTC)),
+        "step": found.step,
+        "series": {
+            name: {"average": _rounded(series.means), "maximum": _rounded(series.maximums)}
+            for name, series in found.series.items()
+            if not requested or name in requested
+        },
+    }
+
+
+def _rounded(values: Sequence[float | None]) -> list[float | None]:
+    return [None if value is None else round(value, 3) for value in values]
+
+
+def _asked_measures(view: ComputeView) -> dict[str, Any]:
+    """Return the requested span and the maximum number of points."""
+    query = view.checked_query()
+    points = last(query, "points")
+    return {"span": SPANS[last(query, "span") or DEFAULT.name], "points": int(points) if points else None}
+
+
+def _measures_shown(view: ComputeView, found: Measures) -> dict[str, Any]:
+    return measures_shape(found, _asked_measures(view)["span"], view.checked_query().get("series", []))
+
+
+def _measured_host(view: ComputeView, hypervisor_id: str) -> tuple[uuid.UUID]:
+    """Return the id of a hypervisor; a UUID is accepted at every microversion."""
+    found = read_id(hypervisor_id)
+    return ((hypervisor_for(view, hypervisor_id) if found is None else measures.host_with_id(found)).id,)
+
+
+def _of_project(context: RequestContext, *, span: Span, points: int | None) -> Measures:
+    if context.project_id is None:
+        raise NotFoundError("The token is for no project.")
+    return measures.of_project(context.project_id, span, points)
+
+
+_measures = partial(Call, name="measures", shape=_measures_shown, query=measures_query, more=_asked_measures)
+MEASURES = parts(
+    ComputeView,
+    "os-hypervisors/{hypervisor_id}/novella-measures",
+    {"GET": _measures(measures.of_host, "novella:hosts:measures", "Show what a host and its servers use.")},
+    arguments=_measured_host,
+) | parts(
+    ComputeView,
+    "",
+    {
+        "GET servers/{server_id}/novella-measures": _measures(
+            measures.measures_for, "novella:servers:measures", "Show what a server of the project uses."
+        ),
+        "GET novella-measures": _measures(
+            _of_project, "novella:measures", "Show what the servers of the token's project use together."
+        ),
+        "GET novella-measures/cloud": _measures(
+            lambda context, **kwargs: measures.of_cloud(**kwargs),
+            "novella:hosts:measures",
+            "Show what all hosts use together.",
+        ),
+        "GET novella-measures/pools/{pool_id}": _measures(
+            lambda context, pool_id, **kwargs: measures.of_pool(measures.pool_with_id(pool_id).id, **kwargs),
+            "novella:hosts:measures",
+            "Show what a storage pool holds.",
         ),
     },
 )

@@ -6,35 +6,16 @@ define the body and the response.
 
 from portal.api.common.microversions import Version
 from portal.api.common.validation import Schema
-from portal.api.compute.server_actions import (
-    consoles,
-    migrate,
-    network,
-    power,
-    rebuild,
-    removed,
-    rescue,
-    resize,
-    shelve,
-    snapshots,
-    state,
-)
+from portal.api.compute.server_actions import lifecycle, migrate, network, rebuild
 from portal.api.compute.server_actions.registry import Action, plain
 from provisioning.compute.actions.registry import actions
 
 ACTIONS: dict[str, Action] = {
     **{action.api: plain(action) for action in actions.values() if action.api and not action.takes_request},
-    **power.ACTIONS,
-    **state.ACTIONS,
-    **consoles.ACTIONS,
-    **rebuild.ACTIONS,
-    **rescue.ACTIONS,
-    **resize.ACTIONS,
-    **migrate.ACTIONS,
+    **lifecycle.ACTIONS,
     **network.ACTIONS,
-    **snapshots.ACTIONS,
-    **shelve.ACTIONS,
-    **removed.ACTIONS,
+    **rebuild.ACTIONS,
+    **migrate.ACTIONS,
 }
 """The key in the body → the action."""
 

@@ -1,25 +1,49 @@
-"""Moves to other hosts: migrate, live migrate, evacuate."""
+"""Resizes and moves to other hosts: migrate, live migrate, evacuate."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.conf import settings
 from rest_framework.response import Response
 
 from portal.api.common.microversions import Version
 from portal.api.common.validation import Schema
-from portal.api.compute.dialect.schemas import BOOLEAN, HOST, boolean
-from portal.api.compute.server_actions.registry import NOTHING, Action, accepted
-from portal.api.compute.server_actions.rescue import guest_password
+from portal.api.compute.dialect import BOOLEAN, HOST, boolean
+from portal.api.compute.server_actions.lifecycle import guest_password
+from portal.api.compute.server_actions.registry import NOTHING, Action, accepted, with_body
+from portal.api.compute.servers.shapes import ServerView
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.actions import migrate as migrations
 from provisioning.compute.actions.evacuate import Evacuate, Evacuation
 from provisioning.compute.actions.live_migrate import LiveMigrate, LiveMigration
+from provisioning.compute.actions.resize import ConfirmResize, resize
 from provisioning.identity import policy
 
-if TYPE_CHECKING:
-    from portal.api.compute.servers.base import ServerView
+RESIZE = {
+    "type": "object",
+    "properties": {
+        "flavorRef": {"type": ["string", "integer"], "minLength": 1, "maxLength": 255},
+        "OS-DCF:diskConfig": {"type": "string", "enum": ["AUTO", "MANUAL"]},
+    },
+    "required": ["flavorRef"],
+    "additionalProperties": False,
+}
+
+
+def _resize(view: ServerView, server_id: str, body: Any) -> Response:
+    resize(view.context, server_id, str(body["flavorRef"]), disk_config=body.get("OS-DCF:diskConfig"))
+    return accepted()
+
+
+def _confirm(view: ServerView, server_id: str, body: Any) -> Response:
+    ConfirmResize.begin(view.context, server_id)
+    return Response(status=204)
+
+
+_RESIZES = {
+    **with_body("resize", RESIZE, _resize),
+    **with_body("confirm_resize", NOTHING, _confirm),
+}
+
 
 _MAYBE_HOST: Schema = HOST | {"type": ["string", "null"]}
 TO_HOST = (2, 56)
@@ -94,8 +118,11 @@ def _evacuate(view: ServerView, server_id: str, body: Any) -> Response:
     return Response({"adminPass": password} if shows_password and settings.ENABLE_INSTANCE_PASSWORD else None)
 
 
-ACTIONS = {
+_MOVES = {
     "migrate": Action("os_compute_api:os-migrate-server:migrate", migrate, _migrate),
     "os-migrateLive": Action("os_compute_api:os-migrate-server:migrate_live", migrate_live, _migrate_live),
     "evacuate": Action("os_compute_api:os-evacuate", evacuate, _evacuate),
 }
+
+
+ACTIONS = {**_RESIZES, **_MOVES}

@@ -1,29 +1,31 @@
-"""Security groups and addresses of a server."""
+"""Security groups, addresses, console log and remote consoles of a server."""
 
-from __future__ import annotations
-
+import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from rest_framework.response import Response
 
 from portal.api.common.validation import Schema
 from portal.api.compute.server_actions.registry import Action, Handler, accepted
-from portal.api.compute.servers.fields import IPV4, IPV6
+from portal.api.compute.servers.guests import token_of
+from portal.api.compute.servers.schemas import IPV4, IPV6
+from portal.api.compute.servers.shapes import ServerView
+from portal.common.console_urls import client_url
+from portal.common.public_url import public_url
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
 from provisioning.compute import selectors
 from provisioning.compute.actions.interfaces import add_fixed_ip, remove_fixed_ip
 from provisioning.compute.actions.security_groups import add_security_group, remove_security_group
+from provisioning.compute.services.console import console_output
+from provisioning.compute.services.remote_consoles import create_console
 from provisioning.identity import policy
 from provisioning.network import selectors as network
 from provisioning.network import services
 from provisioning.network.models import FloatingIP
 from provisioning.network.selectors import routing
-
-if TYPE_CHECKING:
-    from portal.api.compute.servers.base import ServerView
 
 LAST_PROXY = (2, 43)
 """The last version with the actions on addresses."""
@@ -94,7 +96,7 @@ def _floating_ip(view: ServerView, server_id: str, address: str) -> FloatingIP:
     return floating
 
 
-ACTIONS = {
+_NETWORK = {
     "addSecurityGroup": Action("os_compute_api:os-security-groups:add", GROUP, _by(add_security_group, "name")),
     "removeSecurityGroup": Action(
         "os_compute_api:os-security-groups:remove", GROUP, _by(remove_security_group, "name")
@@ -112,3 +114,54 @@ ACTIONS = {
         "os_compute_api:os-floating-ips:remove", REMOVE_FLOATING_IP, _remove_floating_ip, maximum=LAST_PROXY
     ),
 }
+
+
+RULE = "os_compute_api:os-remote-consoles"
+
+
+def _opening(protocol: str) -> Handler:
+    def open_console(view: ServerView, server_id: str, body: Any) -> Response:
+        made = create_console(view.context, server_id, protocol, body["type"], token_of(view))
+        url = client_url(public_url(view.request), made.protocol, made.token)
+        return Response({"console": {"type": made.console_type, "url": url}})
+
+    return open_console
+
+
+def _action(protocol: str, *types: str) -> Action:
+    schema: Schema = {
+        "type": "object",
+        "properties": {"type": {"type": "string", "enum": list(types)}},
+        "required": ["type"],
+        "additionalProperties": False,
+    }
+    return Action(RULE, schema, _opening(protocol), maximum=(2, 5))
+
+
+MOST_LINES = 999_999_999
+"""Larger than the number of lines of any log, and within the integer range of every host."""
+CONTROLS = re.compile("[\x00-\x08\x0b-\x1f]")
+"""Control characters that Nova removes from a log, including carriage returns and the start of escape sequences."""
+OUTPUT = {
+    "type": "object",
+    "properties": {"length": {"type": ["integer", "string", "null"], "pattern": r"^(-1|[0-9]{1,18})\Z", "minimum": -1}},
+    "additionalProperties": False,
+}
+
+
+def _console_output(view: ServerView, server_id: str, body: Any) -> Response:
+    length = body.get("length")
+    lines = None if length is None or int(length) < 0 else min(int(length), MOST_LINES)
+    return Response({"output": CONTROLS.sub("", console_output(view.context, server_id, lines))})
+
+
+_CONSOLES = {
+    "os-getConsoleOutput": Action("os_compute_api:os-console-output", OUTPUT, _console_output),
+    "os-getVNCConsole": _action("vnc", "novnc", "xvpvnc"),
+    "os-getSPICEConsole": _action("spice", "spice-html5"),
+    "os-getRDPConsole": _action("rdp", "rdp-html5"),
+    "os-getSerialConsole": _action("serial", "serial"),
+}
+
+
+ACTIONS = {**_NETWORK, **_CONSOLES}

@@ -1,22 +1,18 @@
 """The actions of ``POST /servers/{id}/action``, each with its rule, microversions and body."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rest_framework.response import Response
 
 from portal.api.common.microversions import Version
 from portal.api.common.validation import Schema
+from portal.api.compute.servers.shapes import ServerView
 from provisioning.compute.actions.base import ServerAction
 from provisioning.compute.actions.registry import actions
 
-if TYPE_CHECKING:
-    from portal.api.compute.servers.base import ServerView
-
-Handler = Callable[["ServerView", str, Any], Response]
+Handler = Callable[[ServerView, str, Any], Response]
 """Called with the view, the server's id and the value of the action's key in the body."""
 
 

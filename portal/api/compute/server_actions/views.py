@@ -5,7 +5,7 @@ from rest_framework.response import Response
 
 from portal.api.common.validation import validate
 from portal.api.compute.server_actions import ACTIONS, any_action
-from portal.api.compute.servers.base import ServerView
+from portal.api.compute.servers.shapes import ServerView
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute import selectors
 from provisioning.identity import policy

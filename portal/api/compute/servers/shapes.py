@@ -1,4 +1,6 @@
-"""Representations of a server; each field appears at the microversion of the reference."""
+"""Representations of a server, and the base of views that return servers; each field appears at the microversion of the
+reference.
+"""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -8,15 +10,55 @@ from typing import Any
 from uuid import UUID
 
 from django.utils import timezone
+from rest_framework.response import Response
 
 from portal.api.common.microversions import Version
-from portal.api.compute.dialect.timestamps import timestamp, timestamp_micro
+from portal.api.compute.dialect import ComputeView, timestamp, timestamp_micro
+from provisioning.compute import selectors
 from provisioning.compute.disks.device_names import root_device
 from provisioning.compute.models import BlockDevice, Instance, InstanceFault
+from provisioning.compute.selectors.block_devices import volumes_shown
 from provisioning.compute.states import api_status
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import is_alive
+from provisioning.network import selectors as network
+from provisioning.network.models import SecurityGroup, SecurityGroupRule
 from provisioning.network.selectors import PortAddress
+
+REMOTE = "rules__remote_group"
+"""Relations to prefetch with the groups."""
+_ANYWHERE = {"IPv4": "0.0.0.0/0", "IPv6": "::/0"}
+_PORTS = {"tcp": (1, 65_535), "udp": (1, 65_535)}
+
+
+def security_group(group: SecurityGroup) -> dict[str, Any]:
+    """One group with its rules, oldest first."""
+    rules = sorted(group.rules.all(), key=lambda rule: (rule.created_at, rule.id))
+    return {
+        "id": str(group.id),
+        "name": group.name,
+        "description": group.description,
+        "tenant_id": group.project_id.hex,
+        "rules": [rule_shape(rule) for rule in rules if rule.direction == "ingress"],
+    }
+
+
+def rule_shape(rule: SecurityGroupRule) -> dict[str, Any]:
+    """One ingress rule of a group."""
+    first, last = rule.port_range_min, rule.port_range_max
+    if rule.protocol and first is None and last is None:  # all ports, in nova-network's numbers
+        first, last = _PORTS.get(rule.protocol.lower(), (-1, -1))
+    remote = rule.remote_group
+    return {
+        "id": str(rule.id),
+        "parent_group_id": str(rule.group_id),
+        "ip_protocol": rule.protocol,
+        "from_port": first,
+        "to_port": last,
+        "ip_range": {} if remote else {"cidr": rule.remote_ip_prefix or _ANYWHERE[rule.ethertype]},
+        "group": {"name": remote.name, "tenant_id": remote.project_id.hex} if remote else {},
+    }
+
 
 _PROGRESS_STATUSES = {"ACTIVE", "BUILD", "REBUILD", "RESIZE", "VERIFY_RESIZE", "MIGRATING"}
 _FAULT_STATUSES = {"ERROR", "DELETED"}
@@ -236,3 +278,40 @@ def _add_late(shape: dict[str, Any], instance: Instance, visible: VisibleFields)
         shape["locked_reason"] = instance.locked_reason
     if version >= (2, 96):
         shape["pinned_availability_zone"] = instance.availability_zone or None
+
+
+class ServerView(ComputeView):
+    """Shows the fields of servers that the caller may see."""
+
+    def related(self, instances: list[Instance]) -> Related:
+        """Fetch the related rows of a page of servers, with four queries for any number of servers."""
+        bookmark = self.bookmark
+        if not instances:
+            return Related(self.base, bookmark)
+        ids = [instance.id for instance in instances]
+        return Related(
+            base=self.base,
+            bookmark=bookmark,
+            addresses=network.addresses_of(ids),
+            security_groups=network.security_group_names_of(ids),
+            faults=selectors.fault_of(instances),
+            volumes=volumes_shown(ids),
+        )
+
+    def visible_fields(self, *, groups: bool = True, extended: bool = True) -> VisibleFields:
+        """Return the fields of servers that this caller sees at this microversion."""
+        return VisibleFields(
+            self.microversion,
+            host=self.allows("os_compute_api:os-extended-server-attributes"),
+            host_status=self.allows("os_compute_api:servers:show:host_status"),
+            groups=groups,
+            extended=extended,
+        )
+
+    def shown(self, instance: Instance) -> Response:
+        return Response({"server": detail(instance, self.related([instance]), self.visible_fields())})
+
+    def changed(self, instance: Instance) -> Response:
+        """Answer an update or rebuild with the server, in full from 2.75 on."""
+        visible = self.visible_fields(extended=self.microversion >= (2, 75))
+        return Response({"server": detail(instance, self.related([instance]), visible)})

@@ -1,23 +1,37 @@
-"""``os-instance-actions``: the actions on a server and their events."""
+"""The actions on a server and their events (``os-instance-actions``), and events from other services
+(``os-server-external-events``).
+"""
 
 from typing import Any, ClassVar
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.compute.dialect.base import LIST_PAGES, ComputeView
-from portal.api.compute.dialect.schemas import COUNT, TEXT, Schema, Version, last, query
-from portal.api.compute.dialect.timestamps import read_end, read_time, timestamp_micro
+from portal.api.common.microversions import Version
+from portal.api.common.validation import Schema
+from portal.api.compute.dialect import (
+    COUNT,
+    LIST_PAGES,
+    TEXT,
+    ComputeView,
+    last,
+    query,
+    read_end,
+    read_time,
+    timestamp_micro,
+)
+from portal.api.compute.servers.schemas import UUID
 from portal.api.compute.servers.shapes import host_id
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute import selectors
+from provisioning.compute.inbound.external_events import Delivery, ExternalEvent, deliver
 from provisioning.compute.models import InstanceAction, InstanceActionEvent
 
 DELETED = (2, 21)
 """From this version on the actions of deleted servers can be read."""
 
 
-def listing(version: Version) -> Schema:
+def actions_query(version: Version) -> Schema:
     """The query of the list, paged from 2.58 on."""
     if version < (2, 58):
         return query((2, 1), {})
@@ -31,7 +45,7 @@ class InstanceActionsView(ComputeView):
     """``GET /servers/{id}/os-instance-actions``, newest first."""
 
     rules = {"GET": "os_compute_api:os-instance-actions:list"}
-    queries: ClassVar = {"GET": listing}
+    queries: ClassVar = {"GET": actions_query}
 
     def get(self, request: Request, server_id: str) -> Response:
         """List the actions, paged from 2.58 on."""
@@ -112,3 +126,62 @@ class InstanceActionView(InstanceActionsView):
         if self.microversion >= (2, 84) and operator:
             shape["details"] = event.message if event.result == "Error" else None
         return shape
+
+
+NAMES = ("network-changed", "network-vif-plugged", "network-vif-unplugged", "network-vif-deleted")
+LATER: dict[Version, str] = {
+    (2, 51): "volume-extended",
+    (2, 76): "power-update",
+    (2, 82): "accelerator-request-bound",
+    (2, 93): "volume-reimaged",
+}
+CODES = {
+    Delivery.DELIVERED: 200,
+    Delivery.NO_TAG: 400,
+    Delivery.NO_SUCH_SERVER: 404,
+    Delivery.ON_NO_HOST: 422,
+}
+
+
+def events_creation(version: Version) -> Schema:
+    """Return the schema of ``POST``: a list of events. Later microversions have more names of events."""
+    names = [*NAMES, *(name for since, name in LATER.items() if version >= since)]
+    event: Schema = {
+        "type": "object",
+        "properties": {
+            "server_uuid": UUID,
+            "name": {"type": "string", "enum": names},
+            "status": {"type": "string", "enum": ["failed", "completed", "in-progress"]},
+            "tag": {"type": "string", "maxLength": 255},
+        },
+        "required": ["server_uuid", "name"],
+        "additionalProperties": False,
+    }
+    return {
+        "type": "object",
+        "properties": {"events": {"type": "array", "minItems": 1, "items": event}},
+        "required": ["events"],
+        "additionalProperties": False,
+    }
+
+
+class ExternalEventsView(ComputeView):
+    """Events about servers."""
+
+    rules = {"POST": "os_compute_api:os-server-external-events:create"}
+    schemas: ClassVar = {"POST": events_creation}
+
+    def post(self, request: Request) -> Response:
+        """Deliver the events and return the result of each; the status is 207 if an event could not be delivered."""
+        listed: list[dict[str, Any]] = self.checked_body()["events"]
+        events = [
+            ExternalEvent(event["server_uuid"], event["name"], event.get("status", "completed"), event.get("tag"))
+            for event in listed
+        ]
+        answers = deliver(self.context, events)
+        shown = [
+            {**event, "status": "completed" if answer is Delivery.DELIVERED else "failed", "code": CODES[answer]}
+            for event, answer in zip(listed, answers, strict=True)
+        ]
+        well = all(answer is Delivery.DELIVERED for answer in answers)
+        return Response({"events": shown}, status=200 if well else 207)

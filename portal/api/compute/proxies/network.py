@@ -1,21 +1,171 @@
-"""Security groups and their rules in the Compute API up to 2.35."""
+"""Networks, floating IPs, security groups and their rules in the Compute API up to 2.35."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from portal.api.compute.dialect.schemas import Schema, body, last
+from django.db.models import QuerySet
+
+from portal.api.common.validation import Schema
+from portal.api.compute.dialect import body, last
 from portal.api.compute.proxies.base import ProxyView, limited
-from portal.api.compute.servers.security_group_shapes import REMOTE, rule_shape, security_group
-from portal.api.frame.parts import Call, parts
+from portal.api.compute.servers.shapes import REMOTE, rule_shape, security_group
+from portal.api.frame.parts import Call, Shape, Views, parts
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
 from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.identity import policy
 from provisioning.network import selectors, services
-from provisioning.network.models import SecurityGroup, SecurityGroupRule
+from provisioning.network.errors import OutOfAddressesError
+from provisioning.network.models import FloatingIP, Network, SecurityGroup, SecurityGroupRule
 from provisioning.network.records import flows
+from provisioning.network.records.owners import COMPUTE
+from provisioning.network.selectors import routing
 from provisioning.network.selectors.visibility import sees_all
+
+_NETWORK_FIELDS = (
+    "cidr", "netmask", "gateway", "broadcast", "dns1", "dns2", "cidr_v6", "gateway_v6", "netmask_v6",
+)  # fmt: skip
+_OPERATORS_NETWORK_FIELDS = (
+    "created_at", "updated_at", "deleted_at", "deleted", "injected", "bridge", "vlan", "vpn_public_address",
+    "vpn_public_port", "vpn_private_address", "dhcp_start", "project_id", "host", "bridge_interface", "multi_host",
+    "priority", "rxtx_base", "mtu", "dhcp_server", "enable_dhcp", "share_address",
+)  # fmt: skip
+"""Fields of nova-network, which no longer exists; their value is null."""
+
+
+def _list_networks(context: RequestContext) -> QuerySet[Network]:
+    return selectors.networks_for(context, all_projects=True).order_by("name", "id")
+
+
+def _show_network(context: RequestContext, network_id: str) -> Network:
+    try:
+        return selectors.network_for(context, network_id, all_projects=True)
+    except NotFoundError as error:
+        raise NotFoundError("Network not found") from error
+
+
+def _network(view: ProxyView, network: Network) -> dict[str, Any]:
+    """Return a network: only two of nova-network's thirty fields have a value."""
+    more = _OPERATORS_NETWORK_FIELDS if view.context.is_admin else ()
+    return {"id": str(network.id), "label": network.name} | dict.fromkeys((*_NETWORK_FIELDS, *more))
+
+
+def _tenant_network(view: ProxyView, network: Network) -> dict[str, Any]:
+    """Return the fields of a network that projects saw in nova-network; the text ``"None"`` is Nova's."""
+    return {"id": str(network.id), "label": network.name, "cidr": "None"}
+
+
+def _network_parts(path: str, shape: Shape) -> Views:
+    calls = {
+        "GET": Call(
+            _list_networks,
+            f"os_compute_api:{path}:list",
+            "List the networks that the project may use.",
+            also=("get_network",),
+            name="networks",
+            shape=lambda view, found: [shape(view, each) for each in found],
+        ),
+        "GET /{network_id}": Call(
+            _show_network, f"os_compute_api:{path}:show", also=("get_network",), name="network", shape=shape
+        ),
+    }
+    return parts(ProxyView, path, calls)
+
+
+NETWORKS = _network_parts("os-networks", _network) | _network_parts("os-tenant-networks", _tenant_network)
+
+
+_FLOATING_IP_CREATION: Schema = {
+    "type": "object",
+    "properties": {"pool": {"type": ["string", "null"], "maxLength": 255}},
+    "additionalProperties": True,
+}
+
+
+def _floating_ip_shape(view: ProxyView, floating: FloatingIP) -> dict[str, Any]:
+    """One floating IP; ``pool`` is the name of its network."""
+    port = floating.fixed_port
+    server = port.device_id if port is not None and port.device_owner.startswith(COMPUTE) else None
+    return {
+        "id": str(floating.id),
+        "ip": floating.address,
+        "pool": floating.network.name or str(floating.network_id),
+        "fixed_ip": floating.fixed_address,
+        "instance_id": str(server) if server else None,
+    }
+
+
+def _create_floating_ip(context: RequestContext, body: dict[str, Any]) -> FloatingIP:
+    requested = body.get("pool")
+    pools = routing.external_networks_for(context)
+    found = [each for each in pools if requested is None or requested in {each.name, str(each.id)}]
+    if not found:
+        raise NotFoundError("Floating IP pool not found.", field="pool")
+    try:
+        return services.create_floating_ip(context.project_id or NOBODY, found[0])
+    except OutOfAddressesError as error:
+        raise NotFoundError(f"No more floating IPs in pool {found[0].name}.") from error  # quoted: Nova
+
+
+def _floating_ip(context: RequestContext, identity: str) -> FloatingIP:
+    try:
+        return routing.floating_ip_for(context, identity, all_projects=True)
+    except NotFoundError as error:
+        raise NotFoundError(f"Floating IP not found for ID {identity[:64]}") from error
+
+
+def _delete_floating_ip(context: RequestContext, identity: str) -> None:
+    floating = _floating_ip(context, identity)
+    policy.enforce(context, "delete_floatingip", {"project_id": floating.project_id})
+    services.delete_floating_ip(floating)
+
+
+FLOATING_IPS = parts(
+    ProxyView,
+    "",
+    {
+        "GET os-floating-ips": Call(
+            lambda context: routing.floating_ips_for(context).order_by("created_at", "id"),
+            "os_compute_api:os-floating-ips:list",
+            "List the project's floating IPs.",
+            also=("get_floatingip",),
+            name="floating_ips",
+            shape=lambda view, found: [_floating_ip_shape(view, each) for each in found],
+        ),
+        "POST os-floating-ips": Call(
+            _create_floating_ip,
+            "os_compute_api:os-floating-ips:create",
+            "Allocate a floating IP from the pool with this name or id; by default from the default external network.",
+            also=("create_floatingip",),
+            name="floating_ip",
+            shape=_floating_ip_shape,
+            body=_FLOATING_IP_CREATION,
+        ),
+        "GET os-floating-ips/{floating_ip_id}": Call(
+            _floating_ip,
+            "os_compute_api:os-floating-ips:show",
+            also=("get_floatingip",),
+            name="floating_ip",
+            shape=_floating_ip_shape,
+        ),
+        "DELETE os-floating-ips/{floating_ip_id}": Call(
+            _delete_floating_ip,
+            "os_compute_api:os-floating-ips:delete",
+            "Release a floating IP, even if it is associated.",
+            status=202,
+        ),
+        "GET os-floating-ip-pools": Call(
+            routing.external_networks_for,
+            "os_compute_api:os-floating-ip-pools",
+            "List the external networks by name.",
+            also=("get_network",),
+            name="floating_ip_pools",
+            shape=lambda view, found: [{"name": each.name or str(each.id)} for each in found],
+        ),
+    },
+)
+
 
 LARGEST = 1000
 """Maximum number of groups in one response."""
@@ -74,7 +224,7 @@ def _group(context: RequestContext, identity: str, rule: str) -> SecurityGroup:
     return group
 
 
-def _list(context: RequestContext, *, every: bool, first: int, most: int) -> Sequence[SecurityGroup]:
+def _list_groups(context: RequestContext, *, every: bool, first: int, most: int) -> Sequence[SecurityGroup]:
     """Return the project's groups, or with ``every`` the groups of all projects if the caller is an operator.
 
     As in the Network API, the project's ``default`` group is created if it does not exist.
@@ -89,32 +239,32 @@ def _list(context: RequestContext, *, every: bool, first: int, most: int) -> Seq
     return list(rows[first : first + min(most or LARGEST, LARGEST)])
 
 
-def _page(view: ProxyView) -> dict[str, Any]:
+def _group_page(view: ProxyView) -> dict[str, Any]:
     query = view.checked_query()
     first, most = int(last(query, "offset") or 0), int(last(query, "limit") or LARGEST)
     return {"every": "all_tenants" in query, "first": first, "most": most}
 
 
-def _create(context: RequestContext, body: dict[str, str]) -> SecurityGroup:
+def _create_group(context: RequestContext, body: dict[str, str]) -> SecurityGroup:
     with _refused():
         return services.create_security_group(
             context.project_id or NOBODY, body["name"], description=body["description"]
         )
 
 
-def _update(context: RequestContext, identity: str, body: dict[str, str]) -> SecurityGroup:
+def _update_group(context: RequestContext, identity: str, body: dict[str, str]) -> SecurityGroup:
     group = _group(context, identity, "update_security_group")
     with _refused():
         return services.update_security_group(group, {name: body[name] for name in ("name", "description")})
 
 
-def _delete(context: RequestContext, identity: str) -> None:
+def _delete_group(context: RequestContext, identity: str) -> None:
     group = _group(context, identity, "delete_security_group")
     with _refused():
         services.delete_security_group(group, even_default=sees_all(context))
 
 
-def _shape(view: ProxyView, group: SecurityGroup) -> dict[str, Any]:
+def _group_shape(view: ProxyView, group: SecurityGroup) -> dict[str, Any]:
     """Return the current state of a group."""
     rows = SecurityGroup.objects.prefetch_related("rules", REMOTE)
     return security_group(rows.get(pk=group.pk))
@@ -157,12 +307,12 @@ def _flow(rule: dict[str, Any], *, of_group: bool) -> flows.Flow:
 
 
 _RULES = "os_compute_api:os-security-groups:"
-PARTS = parts(
+SECURITY_GROUPS = parts(
     ProxyView,
     "",
     {
         "GET os-security-groups": Call(
-            _list,
+            _list_groups,
             f"{_RULES}get",
             "List the project's groups by name; with ``all_tenants``, operators list the groups of all projects. As in"
             " the Network API, the project's ``default`` group is created if it does not exist.",
@@ -170,33 +320,33 @@ PARTS = parts(
             name="security_groups",
             shape=lambda view, found: [security_group(group) for group in found],
             query=limited,
-            more=_page,
+            more=_group_page,
         ),
         "POST os-security-groups": Call(
-            _create,
+            _create_group,
             f"{_RULES}create",
             "Create a group with the default rules.",
             also=("create_security_group",),
             name="security_group",
-            shape=_shape,
+            shape=_group_shape,
             body=GROUP,
         ),
         "GET os-security-groups/{security_group_id}": Call(
             lambda context, identity: _group(context, identity, "get_security_group"),
             f"{_RULES}show",
             name="security_group",
-            shape=_shape,
+            shape=_group_shape,
         ),
         "PUT os-security-groups/{security_group_id}": Call(
-            _update,
+            _update_group,
             f"{_RULES}update",
             "Update the name and description.",
             name="security_group",
-            shape=_shape,
+            shape=_group_shape,
             body=GROUP,
         ),
         "DELETE os-security-groups/{security_group_id}": Call(
-            _delete, f"{_RULES}delete", "Delete a group that is not in use by a port.", status=202
+            _delete_group, f"{_RULES}delete", "Delete a group that is not in use by a port.", status=202
         ),
         "POST os-security-group-rules": Call(
             _create_rule,

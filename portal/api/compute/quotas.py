@@ -1,21 +1,77 @@
-"""Quota sets and quota class sets (Compute API reference, "Quota sets", "Quota class sets")."""
+"""Quota sets, quota class sets and limits (Compute API reference, "Quota sets", "Quota class sets", "Limits")."""
 
+import functools
 import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from portal.api.compute.dialect.base import ComputeView
-from portal.api.compute.dialect.schemas import Version, boolean, last
-from portal.api.compute.quotas import schemas
-from portal.api.compute.quotas.schemas import OF_NETWORKS, class_resources_of, resources_of
+from portal.api.common.microversions import Version
+from portal.api.common.validation import Schema
+from portal.api.compute.dialect import BOOLEAN, ComputeView, body, boolean, last, query
 from portal.api.frame.parts import Call, at_version, parts
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.values.ids import NOBODY, read_id
+from provisioning.common.values.numbers import MAX_INTEGER
+from provisioning.compute import selectors as compute
+from provisioning.identity import policy
 from provisioning.identity.selectors.lookups import projects_by_id, users_by_id
 from provisioning.quotas import selectors
-from provisioning.quotas.limits import UNLIMITED
+from provisioning.quotas.limits import COMPUTE, UNLIMITED
 from provisioning.quotas.services.limits import reset_limits, set_limits
+
+_INJECTED = ("injected_files", "injected_file_content_bytes", "injected_file_path_bytes")
+OF_NETWORKS = {
+    "fixed_ips": "fixed_ips",
+    "floating_ips": "floatingips",
+    "security_groups": "security_groups",
+    "security_group_rules": "security_group_rules",
+}
+"""Name in the API → resource that the Network API limits; as in Nova, the Compute API shows -1 until a limit is set."""
+_LIMIT: Schema = {"type": ["integer", "string"], "pattern": r"^-?[0-9]{1,10}\Z", "minimum": -1, "maximum": MAX_INTEGER}
+_GROUPS = ("server_groups", "server_group_members")
+
+
+@functools.cache
+def resources_of(microversion: Version) -> dict[str, str]:
+    """Return the resources that have a limit in this version: name in the API → resource."""
+    names = {name: name for name in COMPUTE if microversion < (2, 57) or name not in _INJECTED}
+    return names | (OF_NETWORKS if microversion < (2, 36) else {})
+
+
+RESOURCES = resources_of((2, 1))
+"""Name in the API → resource, for the resources of all versions."""
+
+
+@functools.cache
+def class_resources_of(microversion: Version) -> dict[str, str]:
+    """Return the resources that quota classes limit in this version: name in the API → resource. 2.50 removed the
+    resources of networks and added server groups.
+    """
+    if microversion >= (2, 50):
+        return resources_of(microversion)
+    return {name: resource for name, resource in RESOURCES.items() if name not in _GROUPS}
+
+
+def quota_set(version: Version) -> Schema:
+    """Return the schema of ``PUT /os-quota-sets/{project}``."""
+    return body("quota_set", dict.fromkeys(resources_of(version), _LIMIT) | {"force": BOOLEAN})
+
+
+def quota_class_set(version: Version) -> Schema:
+    """Return the schema of ``PUT /os-quota-class-sets/{class}``."""
+    names = [*class_resources_of(version), *_GROUPS]
+    return body("quota_class_set", dict.fromkeys(names, _LIMIT))
+
+
+def of_user(version: Version) -> Schema:
+    """The query of ``/os-quota-sets/{project}`` and of its detail."""
+    return query(version, {"user_id": {"type": "string"}})
+
+
+def limits(version: Version) -> Schema:
+    """The query of ``GET /limits``."""
+    return query(version, {"tenant_id": {"type": "string"}, "reserved": {"type": "string"}})
 
 
 def known_project(context: RequestContext, text: str) -> uuid.UUID:
@@ -130,7 +186,7 @@ def read_limits(values: dict[str, Any], names: Mapping[str, str]) -> dict[str, i
     return {names.get(name, name): int(limit) for name, limit in values.items()}
 
 
-PARTS = parts(
+QUOTA_SETS = parts(
     QuotaSetBase,
     "os-quota-sets/{project_id}",
     {
@@ -139,7 +195,7 @@ PARTS = parts(
             "os_compute_api:os-quota-sets:show",
             "Show the limits of the project, or with ``user_id`` the limits of one user in it.",
             name="quota_set",
-            query=schemas.of_user,
+            query=of_user,
             more=_asked,
         ),
         "PUT": Call(
@@ -148,15 +204,15 @@ PARTS = parts(
             "Update limits of the project, or with ``user_id`` of one user in it; the response has no id, as in Nova."
             "\n\nUnless ``force``, a limit below the usage, or a user's limit above the project's, is refused.",
             name="quota_set",
-            body=schemas.quota_set,
-            query=schemas.of_user,
+            body=quota_set,
+            query=of_user,
             more=_asked_of_known_user,
         ),
         "DELETE": Call(
             _reset,
             "os_compute_api:os-quota-sets:delete",
             "Reset the project's limits to the defaults, or with ``user_id`` one user's limits to the project's.",
-            query=schemas.of_user,
+            query=of_user,
             more=_asked,
             status=202,
         ),
@@ -173,7 +229,7 @@ PARTS = parts(
             "Show limits, usage and reservations of the project; with ``user_id`` of one user in the project,"
             " including key pairs.",
             name="quota_set",
-            query=schemas.of_user,
+            query=of_user,
             more=_asked,
         ),
     },
@@ -193,8 +249,76 @@ PARTS = parts(
             "os_compute_api:os-quota-class-sets:update",
             "Update default limits; the response has no id, as in Nova.",
             name="quota_class_set",
-            body=schemas.quota_class_set,
+            body=quota_class_set,
             more=at_version,
         ),
+    },
+)
+
+
+_MAXIMA = {
+    "maxTotalInstances": "instances",
+    "maxTotalCores": "cores",
+    "maxTotalRAMSize": "ram",
+    "maxTotalKeypairs": "key_pairs",
+    "maxServerMeta": "metadata_items",
+    "maxServerGroups": "server_groups",
+    "maxServerGroupMembers": "server_group_members",
+}
+_USED = {
+    "totalInstancesUsed": "instances",
+    "totalCoresUsed": "cores",
+    "totalRAMUsed": "ram",
+    "totalServerGroupsUsed": "server_groups",
+}
+_NETWORK_MAXIMA = {
+    "maxTotalFloatingIps": "floating_ips",
+    "maxSecurityGroups": "security_groups",
+    "maxSecurityGroupRules": "security_group_rules",
+}
+_FILE_MAXIMA = {"maxPersonality": "injected_files", "maxPersonalitySize": "injected_file_content_bytes"}
+_NETWORK_USED = {"totalFloatingIpsUsed": "floatingips", "totalSecurityGroupsUsed": "security_groups"}
+
+
+def _asked_limits(view: ComputeView) -> dict[str, Any]:
+    return {"tenant_id": last(view.checked_query(), "tenant_id"), "version": view.microversion}
+
+
+def _show_limits(context: RequestContext, *, tenant_id: str | None, version: Version) -> dict[str, Any]:
+    if tenant_id:
+        project = read_id(tenant_id) or NOBODY  # Identity is not queried: a project without records has the defaults
+        if project != context.project_id:
+            policy.enforce(context, "os_compute_api:limits:other_project", {"project_id": project})
+        context = context.in_project(project)
+    found = compute.limits_for(context, own=False)
+    maxima, used = dict(_MAXIMA), dict(_USED)
+    if version < (2, 36):
+        maxima |= {name: OF_NETWORKS[quota] for name, quota in _NETWORK_MAXIMA.items()}
+        used |= _NETWORK_USED
+    if version < (2, 39):
+        maxima["maxImageMeta"] = "metadata_items"
+    if version < (2, 57):
+        maxima |= _FILE_MAXIMA
+    absolute = {name: found.limits[resource] for name, resource in maxima.items()}
+    unset = hidden_limits(context.project_id, version)
+    absolute |= {name: unset[quota] for name, quota in _NETWORK_MAXIMA.items() if quota in unset}
+    absolute |= {name: found.usage[resource] for name, resource in used.items()}
+    return {"rate": [], "absolute": absolute}
+
+
+LIMITS = parts(
+    ComputeView,
+    "limits",
+    {
+        "GET": Call(
+            _show_limits,
+            "os_compute_api:limits",
+            "Show the project's absolute limits and its usage, in use and reserved together; there are no rate limits."
+            "\n\nAs in Nova, these are the limits of the project for every user; limits of a user are in the quota"
+            " sets. ``tenant_id`` specifies another project, for operators; ``reserved`` is ignored, as in Nova.",
+            name="limits",
+            query=limits,
+            more=_asked_limits,
+        )
     },
 )

@@ -1,19 +1,25 @@
-"""The query of a list of servers: filters by caller and microversion (Compute API, "List Servers")."""
+"""The query of a list of servers: filters by caller and microversion, ``sort_key`` and ``sort_dir`` (Compute API, "List
+Servers").
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from django.http import QueryDict
 from oslo_utils import strutils
 
-from portal.api.compute.dialect.schemas import COUNT, TEXT, Schema, Version, query
-from portal.api.compute.dialect.timestamps import read_end, read_time
-from portal.api.compute.servers.sorting import sort_schema
+from portal.api.common.microversions import Version
+from portal.api.common.validation import Schema
+from portal.api.compute.dialect import COUNT, TEXT, query, read_end, read_time
+from portal.api.frame.lists import Sorting
 from provisioning.common.errors import ForbiddenError, InvalidInputError
+from provisioning.common.lists.listing import Sort
 from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.compute.selectors.instance_lists import Filters, known_statuses
+from provisioning.compute.selectors.instances import SORT_KEYS
 from provisioning.network.addressing import usual_form
 
 Query = Mapping[str, list[str]]
@@ -265,3 +271,42 @@ _READERS: dict[str, tuple[str, Callable[[str, str], Any]]] = {
     "vm_state": ("vm_state", _text),
 }
 """Parameter → the selector's filter, and the function that reads its value."""
+
+
+# fmt: off
+_IGNORED = (
+    "architecture", "cell_name", "cleaned", "default_ephemeral_device", "default_swap_device", "deleted",
+    "deleted_at", "disable_terminate", "ephemeral_gb", "ephemeral_key_uuid", "id", "key_data", "launched_on",
+    "locked", "memory_mb", "os_type", "reservation_id", "root_gb", "shutdown_terminate", "user_data", "vcpus",
+    "vm_mode",
+)
+# fmt: on
+"""Accepted and ignored, as in the API reference; ``locked`` is a sort key from 2.73 on."""
+_KEYS = {key: key for key in sorted({*(SORT_KEYS.keys() - {"name", "id"}), "root_device_name", *_IGNORED})}
+_OPERATORS_ONLY = ("host", "node")
+_SORTING = Sorting(
+    unknown_way="Unknown sort direction, must be 'desc' or 'asc'",
+    mismatch="Sort direction size exceeds sort key size",
+    without=("created_at",),
+    way="desc",
+    first_for_all=True,
+)
+"""The schema has checked the keys."""
+
+
+def sort_schema(version: Version) -> Schema:
+    """Return the schema of ``sort_key``."""
+    return {"type": "string", "enum": [*_KEYS]}
+
+
+def read_sort(params: QueryDict, version: Version, *, every: bool) -> list[Sort]:
+    """Return the sort keys, by default newest first; ``every``: the caller may sort by every column.
+
+    Raises InvalidInputError for an unknown direction, and ForbiddenError for a key reserved to operators.
+    """
+    found = _SORTING.read(params, _KEYS)
+    for key in (sort.key for sort in found):
+        if key in _OPERATORS_ONLY and not every:
+            raise ForbiddenError(f"Only administrators can sort servers by {key}")
+    ignored = {*_IGNORED, "root_device_name"} - ({"locked"} if version >= (2, 73) else set())
+    return [sort for sort in found if sort.key not in ignored]

@@ -1,1 +1,0 @@
-"""Nova's parameters, pages and links, and its older versions."""

@@ -1,1 +1,0 @@
-"""Flavors, their extra specs and their access lists."""

@@ -1,1 +1,0 @@
-"""Limits, quota sets and quota class sets."""
