@@ -24,7 +24,7 @@ from portal.api.identity.dialect import (
     patterns,
     routes,
 )
-from portal.api.identity.dialect.bodies import list_links, moment, parameters, self_link, time_of
+from portal.api.identity.dialect.lists import list_links, moment, parameters, self_link, time_of
 from portal.api.identity.dialect.resource import KEY, reference
 from portal.api.identity.roles.roles import ROLE
 from provisioning.common.errors import ForbiddenError, NotFoundError

@@ -5,36 +5,29 @@ from django.urls import re_path
 from portal.api.common.views import NoSuchResource, ServiceView
 from portal.api.identity import limits, trusts, v2, versions
 from portal.api.identity.auth import tokens
-from portal.api.identity.catalog import endpoint_groups, endpoints, policies, regions, services
+from portal.api.identity.catalog import endpoint_groups, services
 from portal.api.identity.credentials import application_credentials, credentials, ec2
-from portal.api.identity.directory import domains, groups, project_tags, projects, users
-from portal.api.identity.roles import assignments, grants, implied_roles, roles
+from portal.api.identity.directory import domains, projects, users
+from portal.api.identity.roles import assignments, roles
 from portal.common.routing import by_prefix
 
 _V3: dict[str, type[ServiceView]] = {
     "": versions.V3,
     **tokens.ROUTES,
     **users.ROUTES,
-    **groups.MEMBERS,
     **application_credentials.ROUTES,
     **ec2.ROUTES,
     **credentials.ROUTES,
     **projects.ROUTES,
-    **project_tags.ROUTES,
     **domains.ROUTES,
-    **groups.ROUTES,
     **roles.ROUTES,
-    **implied_roles.ROUTES,
     "/role_assignments": assignments.RoleAssignmentsView,
-    **grants.ROUTES,
+    **assignments.GRANTS,
     **trusts.ROUTES,
     **services.ROUTES,
-    **endpoints.ROUTES,
     **endpoint_groups.ROUTES,
     **endpoint_groups.FILTERS,
     **limits.ROUTES,
-    **policies.ROUTES,
-    **regions.ROUTES,
 }
 
 _V2: dict[str, type[ServiceView]] = {

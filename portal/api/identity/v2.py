@@ -10,7 +10,7 @@ from portal.api.common.conditional import document
 from portal.api.common.views import Schemas, ServiceView
 from portal.api.frame.parts import Call, parts
 from portal.api.identity import versions
-from portal.api.identity.auth import requests, shapes
+from portal.api.identity.auth import requests, tokens
 from portal.api.identity.auth.tokens import subject_of
 from portal.api.identity.dialect import patterns
 from provisioning.common.context import RequestContext
@@ -52,7 +52,7 @@ class TokensView(V2View):
     def post(self, request: Request) -> Response:
         """Issue a token (200)."""
         token, context = authenticate(requests.v2(request, self.checked_body()["auth"]))
-        response = Response(shapes.access(request, token.value, token.data, context))
+        response = Response(tokens.access_shape(request, token.value, token.data, context))
         response["Cache-Control"] = "no-store"
         return response
 
@@ -83,13 +83,13 @@ class TokenView(V2View):
     def shown(self, data: TokenData) -> Response:
         """Answer with the token of the path."""
         self.check()
-        body = shapes.access(self.request, self.kwargs["token_id"], data, self._worth)
+        body = tokens.access_shape(self.request, self.kwargs["token_id"], data, self._worth)
         return Response(body, headers={"Cache-Control": "no-store"})
 
     def endpoints(self, data: TokenData) -> dict[str, Any]:
         """Return the endpoints of the catalog of the token of the path."""
         self.check()
-        found = shapes.services_v2(self.request, data) if data.project_id else []
+        found = tokens.services_v2(self.request, data) if data.project_id else []
         endpoints = [
             {"name": service["name"], "type": service["type"], **endpoint}
             for service in found
@@ -133,5 +133,5 @@ class TenantsView(V2View):
         """List the caller's own projects."""
         found = [each for each in projects_open_to(self.context) if each.domain_id == DOMAIN]
         name = request.query_params.get("name")
-        tenants = [shapes.tenant(each) for each in found if name is None or each.name == name]
+        tenants = [tokens.tenant_shape(each) for each in found if name is None or each.name == name]
         return Response({"tenants": tenants, "tenants_links": []})

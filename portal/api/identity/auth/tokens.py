@@ -1,16 +1,19 @@
-"""``/v3/auth/tokens``: issue, validate and revoke tokens."""
+"""``/v3/auth/tokens``: issue, validate and revoke tokens; tokens as the Identity APIs v3 and v2.0 describe them."""
 
+import uuid
 from collections.abc import Callable
+from datetime import UTC
 from typing import Any, ClassVar
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.api.common import links
 from portal.api.common.authentication import challenge
 from portal.api.common.views import Schemas, ServiceView
 from portal.api.frame.parts import Call, Shape, parts
-from portal.api.identity.auth import requests, shapes
-from portal.api.identity.dialect import bodies, listed, patterns
+from portal.api.identity.auth import requests
+from portal.api.identity.dialect import listed, lists, patterns
 from portal.api.identity.directory.domains import DOMAIN
 from portal.api.identity.directory.projects import PROJECT
 from portal.common.client_address import client_address
@@ -19,13 +22,160 @@ from provisioning.common.errors import ForbiddenError, NotAuthenticatedError, No
 from provisioning.common.values.ids import read_id
 from provisioning.identity import policy
 from provisioning.identity.authentication.authenticate import authenticate
+from provisioning.identity.models import Domain, Project, User
+from provisioning.identity.selectors.application_credentials import application_credential_by
+from provisioning.identity.selectors.catalog import catalog_for
+from provisioning.identity.selectors.lookups import (
+    by_id,
+    existing,
+    role_records,
+)
 from provisioning.identity.selectors.tokens import context_of
+from provisioning.identity.selectors.trusts import trust_of_token
 from provisioning.identity.selectors.visible_projects import domains_open_to, may_enter_system, projects_open_to
 from provisioning.identity.services.passwords import change_password
 from provisioning.identity.services.tokens import revoke_token
 from provisioning.identity.tokens import tokens
 from provisioning.identity.tokens.receipts import MoreMethodsError
 from provisioning.identity.tokens.tokens import TokenData
+
+Body = dict[str, Any]
+
+
+def token_shape(request: Request, data: TokenData, context: RequestContext, *, catalog: bool) -> Body:
+    """Return the body that describes a token; ``context`` has its current rights."""
+    user = existing(User, (context.user_id or data.user_id).hex)
+    body: Body = {
+        "methods": list(data.methods),
+        "user": lists.named_in_domain(user) | {"password_expires_at": lists.expiry(user)},
+        "audit_ids": data.audit_ids,
+        "expires_at": lists.time_of(data.expires_at),
+        "issued_at": lists.time_of(data.issued_at),
+        **_scope(data),
+    }
+    if is_scoped(data):
+        body["roles"] = [lists.named(role) for role in role_records(context.roles)]
+        if catalog:
+            body["catalog"] = catalog_of(request, data)
+    if data.trust is not None:
+        body["OS-TRUST:trust"] = _trust(data.trust)
+    if data.application_credential is not None:
+        body["application_credential"] = _credential(data, context)
+    return {"token": body}
+
+
+def receipt_shape(error: MoreMethodsError) -> Body:
+    """Return the body with the methods that succeeded and the rules of the user that are still to be met."""
+    found = error.receipt
+    described = {
+        "methods": list(found.methods),
+        "user": lists.named_in_domain(error.user),
+        "expires_at": lists.time_of(found.expires_at),
+        "issued_at": lists.time_of(found.issued_at),
+    }
+    return {"receipt": described, "required_auth_methods": error.required}
+
+
+def is_scoped(data: TokenData) -> bool:
+    """Whether the token is for a project, a domain or the system."""
+    return data.project_id is not None or data.domain_id is not None or data.system
+
+
+def catalog_of(request: Request, data: TokenData | RequestContext) -> list[Body]:
+    return catalog_for(data.project_id, public_url=links.public_url(request))
+
+
+def access_shape(request: Request, value: str, data: TokenData, context: RequestContext) -> Body:
+    """Return the body that describes a token in the Identity API v2.0."""
+    user = existing(User, data.user_id.hex)
+    roles = role_records(context.roles)
+    described: Body = {
+        "id": value,
+        "issued_at": lists.time_of(data.issued_at),
+        "expires": data.expires_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "audit_ids": data.audit_ids,
+    }
+    if data.project_id is not None:
+        described["tenant"] = tenant_shape(existing(Project, data.project_id.hex))
+    return {
+        "access": {
+            "token": described,
+            "user": {
+                "id": user.id.hex,
+                "name": user.name,
+                "username": user.name,
+                "roles": [{"name": role.name} for role in roles],
+                "roles_links": [],
+            },
+            "serviceCatalog": services_v2(request, data) if data.project_id is not None else [],
+            "metadata": {"is_admin": 0, "roles": [role.id.hex for role in roles]},
+        }
+    }
+
+
+def tenant_shape(record: Project) -> Body:
+    """Return a project in the format of the Identity API v2.0."""
+    return {
+        "id": record.id.hex,
+        "name": record.name,
+        "description": record.description,
+        "enabled": record.enabled,
+    }
+
+
+def services_v2(request: Request, data: TokenData) -> list[Body]:
+    """Return the catalog in the format of v2.0: one entry for each region, with an address for each interface."""
+    result = []
+    for service in catalog_of(request, data):
+        regions: dict[str, Body] = {}
+        for endpoint in service["endpoints"]:
+            place = regions.setdefault(endpoint["region"] or "", {"id": endpoint["id"], "region": endpoint["region"]})
+            place[f"{endpoint['interface']}URL"] = endpoint["url"]
+        if regions:
+            result.append({
+                "name": service["name"],
+                "type": service["type"],
+                "endpoints": list(regions.values()),
+                "endpoints_links": [],
+            })  # fmt: skip
+    return result
+
+
+def _scope(data: TokenData) -> Body:
+    if data.project_id is not None:
+        return {
+            "project": lists.named_in_domain(existing(Project, data.project_id.hex)),
+            "is_domain": False,
+        }
+    if data.domain_id is not None:
+        domain = by_id(Domain, data.domain_id)
+        return {"domain": lists.named(domain)} if domain is not None else {}
+    return {"system": {"all": True}} if data.system else {}
+
+
+def _trust(trust_id: uuid.UUID) -> Body:
+    found = trust_of_token(trust_id)
+    return {
+        "id": found.id.hex,
+        "trustor_user": {"id": found.trustor_id.hex},
+        "trustee_user": {"id": found.trustee_id.hex},
+        "impersonation": found.impersonation,
+    }
+
+
+def _credential(data: TokenData, context: RequestContext) -> Body:
+    """Return the application credential as keystonemiddleware reads it; its access rules limit the token's requests."""
+    assert data.application_credential is not None  # noqa: S101 - the caller has checked it
+    record = application_credential_by(credential_id=data.application_credential.hex)
+    name = record.name if record is not None else ""
+    shape: Body = {"id": data.application_credential.hex, "name": name, "restricted": not context.unrestricted}
+    if context.access_rules is not None and record is not None:
+        shape["access_rules"] = [
+            {"id": rule.id.hex, "service": rule.service, "method": rule.method, "path": rule.path}
+            for rule in record.access_rules.order_by("service", "path", "method")
+        ]
+    return shape
+
 
 SUBJECT = "X-Subject-Token"
 NO = frozenset({"", "0", "false", "no", "off"})
@@ -46,7 +196,7 @@ class TokensView(ServiceView):
         try:
             token, context = authenticate(requests.v3(request, self.checked_body()["auth"]))
         except MoreMethodsError as error:
-            answer = Response(shapes.receipt(error), status=401)
+            answer = Response(receipt_shape(error), status=401)
             answer[requests.RECEIPT], answer["WWW-Authenticate"] = error.receipt.value, challenge(request)
             answer["Cache-Control"] = "no-store"
             return answer
@@ -69,7 +219,7 @@ class TokensView(ServiceView):
 
     def _answer(self, request: Request, data: TokenData, context: RequestContext, value: str, status: int) -> Response:
         with_catalog = "nocatalog" not in request.query_params
-        body = shapes.token(request, data, context, catalog=with_catalog)
+        body = token_shape(request, data, context, catalog=with_catalog)
         response = Response(body, status=status)
         response[SUBJECT] = value
         response["Cache-Control"] = "no-store"
@@ -100,7 +250,7 @@ def _linked(name: str, entries: Callable[[Any, Any], object]) -> Shape:
     """Return a shape with the entries and a link to the request's path."""
     return lambda view, found: {
         name: entries(view, found),
-        "links": bodies.self_link(view.request, bodies.own_path(view.request)),
+        "links": lists.self_link(view.request, lists.own_path(view.request)),
     }
 
 
@@ -171,7 +321,7 @@ ROUTES: dict[str, type[ServiceView]] = {
                     _catalog,
                     "identity:get_auth_catalog",
                     "Return the catalog; a token without a scope has none.",
-                    shape=_linked("catalog", lambda view, context: shapes.catalog_of(view.request, context)),
+                    shape=_linked("catalog", lambda view, context: catalog_of(view.request, context)),
                 ),
             },
         )

@@ -7,7 +7,7 @@ from typing import Any
 from portal.api.common.validation import Schema
 from portal.api.common.views import ServiceView
 from portal.api.frame.parts import Call, parts
-from portal.api.identity.catalog.endpoints import ENDPOINT
+from portal.api.identity.catalog.services import ENDPOINT
 from portal.api.identity.dialect import (
     Attribute,
     Checked,
@@ -15,8 +15,8 @@ from portal.api.identity.dialect import (
     Operation,
     Resource,
     Values,
-    bodies,
     listed,
+    lists,
     patterns,
     resource,
     routes,
@@ -146,7 +146,7 @@ FILTERS = patterns(
                 "Show the group if it was added to the project.",
                 name="project_endpoint_group",
                 shape=lambda view, found: (
-                    found | {"links": bodies.self_link(view.request, bodies.own_path(view.request))}
+                    found | {"links": lists.self_link(view.request, lists.own_path(view.request))}
                 ),
             ),
             f"PUT {_GROUP_IN_PROJECT}": Call(services.add_group_to_project, "identity:add_endpoint_group_to_project"),

@@ -9,9 +9,9 @@ from typing import Any
 from rest_framework.response import Response
 
 from portal.api.common.validation import Schema
-from portal.api.identity.credentials.of_user import NOT_BY_TRUST, NotByTrustListView
+from portal.api.identity.credentials.credentials import NOT_BY_TRUST, NotByTrustListView
 from portal.api.identity.dialect import Attribute, Checked, Operation, Resource, Values, routes
-from portal.api.identity.dialect.bodies import moment, time_without_zone
+from portal.api.identity.dialect.lists import moment, time_without_zone
 from portal.api.identity.dialect.resource import KEY, TEXT, reference
 from portal.api.identity.directory.users import USER
 from provisioning.common.errors import ForbiddenError, InvalidInputError

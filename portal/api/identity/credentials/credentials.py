@@ -1,6 +1,7 @@
-"""``/v3/credentials``: secrets stored for users."""
+"""``/v3/credentials``: secrets stored for users; base of the views of all subresources of a user."""
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,15 +17,18 @@ from portal.api.identity.dialect import (
     ListView,
     Operation,
     Resource,
+    ResourceView,
     Values,
     routes,
 )
 from portal.api.identity.dialect.resource import KEY, KEY_OR_NULL, reference
+from portal.api.identity.directory.users import USER
 from provisioning.common.errors import ForbiddenError, NotFoundError
 from provisioning.identity import policy
 from provisioning.identity.models import LONG, Credential, Project, User
 from provisioning.identity.selectors.credentials import credentials_for, existing_credential
 from provisioning.identity.selectors.lookups import by_id, existing
+from provisioning.identity.services.application_credentials import refuse_trusts
 from provisioning.identity.services.credentials import (
     blob_of,
     create_credential,
@@ -32,6 +36,54 @@ from provisioning.identity.services.credentials import (
     project_id_of,
     update_credential,
 )
+
+
+class OfUserView(ServiceView):
+    """A subresource of the user in the path."""
+
+    @property
+    def ids(self) -> Mapping[str, str]:
+        """The ids in the path by parameter."""
+        return dict(self.kwargs)
+
+    @functools.cached_property
+    def user(self) -> User:
+        """The user. Raises NotFoundError."""
+        return existing(User, self.ids["user_id"])
+
+    def policy_target(self) -> dict[str, object]:
+        return {"user_id": self.ids["user_id"]}
+
+
+class NotByTrustView(OfUserView, ResourceView):
+    """A subresource of a user that tokens of trusts can neither read nor change."""
+
+    ids = ResourceView.ids
+
+    @property
+    def parents(self) -> tuple[Any, ...]:
+        return (self.user,)
+
+    def check_rule(self, request: Request) -> None:
+        """Check the policy and refuse tokens of trusts."""
+        super().check_rule(request)
+        refuse_trusts(self.context)
+
+
+class NotByTrustListView(NotByTrustView, ListView):
+    """``/v3/users/{id}/{resources}``."""
+
+    @property
+    def address(self) -> str:
+        """The path of the list after ``/v3``."""
+        return f"{USER.address(self.user)}/{self.resource.path}"
+
+
+class NotByTrustDetailView(NotByTrustView, DetailView):
+    """``/v3/users/{id}/{resources}/{id}``."""
+
+
+NOT_BY_TRUST = replace(IDENTITY, lists=NotByTrustListView, details=NotByTrustDetailView)
 
 
 def _owner(view: ServiceView, user_id: Any) -> Any:

@@ -7,10 +7,10 @@ from rest_framework.response import Response
 
 from portal.api.common.views import ServiceView
 from portal.api.frame.parts import Call, parts
-from portal.api.identity.auth import shapes
+from portal.api.identity.auth import tokens
 from portal.api.identity.auth.tokens import SUBJECT
-from portal.api.identity.credentials.of_user import OfUserView
-from portal.api.identity.dialect import bodies, patterns
+from portal.api.identity.credentials.credentials import OfUserView
+from portal.api.identity.dialect import lists, patterns
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.identity.credentials.ec2_signatures import SignedRequest
@@ -143,7 +143,7 @@ def _texts(values: dict[str, Any]) -> dict[str, str]:
 
 def _token(view: ServiceView, issued: IssuedToken) -> Response:
     context = context_of(issued.data)
-    body = shapes.token(view.request, issued.data, context, catalog="nocatalog" not in view.request.query_params)
+    body = tokens.token_shape(view.request, issued.data, context, catalog="nocatalog" not in view.request.query_params)
     return Response(body, headers={SUBJECT: issued.value, "Cache-Control": "no-store"})
 
 
@@ -156,13 +156,13 @@ def _shape(view: ServiceView, record: Credential) -> dict[str, Any]:
         "user_id": user_id,
         "tenant_id": project_id_of(record),
         "trust_id": record.trust_id.hex if record.trust_id else None,
-        "links": bodies.self_link(view.request, f"/users/{user_id}/credentials/OS-EC2/{keys.access}"),
+        "links": lists.self_link(view.request, f"/users/{user_id}/credentials/OS-EC2/{keys.access}"),
     }
 
 
 def _shapes(view: ServiceView, records: Sequence[Credential]) -> dict[str, Any]:
-    path = bodies.own_path(view.request)
-    return bodies.listing(view.request, "credentials", [_shape(view, record) for record in records], path)
+    path = lists.own_path(view.request)
+    return lists.listing(view.request, "credentials", [_shape(view, record) for record in records], path)
 
 
 ROUTES = patterns(

@@ -3,8 +3,17 @@
 from portal.api.frame.kinds import Checked
 from portal.api.frame.resource import Operation, Values
 from portal.api.identity.dialect.lists import InMemory, Paged
-from portal.api.identity.dialect.resource import Attribute, Resource
-from portal.api.identity.dialect.views import IDENTITY, DetailView, ListView, ResourceView, listed, patterns, routes
+from portal.api.identity.dialect.resource import (
+    IDENTITY,
+    Attribute,
+    DetailView,
+    ListView,
+    Resource,
+    ResourceView,
+    listed,
+    patterns,
+    routes,
+)
 
 __all__ = [
     "IDENTITY",

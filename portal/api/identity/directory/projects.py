@@ -1,6 +1,9 @@
-"""``/v3/projects``. A domain is also a project with ``is_domain``, and can be created, updated and deleted as such."""
+"""``/v3/projects``, their tags, parents and subtrees. A domain is also a project with ``is_domain``, and can be
+created, updated and deleted as such.
+"""
 
-from collections.abc import Sequence
+import uuid
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -8,11 +11,21 @@ from typing import Any
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.identity.dialect import Attribute, Operation, Paged, Values, routes
-from portal.api.identity.dialect.bodies import flag
+from portal.api.frame.parts import Call, Entries, parts
+from portal.api.frame.schemas import inner
+from portal.api.identity.dialect import Attribute, Operation, Paged, Values, lists, patterns, routes
+from portal.api.identity.dialect.lists import Shape, flag, parameters
 from portal.api.identity.dialect.resource import FLAG, IMMUTABLE, KEY, KEY_OR_NULL, NAME, TEXT
-from portal.api.identity.directory import domains, project_trees
-from portal.api.identity.directory.base import DIRECTORY, TAGS, CollectionView, DomainView, RecordDetailView, Resource
+from portal.api.identity.directory import domains
+from portal.api.identity.directory.base import (
+    DIRECTORY,
+    TAGS,
+    CollectionView,
+    DomainView,
+    RecordDetailView,
+    RecordView,
+    Resource,
+)
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.common.lists.listing import Part
 from provisioning.identity import policy
@@ -21,8 +34,66 @@ from provisioning.identity.directory.lists import projects
 from provisioning.identity.models import Domain, Project
 from provisioning.identity.selectors.entries import projects_of
 from provisioning.identity.selectors.lookups import by_id, existing
+from provisioning.identity.selectors.trees import parents_of, subtree_of
 from provisioning.identity.services.domains import create_domain
-from provisioning.identity.services.projects import create_project, delete_project, update_project
+from provisioning.identity.services.projects import (
+    add_tag,
+    create_project,
+    delete_project,
+    remove_tag,
+    set_tags,
+    update_project,
+)
+
+KNOWN = parameters(
+    {f"{name}_as_{form}": {"type": "string"} for name in ("parents", "subtree") for form in ("list", "ids")}
+)
+"""The parameters that ``around`` reads."""
+Sees = Callable[[list[Project]], list[Project]]
+
+
+def around(view: RecordDetailView, project: Project, sees: Sees) -> Shape:
+    """Return ``parents`` and ``subtree`` as the query requests them: ``…_as_list`` or ``…_as_ids``.
+
+    Lists are filtered by ``sees``. Raises InvalidInputError if the query requests parents, or the subtree, in both
+    forms.
+    """
+    request = view.request
+    requested = {
+        name for name in ("parents", "subtree") for form in ("list", "ids") if flag(request, f"{name}_as_{form}")
+    }
+    shape: Shape = {}
+    for name in sorted(requested):
+        as_list, as_ids = (flag(request, f"{name}_as_{form}") for form in ("list", "ids"))
+        if as_list and as_ids:
+            raise InvalidInputError(f"Use either {name}_as_list or {name}_as_ids, not both.", field=f"{name}_as_ids")
+        found = parents_of(project) if name == "parents" else subtree_of(project)
+        if as_list:
+            shape[name] = [{"project": each} for each in view.shapes(sees(found))]
+        else:
+            shape[name] = _above(project, found) if name == "parents" else _below(project, found)
+    return shape
+
+
+def _above(project: Project, parents: list[Project]) -> dict[str, Any]:
+    """Return the ids of the parents, nested from the nearest to the domain, whose value is None."""
+    nested: dict[str, Any] = {project.domain_id: None}
+    for parent in reversed(parents):
+        nested = {parent.id.hex: nested}
+    return nested
+
+
+def _below(project: Project, subtree: list[Project]) -> dict[str, Any] | None:
+    """Return the ids of the children, each with its own children nested; None for a project without children."""
+    children: dict[uuid.UUID | None, list[Project]] = {}
+    for each in subtree:
+        children.setdefault(each.parent_id, []).append(each)
+
+    def nested(key: uuid.UUID) -> dict[str, Any] | None:
+        return {child.id.hex: nested(child.id) for child in children.get(key, [])} or None
+
+    return nested(project.id)
+
 
 _DOMAIN_RULES = {"PATCH": "identity:update_domain", "DELETE": "identity:delete_domain"}
 
@@ -180,7 +251,7 @@ class ProjectsView(_ProjectView, CollectionView):
 class ProjectDetailView(_ProjectView, RecordDetailView):
     """``/v3/projects/{id}``."""
 
-    queries = {"GET": project_trees.KNOWN}
+    queries = {"GET": KNOWN}
 
     def check_rule(self, request: Request) -> None:
         """Check the rule of the project; if it acts as a domain, check also the rule of the domain."""
@@ -211,7 +282,7 @@ class ProjectDetailView(_ProjectView, RecordDetailView):
     def get(self, request: Request, identity: str) -> Response:
         answer = super().get(request, identity)
         if not self.is_about_domain:
-            answer.data["project"] |= project_trees.around(self, self.record, self._sees)
+            answer.data["project"] |= around(self, self.record, self._sees)
         return answer
 
     def _sees(self, found: list[Project]) -> list[Project]:
@@ -225,4 +296,54 @@ class ProjectDetailView(_ProjectView, RecordDetailView):
         return [project for project in found if project.id in open_to]
 
 
-ROUTES = routes(PROJECT, dialect=replace(DIRECTORY, lists=ProjectsView, details=ProjectDetailView))
+_PROJECTS = routes(PROJECT, dialect=replace(DIRECTORY, lists=ProjectsView, details=ProjectDetailView))
+
+
+def _tags_shown(view: Any, made: object) -> lists.Shape:
+    """Return the tags of the project in the path."""
+    links = {"next": None, "previous": None, **lists.self_link(view.request, lists.own_path(view.request))}
+    return {"tags": sorted(each.name for each in view.record.tags.all()), "links": links}
+
+
+def _tag_added(view: Any, made: None) -> Response:
+    """Answer with the address of the tag."""
+    path = f"{PROJECT.address(view.record)}/tags/{view.kwargs['tag']}"
+    return Response(status=201, headers={"Location": lists.self_link(view.request, path)["self"]})
+
+
+def _tagged_project(project: Project, *tag: str) -> Project:
+    return project
+
+
+_TAGS = Entries(
+    name="tags",
+    find=_tagged_project,
+    values=lambda view, project: {each.name for each in project.tags.all()},
+    missing="Could not find project tag: {key:.64}.",
+)
+_TAGS_OF_PROJECT = patterns(
+    parts(
+        RecordView,
+        "projects/{project_id}/tags",
+        {
+            "GET": Call(_tagged_project, "identity:list_project_tags", shape=_tags_shown),
+            "PUT": Call(
+                set_tags,
+                "identity:update_project_tags",
+                "Replace the tags of the project.",
+                body=inner({"tags": TAGS.schema}, ("tags",)),
+                shape=_tags_shown,
+            ),
+            "DELETE": Call(lambda project: set_tags(project, []), "identity:delete_project_tags", "Remove all tags."),
+            "GET /{tag}": _TAGS.check("identity:get_project_tag", "Answer 204 if the project has the tag."),
+            "PUT /{tag}": Call(
+                add_tag, "identity:create_project_tag", "Add a tag to the project.", shape=_tag_added, status=201
+            ),
+            "DELETE /{tag}": Call(remove_tag, "identity:delete_project_tag", "Remove the tag."),
+        },
+        resource=PROJECT,
+    )
+)
+
+
+ROUTES = _PROJECTS | _TAGS_OF_PROJECT

@@ -1,42 +1,55 @@
-"""``/v3/users``."""
+"""``/v3/users``, ``/v3/groups``, the users in a group, and the projects and groups of a user."""
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
-from portal.api.identity.dialect import Attribute, Checked, Operation, Paged, Values, routes
-from portal.api.identity.dialect.bodies import expiry, text
-from portal.api.identity.dialect.lists import EXPIRY
-from portal.api.identity.dialect.resource import FLAG, KEY, KEY_OR_NULL, LONG_NAME, TEXT
+from portal.api.frame.parts import Call, parts
+from portal.api.identity.dialect import Attribute, Checked, Operation, Paged, Values, patterns, routes
+from portal.api.identity.dialect.lists import EXPIRY, ending, expiry, text
+from portal.api.identity.dialect.resource import FLAG, KEY, KEY_OR_NULL, LONG_NAME, NAME, TEXT
 from portal.api.identity.directory.base import (
     DIRECTORY,
     USER_OPTIONS,
     CollectionView,
     DomainView,
     RecordDetailView,
+    RecordView,
     Resource,
 )
-from provisioning.common.errors import InvalidInputError
+from portal.api.identity.directory.projects import PROJECT
+from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.lists.listing import Part
+from provisioning.common.values.ids import read_id
 from provisioning.common.values.unset import UNSET
 from provisioning.identity import policy
 from provisioning.identity.directory.listing import RowPage
-from provisioning.identity.directory.lists import users
-from provisioning.identity.models import Project, User
+from provisioning.identity.directory.lists import groups, groups_of, projects, users, users_in
+from provisioning.identity.models import Group, Project, User
 from provisioning.identity.selectors.lookups import by_id, existing
+from provisioning.identity.selectors.members import is_in
+from provisioning.identity.services.groups import (
+    add_to_group,
+    create_group,
+    delete_group,
+    remove_from_group,
+    update_group,
+)
 from provisioning.identity.services.users import create_user, delete_user, update_user
 
 
-def _list(view: CollectionView, part: Part) -> RowPage[User]:
+def _list_users(view: CollectionView, part: Part) -> RowPage[User]:
     if view.everything:
         return users(part, within=view.within)
     return users(part, only=view.context.user_id)
 
 
-def _create(view: CollectionView, values: Values) -> User:
+def _create_user(view: CollectionView, values: Values) -> User:
     domain = view.domain_to_make_in(values.pop("domain_id", view.default_domain))
     return create_user(domain, values.pop("name"), **_with_project(view, values))
 
 
-def _update(view: RecordDetailView, user: User, values: Values) -> User:
+def _update_user(view: RecordDetailView, user: User, values: Values) -> User:
     update_user(user, **_with_project(view, values))
     return user
 
@@ -55,11 +68,11 @@ def _with_project(view: DomainView, values: Values) -> Values:
 
 USER = Resource(
     name="user",
-    list=Operation(_list, "novella:find_user"),
+    list=Operation(_list_users, "novella:find_user"),
     show=Operation(partial(existing, User), "identity:get_user"),
-    create=Operation(_create, "identity:create_user"),
+    create=Operation(_create_user, "identity:create_user"),
     update=Operation(
-        _update,
+        _update_user,
         "identity:update_user",
         "Update the specified fields; a new password or disabling the user revokes all tokens of the user.",
     ),
@@ -101,4 +114,135 @@ USER = Resource(
     ),
     extra=255,
 )
-ROUTES = routes(USER, dialect=DIRECTORY)
+_USERS = routes(USER, dialect=DIRECTORY)
+
+
+def _create_group(view: CollectionView, values: Values) -> Group:
+    domain = view.domain_to_make_in(values.pop("domain_id", view.default_domain))
+    return create_group(domain, values.pop("name"), **values)
+
+
+def _update_group(view: RecordDetailView, group: Group, values: Values) -> Group:
+    update_group(group, **values)
+    return group
+
+
+GROUP = Resource(
+    name="group",
+    list=Operation(lambda view, part: groups(part, within=view.within), "identity:list_groups"),
+    show=Operation(partial(existing, Group), "identity:get_group"),
+    create=Operation(_create_group, "identity:create_group"),
+    update=Operation(_update_group, "identity:update_group", "Update the specified fields."),
+    delete=Operation(
+        lambda view, group: delete_group(group),
+        "identity:delete_group",
+        "Delete a group; its members lose the roles of the group immediately.",
+    ),
+    guarded=("PUT", "DELETE"),
+    attributes=(
+        Attribute("id", KEY, refused=True, fixed=InvalidInputError),
+        Attribute("name", NAME, post=True, put=True, required=True),
+        Attribute("domain_id", KEY, post=True, fixed=InvalidInputError),
+        Attribute("description", TEXT, post=True, put=True),
+    ),
+    lists=Paged(texts=("name", "domain_id"), sort_keys=("id", "name", "domain_id", "description")),
+    extra=255,
+)
+_GROUPS = routes(GROUP, dialect=DIRECTORY)
+
+
+def _beside(of: Resource, resource: Resource, find: Callable[..., RowPage[Any]], rule: str, description: str) -> Any:
+    """Return the view of a list of another kind of records below a record.
+
+    ``find`` gets the record, and the view and the requested ``part`` as keywords.
+    """
+
+    def shape(view: RecordView, found: RowPage[Any]) -> dict[str, Any]:
+        path = f"{of.address(view.record)}/{resource.plural}"
+        return {resource.plural: resource.shapes(view, found.rows)} | ending(view.request, found, path)
+
+    call = Call(
+        find,
+        rule,
+        description,
+        shape=shape,
+        more=lambda view: {"view": view, "part": resource.lists.read(view.request)},
+    )
+    where = f"{of.path}/{{{of.parameter}}}/{resource.plural}"
+    return parts(RecordView, where, {"GET": call}, resource=of, queries={"GET": resource.lists.schema})
+
+
+def _within(view: RecordView) -> str | None:
+    """Return the domain that lists about another user are filtered by, that of the token; None for the caller's own."""
+    return None if view.record.id == view.context.user_id else view.context.domain_id
+
+
+class GroupUserView(RecordView):
+    """``/v3/groups/{id}/users/{user_id}``: the group and the user are the arguments of the services."""
+
+    resource = GROUP
+
+    def policy_target(self) -> dict[str, object]:
+        """Return the ids of the group, its domain and the user."""
+        return {**super().policy_target(), "user_id": self.ids["user_id"]}
+
+    def arguments(self, identity: str = "", **ids: str) -> tuple[Group, User]:
+        return self.record, self._user(str(self.rule_of(str(self.request.method))))
+
+    def _user(self, rule: str) -> User:
+        """Return the user. Raises NotFoundError unless the caller is the user, or the rule allows the caller in the
+        user's domain.
+        """
+        key = read_id(self.ids["user_id"])
+        user = by_id(User, self.ids["user_id"])
+        own = key is not None and key == self.context.user_id
+        if user is None or not (own or self.allows_in(rule, user.domain_id)):
+            raise NotFoundError(f"Could not find user: {self.ids['user_id'][:64]}.")
+        return user
+
+
+def _check_member(group: Group, user: User) -> None:
+    """Raise NotFoundError if the user is not a member."""
+    if not is_in(group, user):
+        raise NotFoundError(f"User '{user.id.hex}' not found in group '{group.id.hex}'.")
+
+
+_MEMBERS = patterns(
+    _beside(
+        USER,
+        PROJECT,
+        lambda user, *, view, part: projects(part, within=_within(view), open_to=user.id),
+        "identity:list_user_projects",
+        "List the projects on which the user has a role.",
+    )
+    | _beside(
+        USER,
+        GROUP,
+        lambda user, *, view, part: groups_of(user, part, within=_within(view)),
+        "identity:list_groups_for_user",
+        "List the groups that the user is in.",
+    )
+    | _beside(
+        GROUP,
+        USER,
+        lambda group, *, view, part: users_in(group, part, within=view.context.domain_id),
+        "identity:list_users_in_group",
+        "List the users in a group.",
+    )
+    | parts(
+        GroupUserView,
+        "groups/{group_id}/users/{user_id}",
+        {
+            "GET": Call(_check_member, "identity:check_user_in_group", "Answer 204 if the user is a member."),
+            "PUT": Call(add_to_group, "identity:add_user_to_group", "Add the user to the group."),
+            "DELETE": Call(
+                remove_from_group,
+                "identity:remove_user_from_group",
+                "Remove the user from the group; the user loses the roles of the group immediately.",
+            ),
+        },
+    )
+)
+
+
+ROUTES = _USERS | _GROUPS | _MEMBERS

@@ -1,7 +1,11 @@
-"""``/v3/role_assignments``: role assignments as granted, or in effect."""
+"""``/v3/role_assignments``: role assignments as granted, or in effect.
+
+Also grants: role assignments of one user or group on one project, one domain or the system; under ``OS-INHERIT``,
+assignments that all projects below inherit.
+"""
 
 import uuid
-from typing import ClassVar
+from typing import Any, ClassVar, Unpack, cast
 
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -9,11 +13,14 @@ from rest_framework.response import Response
 from portal.api.common.links import endpoint
 from portal.api.common.views import Schemas, ServiceView
 from portal.api.frame.lists import Pages
-from portal.api.identity.dialect import bodies
-from portal.api.identity.dialect.bodies import flag, list_links, parameters
+from portal.api.frame.parts import Call, parts
+from portal.api.identity.dialect import lists, patterns
+from portal.api.identity.dialect.lists import flag, list_links, parameters
+from portal.api.identity.roles.roles import ROLE, DomainScopedView
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.values.ids import NOBODY, read_id
-from provisioning.identity.models import Domain, Project
+from provisioning.identity.models import Domain, Project, Role
+from provisioning.identity.roles.grant_target import Target
 from provisioning.identity.selectors.assignment_lists import (
     MOST_ASSIGNMENTS,
     Assignment,
@@ -22,7 +29,10 @@ from provisioning.identity.selectors.assignment_lists import (
     assignments,
     names_of,
 )
+from provisioning.identity.selectors.grants import granted_roles, has_grant
 from provisioning.identity.selectors.lookups import by_id
+from provisioning.identity.selectors.role_lookups import rule_target
+from provisioning.identity.services.assignments import grant, no_assignment, revoke_grant
 
 INHERITED = "scope.OS-INHERIT:inherited_to"
 PARAMETERS = (
@@ -132,40 +142,40 @@ def _check(request: Request, filters: AssignmentFilters, *, effective: bool) -> 
         )
 
 
-def _shape(request: Request, found: Assignment, names: Names | None) -> bodies.Shape:
+def _shape(request: Request, found: Assignment, names: Names | None) -> lists.Shape:
     """Return a role assignment with links to its origin; ``names`` adds the names of its records."""
-    shape: bodies.Shape = {"role": _role(found, names), "scope": _scope(found, names)}
+    shape: lists.Shape = {"role": _role(found, names), "scope": _scope(found, names)}
     if found.user_id is not None:
-        shape["user"] = bodies.named_in_domain(names.users[found.user_id]) if names else {"id": found.user_id.hex}
+        shape["user"] = lists.named_in_domain(names.users[found.user_id]) if names else {"id": found.user_id.hex}
     elif found.group_id is not None:
         shape["group"] = _group(found, names)
     return shape | {"links": _links(request, found)}
 
 
-def _role(found: Assignment, names: Names | None) -> bodies.Shape:
+def _role(found: Assignment, names: Names | None) -> lists.Shape:
     if names is None:
         return {"id": found.role_id.hex}
     record = names.roles[found.role_id]
-    domain = {"domain": bodies.named(record.domain)} if record.domain else {}
-    return bodies.named(record) | domain
+    domain = {"domain": lists.named(record.domain)} if record.domain else {}
+    return lists.named(record) | domain
 
 
-def _group(found: Assignment, names: Names | None) -> bodies.Shape:
+def _group(found: Assignment, names: Names | None) -> lists.Shape:
     assert found.group_id is not None  # noqa: S101 - an assignment without a user has a group
     if names is None:
         return {"id": found.group_id.hex}
     record = names.groups[found.group_id]
-    return {"id": record.id.hex, "name": record.name, "domain": bodies.named(record.domain)}
+    return {"id": record.id.hex, "name": record.name, "domain": lists.named(record.domain)}
 
 
-def _scope(found: Assignment, names: Names | None) -> bodies.Shape:
-    scope: bodies.Shape
+def _scope(found: Assignment, names: Names | None) -> lists.Shape:
+    scope: lists.Shape
     if found.project_id is not None:
         project = names.projects[found.project_id] if names else None
-        scope = {"project": bodies.named_in_domain(project) if project else {"id": found.project_id.hex}}
+        scope = {"project": lists.named_in_domain(project) if project else {"id": found.project_id.hex}}
     elif found.domain_id is not None:
         domain = names.domains[found.domain_id] if names else None
-        scope = {"domain": bodies.named(domain) if domain else {"id": found.domain_id}}
+        scope = {"domain": lists.named(domain) if domain else {"id": found.domain_id}}
     else:
         scope = {"system": {"all": True}}
     if found.inherited:
@@ -173,7 +183,7 @@ def _scope(found: Assignment, names: Names | None) -> bodies.Shape:
     return scope
 
 
-def _links(request: Request, found: Assignment) -> bodies.Shape:
+def _links(request: Request, found: Assignment) -> lists.Shape:
     """Return the links to the original grant, and to the membership and the implied role from which the assignment is
     derived.
     """
@@ -190,3 +200,79 @@ def _links(request: Request, found: Assignment) -> bodies.Shape:
     if found.prior_role_id is not None:
         shape["prior_role"] = f"{base}/roles/{found.prior_role_id.hex}/implies/{found.role_id.hex}"
     return shape
+
+
+class GrantsView(DomainScopedView):
+    """Role assignments of an actor on a target: the role in the path is the argument of the services."""
+
+    inherited: ClassVar[bool] = False
+    system: ClassVar[bool] = False
+
+    def policy_target(self) -> dict[str, object]:
+        """Return the domain of the grant: the domain of its project, or the domain itself; see policies/grants.py."""
+        target = self._addressed("project_id", "domain_id")
+        actor = self._addressed("user_id", "group_id")
+        role = self.addressed["role_id"].record if "role_id" in self.addressed else None
+        result: dict[str, object] = {
+            "domain_id": target.domain_id if target else None,
+            "actor_domain_id": actor.domain_id if actor else None,
+            **rule_target(role if isinstance(role, Role) else None),
+        }
+        return result | {name: text for name, text in self.kwargs.items() if name != "domain_id"}
+
+    def _addressed(self, *names: str) -> Any:
+        return next((self.addressed[name] for name in names if name in self.addressed), None)
+
+    def arguments(self, **ids: str) -> tuple[Any, ...]:
+        return (self.role(),) if "role_id" in ids else ()
+
+    def where(self) -> Target:
+        """Return the actor and the target as arguments of the services."""
+        records = {found.kind: found.record for found in self.addressed.values() if found.kind != "role"}
+        return cast("Target", {**records, "system": self.system, "inherited": self.inherited})
+
+
+def _check_grant(role: Role, **target: Unpack[Target]) -> None:
+    """Raise NotFoundError if the role is not assigned in this way."""
+    if not has_grant(role, **target):
+        records: dict[str, Any] = {**target}
+        actor = records.get("user") or records.get("group")
+        raise NotFoundError(no_assignment(role, actor, records.get("project") or records.get("domain") or "system"))
+
+
+def _granted_roles(view: Any, found: list[Role]) -> dict[str, Any]:
+    path = view.request.path.partition("/v3")[2].rstrip("/")
+    return {"roles": ROLE.shapes(view, found), "links": list_links(view.request, path)}
+
+
+def _grant_views(where: str, rules: str, end: str = "", **members: bool) -> dict[str, type[ServiceView]]:
+    """Return path → view of the assignments of an actor; ``rules``: the names of their rules after the verb."""
+    more, one = GrantsView.where, f" /{{role_id}}{end}"
+    calls = {
+        f"GET {end}": Call(
+            granted_roles, f"identity:list_{rules.replace('grant', 'grants')}", more=more, shape=_granted_roles
+        ),
+        f"GET{one}": Call(
+            _check_grant,
+            f"identity:check_{rules}",
+            "Answer 204 if the role is assigned in this way, otherwise 404.",
+            more=more,
+        ),
+        f"PUT{one}": Call(grant, f"identity:create_{rules}", "Assign the role; idempotent.", more=more),
+        f"DELETE{one}": Call(
+            revoke_grant, f"identity:revoke_{rules}", "Revoke the role; effective immediately.", more=more
+        ),
+    }
+    return parts(GrantsView, where, calls, **members)
+
+
+_ACTORS = ("user", "group")
+_HERE = [f"{target}s/{{{target}_id}}/{actor}s/{{{actor}_id}}" for target in ("project", "domain") for actor in _ACTORS]
+GRANTS: dict[str, type[ServiceView]] = {}
+"""Path after ``/v3`` → view."""
+for _where in _HERE:
+    GRANTS |= patterns(_grant_views(f"{_where}/roles", "grant"))
+    GRANTS |= patterns(_grant_views(f"OS-INHERIT/{_where}/roles", "grant", "/inherited_to_projects", inherited=True))
+for _actor in _ACTORS:
+    _system = f"system/{_actor}s/{{{_actor}_id}}/roles"
+    GRANTS |= patterns(_grant_views(_system, f"system_grant_for_{_actor}", system=True))
