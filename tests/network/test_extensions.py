@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from portal.api.network.extensions import EXTENSIONS
+from portal.api.network.versions import EXTENSIONS
 from provisioning.network import services
 from provisioning.network.models import Network
 from tests.network.test_security_groups_api import V2

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.api.network.extensions import EXTENSIONS
+from portal.api.network.versions import EXTENSIONS
 from tests.reference.operations import NOT_OFFERED, TITLES, Operation, operations, page
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud

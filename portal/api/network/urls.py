@@ -3,15 +3,15 @@
 from django.urls import re_path
 
 from portal.api.common.views import NoSuchResource
-from portal.api.network import extensions, quotas, versions
+from portal.api.network import quotas, versions
 from portal.api.network.dialect.views import patterns, views_of
 from portal.api.network.registry import RESOURCES
-from portal.api.network.resources import address_groups, bindings, forwardings, routers, subnetpools, topology
+from portal.api.network.resources import agents, bindings, floating_ips, routers, security_groups, subnetpools
 from portal.common.routing import by_prefix
 
 FLOATING = r"floatingips/(?P<identity>[^/]+?)"
-PARTS = extensions.PARTS | quotas.PARTS | address_groups.PARTS | subnetpools.PARTS | routers.PARTS
-PARTS |= forwardings.PARTS | bindings.PARTS
+PARTS = versions.PARTS | quotas.PARTS | security_groups.PARTS | subnetpools.PARTS | routers.PARTS
+PARTS |= floating_ips.PARTS | bindings.PARTS
 END = r"(?:\.json)?/?$"
 
 urlpatterns = by_prefix(
@@ -24,10 +24,10 @@ urlpatterns = by_prefix(
             for resource in RESOURCES
             for path, view in views_of(resource).items()
         ),
-        re_path(rf"^/v2\.0/{FLOATING}/port_forwardings{END}", forwardings.Forwardings.as_view()),
+        re_path(rf"^/v2\.0/{FLOATING}/port_forwardings{END}", floating_ips.Forwardings.as_view()),
         re_path(
             rf"^/v2\.0/auto-allocated-topology/(?P<project_id>[^/]+?){END}",
-            topology.AutoAllocatedTopologyView.as_view(),
+            agents.AutoAllocatedTopologyView.as_view(),
         ),
         re_path(r"", NoSuchResource.of("network")),
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from portal.api.network import extensions
+from portal.api.network.versions import EXTENSIONS
 from tests.samples.recorder import Scene
 from tests.samples.scenes.networks import V, made, network
 
@@ -14,7 +14,7 @@ def versions(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     play("versions", "GET", "/")
     play("resources", "GET", "/v2.0/")
     two = ("external-net", "router")
-    patch.setattr(extensions, "EXTENSIONS", {alias: extensions.EXTENSIONS[alias] for alias in two})
+    patch.setattr("portal.api.network.versions.EXTENSIONS", {alias: EXTENSIONS[alias] for alias in two})
     scene.ids["alias"] = "router"
     play("extensions", "GET", "/v2.0/extensions")
     play("extension", "GET", "/v2.0/extensions/{alias}")

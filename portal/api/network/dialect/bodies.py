@@ -6,8 +6,7 @@ from typing import Any
 
 from portal.api.common.validation import Schema
 from portal.api.frame.resource import Values
-from portal.api.network.dialect.attributes import Attribute
-from portal.api.network.dialect.resource import Resource
+from portal.api.network.dialect.resource import Attribute, Resource
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.values.unset import UNSET
 from provisioning.network.errors import BadRequestError

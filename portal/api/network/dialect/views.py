@@ -17,7 +17,6 @@ from portal.api.frame import views
 from portal.api.frame.parts import Call, parts
 from portal.api.frame.resource import Operation, Values
 from portal.api.frame.views import Dialect
-from portal.api.network.dialect.attributes import Attribute
 from portal.api.network.dialect.bodies import (
     TAGS_BODY,
     HTTPBadRequestError,
@@ -31,7 +30,7 @@ from portal.api.network.dialect.bodies import (
 )
 from portal.api.network.dialect.kinds import Many, Text
 from portal.api.network.dialect.query import FIELDS, PAGES, fields_of, query_of, read_query
-from portal.api.network.dialect.resource import Resource
+from portal.api.network.dialect.resource import Attribute, Resource
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.lists.listed import part_of
 from provisioning.common.lists.listing import Part

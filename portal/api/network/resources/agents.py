@@ -1,13 +1,30 @@
-"""Agents, availability zones and service providers (Networking API v2.0 reference), all read-only."""
+"""Agents, availability zones, service providers, IP availability and auto allocated topologies (Networking API v2.0
+reference).
+"""
 
 import datetime
-from dataclasses import dataclass
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
+import orjson
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.frame.lists import Column, number
 from portal.api.frame.resource import Operation
-from portal.api.network.dialect.attributes import Attribute
-from portal.api.network.dialect.kinds import BOOLEAN, ID, TEXT, Free, Moment, OrNone
-from portal.api.network.dialect.resource import Resource
-from provisioning.network.selectors import agents
+from portal.api.network.dialect.kinds import BOOLEAN, ID, PROJECT_ID, TEXT, Free, Integer, Many, Moment, OrNone
+from portal.api.network.dialect.query import fields_of
+from portal.api.network.dialect.resource import Attribute, Resource
+from portal.api.network.dialect.views import NetworkView
+from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.common.lists.listing import Part
+from provisioning.common.values.ids import read_id
+from provisioning.identity.selectors.lookups import projects_by_id
+from provisioning.network import services
+from provisioning.network.selectors import agents, availability
+from provisioning.network.selectors.availability import Availability
 
 
 @dataclass(frozen=True)
@@ -66,3 +83,124 @@ SERVICE_PROVIDER = Resource(
         Attribute(name="default", kind=BOOLEAN, sort=True),
     ),
 )
+
+
+VERSION = "ip_version"
+
+
+@dataclass(frozen=True)
+class Amount(Integer):
+    """A number of addresses; for IPv6 it exceeds the integer range of the JSON library."""
+
+    def write(self, value: int) -> Any:
+        return orjson.Fragment(str(value))
+
+
+MANY = Amount(0, 2**128)
+
+
+def _of_versions(rows: Sequence[Availability], part: Part) -> tuple[list[Availability], Part]:
+    """Keep only the subnets of the requested IP versions, and omit networks without such a subnet."""
+    versions = [value for name, values in part.filters if name == f"{VERSION}__in" for value in values]
+    if not versions:
+        return list(rows), part
+    kept = [replace(row, subnets=[each for each in row.subnets if each.subnet.ip_version in versions]) for row in rows]
+    others = [(name, values) for name, values in part.filters if name != f"{VERSION}__in"]
+    return [row for row in kept if row.subnets], replace(part, filters=others)
+
+
+def _subnets(row: Availability) -> list[dict[str, Any]]:
+    return [
+        {
+            "subnet_id": str(each.subnet.id),
+            "subnet_name": each.subnet.name,
+            "cidr": each.subnet.cidr,
+            "ip_version": each.subnet.ip_version,
+            "total_ips": MANY.write(each.total),
+            "used_ips": each.used,
+        }
+        for each in row.subnets
+    ]
+
+
+NETWORK_IP_AVAILABILITY = Resource(
+    name="network_ip_availability",
+    plural="network_ip_availabilities",
+    list=Operation(availability.availabilities),
+    show=Operation(availability.availability),
+    narrow=_of_versions,
+    target=lambda row: {},
+    tagged=False,
+    filters={VERSION: Column(VERSION, number)},
+    attributes=(
+        Attribute(name="network_id", kind=ID, column="network__id", sort=True),
+        Attribute(name="network_name", kind=TEXT, column="network__name", sort=True),
+        Attribute(name="project_id", kind=PROJECT_ID, column="network__project_id", sort=True),
+        Attribute(name="tenant_id", kind=PROJECT_ID, column="network__project_id", sort=True),
+        Attribute(name="total_ips", kind=MANY, column="total", filter=False, sort=True),
+        Attribute(name="used_ips", kind=MANY, column="used", filter=False, sort=True),
+        Attribute(name="subnet_ip_availability", kind=Many(Free()), filter=False, show=_subnets),
+    ),
+)
+
+
+DRY_RUN = "dry-run"
+OWN = {"none", "null"}
+"""Neutron's names for the caller's own project."""
+
+
+class AutoAllocatedTopologyView(NetworkView):
+    """The auto-allocated topology of a project."""
+
+    rules = {"GET": "get_auto_allocated_topology", "DELETE": "delete_auto_allocated_topology"}
+    queries = {
+        "GET": {
+            "type": "object",
+            "properties": {"fields": {"type": "array", "items": {"type": "string"}}},
+            "additionalProperties": False,
+        }
+    }
+
+    def policy_target(self) -> dict[str, object]:
+        return {"project_id": self._asked()}
+
+    def get(self, request: Request, project_id: str) -> Response:
+        """Return the id of the network of the auto-allocated topology. If it is missing, the network and its router are
+        created.
+
+        ``fields=dry-run`` only checks whether the topology could be created.
+        """
+        self.checked_query()
+        project, fields = self._project(), fields_of(request)
+        if DRY_RUN in fields:
+            services.check_topology()
+            identity = "dry-run=pass"
+        else:
+            identity = str(services.allocate_topology(project).network_id)
+        shape = {"id": identity, "tenant_id": project.hex, "project_id": project.hex}
+        requested = fields - {DRY_RUN}
+        return Response(
+            {"auto_allocated_topology": {name: shape[name] for name in shape if not requested or name in requested}}
+        )
+
+    def delete(self, request: Request, project_id: str) -> Response:
+        """Delete network and router, unless the network is in use; a missing topology is ignored."""
+        services.delete_topology(self._project())
+        return Response(status=204)
+
+    def _asked(self) -> uuid.UUID | None:
+        """Return the id in the path; None for an invalid one."""
+        text = str(self.kwargs["project_id"])
+        return self.context.project_id if text.lower() in OWN else read_id(text)
+
+    def _project(self) -> uuid.UUID:
+        """Return the id of an existing project.
+
+        Raises NotFoundError, and InvalidInputError for a caller without a project.
+        """
+        project = self._asked()
+        if project is None and self.kwargs["project_id"].lower() in OWN:
+            raise InvalidInputError("The topology is a project's: name one by its id.", field="project_id")
+        if project is None or (project != self.context.project_id and not projects_by_id([project])):
+            raise NotFoundError(f"Project {self.kwargs['project_id'][:64]} could not be found.")
+        return project

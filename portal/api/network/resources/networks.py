@@ -1,6 +1,6 @@
-"""Networks (Networking API v2.0 reference, "Networks")."""
+"""Networks and subnets (Networking API v2.0 reference, "Networks", "Subnets")."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -8,14 +8,29 @@ from uuid import UUID
 from portal.api.common.validation import Schema
 from portal.api.frame.lists import Column, identity
 from portal.api.frame.resource import Operation, Values
-from portal.api.network.dialect.attributes import ZONES, Attribute, shared, standard
-from portal.api.network.dialect.bodies import columns
-from portal.api.network.dialect.kinds import BOOLEAN, ID, TEXT, Choice, Integer, Many, OrNone, Text
-from portal.api.network.dialect.names import DnsDomain
-from portal.api.network.dialect.resource import Resource
+from portal.api.network.dialect.bodies import HTTPBadRequestError, columns
+from portal.api.network.dialect.kinds import (
+    ADDRESS,
+    BOOLEAN,
+    CIDR,
+    ID,
+    TEXT,
+    Choice,
+    Integer,
+    IPVersion,
+    Many,
+    OrNone,
+    Record,
+    Text,
+)
+from portal.api.network.dialect.query import boolean
+from portal.api.network.dialect.resource import ZONES, Attribute, DnsDomain, Resource, shared, standard
+from portal.api.network.dialect.views import ALL_PROJECTS
 from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError
+from provisioning.identity import policy
 from provisioning.network import selectors, services
-from provisioning.network.models import Network
+from provisioning.network.models import Network, Subnet, SubnetPool
 from provisioning.network.selectors.zones import zones_of_networks
 from provisioning.network.services.networks.networks import SMALLEST_MTU
 
@@ -35,15 +50,15 @@ class Mtu(Integer):
         return super().schema | {"minimum": SMALLEST_MTU}
 
 
-def _create(context: RequestContext, values: Values) -> Network:
+def _create_network(context: RequestContext, values: Values) -> Network:
     return services.create_network(**columns(NETWORK, values))
 
 
-def _update(context: RequestContext, row: Network, values: Values, revision: int | None) -> Network:
+def _update_network(context: RequestContext, row: Network, values: Values, revision: int | None) -> Network:
     return services.update_network(row, columns(NETWORK, values), revision)
 
 
-def _delete(context: RequestContext, row: Network, revision: int | None) -> None:
+def _delete_network(context: RequestContext, row: Network, revision: int | None) -> None:
     services.delete_network(row, revision)
 
 
@@ -67,9 +82,9 @@ NETWORK = Resource(
     quota="networks",
     list=Operation(selectors.networks_for),
     show=Operation(selectors.network_for),
-    create=Operation(_create),
-    update=Operation(_update),
-    delete=Operation(_delete),
+    create=Operation(_create_network),
+    update=Operation(_update_network),
+    delete=Operation(_delete_network),
     related=("subnets",),
     more=_more,
     attributes=(
@@ -129,4 +144,105 @@ NETWORK = Resource(
             guards=PROVIDER,
         ),
     ),
+)
+
+
+class Pools(Many):
+    """Allocation pools; null is rejected with Neutron's message."""
+
+    def read(self, value: object) -> list[Any]:
+        if not isinstance(value, list):
+            raise ValueError(f"Invalid data format for IP pool: '{str(value)[:64]}'")  # noqa: TRY004 - as in Many
+        return super().read(value)
+
+
+MODE = OrNone(Choice(("dhcpv6-stateful", "dhcpv6-stateless", "slaac")))
+POOLS = Pools(Record({"start": ADDRESS, "end": ADDRESS}, ("start", "end")))
+ROUTES = Many(Record({"destination": CIDR, "nexthop": ADDRESS}, ("destination", "nexthop")), null=True)
+NAMED = ("network_id", "subnetpool_id", "use_default_subnetpool", "cidr")
+"""Fields of a body that have other names in the service."""
+
+
+def _network(context: RequestContext, values: Values) -> Network:
+    return selectors.network_for(context, values["network_id"], all_projects=policy.allows(context, ALL_PROJECTS))
+
+
+def _subnet_parent(context: RequestContext, values: Values) -> Mapping[str, object]:
+    owner = _network(context, values).project_id
+    return {"network:project_id": owner, "network:tenant_id": owner}
+
+
+def _pool(context: RequestContext, values: Values) -> SubnetPool | None:
+    """Return the pool to allocate from: the specified one, or the default pool."""
+    everything = policy.allows(context, ALL_PROJECTS)
+    if values.get("subnetpool_id") is not None:
+        return selectors.subnet_pool_for(context, values["subnetpool_id"], all_projects=everything)
+    if not values.get("use_default_subnetpool"):
+        return None
+    version = values.get("ip_version", 4)
+    found = selectors.subnet_pools_for(context, all_projects=everything).filter(is_default=True, ip_version=version)
+    pool = found.first()
+    if pool is None:
+        raise HTTPBadRequestError(f"No default subnetpool found for IPv{version}", field="use_default_subnetpool")
+    return pool
+
+
+def _create_subnet(context: RequestContext, values: Values) -> Subnet:
+    fields: Any = {name: value for name, value in values.items() if name not in NAMED}
+    if values.get("allocation_pools") == []:
+        msg = "Invalid input for allocation_pools. Reason: without a pool the subnet has no address to allocate."
+        raise InvalidInputError(msg, field="allocation_pools")
+    pool = _pool(context, values)
+    return services.create_subnet(_network(context, values), values.get("cidr"), subnet_pool=pool, **fields)
+
+
+def _update_subnet(context: RequestContext, row: Subnet, values: Values, revision: int | None) -> Subnet:
+    return services.update_subnet(row, values, revision)
+
+
+def _delete_subnet(context: RequestContext, row: Subnet, revision: int | None) -> None:
+    services.delete_subnet(row, revision)
+
+
+def _subnet_target(row: Subnet) -> Mapping[str, object]:
+    owner = row.network.project_id
+    return {"project_id": row.project_id, "network:project_id": owner, "network:tenant_id": owner}
+
+
+SUBNET = Resource(
+    name="subnet",
+    quota="subnets",
+    list=Operation(selectors.subnets_for),
+    show=Operation(selectors.subnet_for),
+    create=Operation(_create_subnet),
+    update=Operation(_update_subnet),
+    delete=Operation(_delete_subnet),
+    parent=_subnet_parent,
+    target=_subnet_target,
+    attributes=(
+        *standard(),
+        Attribute(name="network_id", kind=ID, post=True, required=True, sort=True),
+        Attribute(name="ip_version", kind=IPVersion(), post=True, required=True, sort=True),
+        Attribute(name="cidr", kind=OrNone(CIDR), post=True, sort=True),
+        Attribute(name="gateway_ip", kind=OrNone(ADDRESS), post=True, put=True, sort=True),
+        Attribute(name="enable_dhcp", kind=BOOLEAN, post=True, put=True, sort=True),
+        Attribute(name="allocation_pools", kind=POOLS, post=True, put=True, filter=False),
+        Attribute(name="dns_nameservers", kind=Many(ADDRESS, null=True), post=True, put=True, filter=False),
+        Attribute(name="host_routes", kind=ROUTES, post=True, put=True, filter=False),
+        Attribute(name="subnetpool_id", kind=OrNone(ID), column="subnet_pool_id", post=True),
+        Attribute(name="use_default_subnetpool", kind=BOOLEAN, post=True, shown=False, filter=False),
+        Attribute(name="prefixlen", kind=OrNone(Integer(0, 128)), post=True, shown=False, filter=False),
+        Attribute(name="ipv6_ra_mode", kind=MODE, post=True, show=lambda row: row.ipv6_ra_mode or None),
+        Attribute(name="ipv6_address_mode", kind=MODE, post=True, show=lambda row: row.ipv6_address_mode or None),
+        Attribute(
+            name="service_types",
+            kind=Many(Text(255, 1)),
+            post=True,
+            put=True,
+            default=[],
+            filter=False,
+            guards=("create", "update"),
+        ),
+    ),
+    filters={"shared": Column("network_shared", boolean)},
 )

@@ -9,7 +9,6 @@ from django.db.models import Q
 from portal.api.common.validation import Schema
 from portal.api.frame.lists import Column, identity
 from portal.api.frame.resource import Operation, Values
-from portal.api.network.dialect.attributes import Attribute, standard
 from portal.api.network.dialect.bodies import columns
 from portal.api.network.dialect.kinds import (
     ADDRESS,
@@ -28,9 +27,8 @@ from portal.api.network.dialect.kinds import (
     Text,
     quoted,
 )
-from portal.api.network.dialect.names import DnsName
 from portal.api.network.dialect.query import Made, address
-from portal.api.network.dialect.resource import Resource
+from portal.api.network.dialect.resource import Attribute, DnsName, Resource, standard
 from portal.api.network.dialect.views import ALL_PROJECTS
 from provisioning.common.context import RequestContext
 from provisioning.common.values.ids import read_id

@@ -4,9 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from portal.api.frame.resource import Operation, Values
-from portal.api.network.dialect.attributes import Attribute
 from portal.api.network.dialect.kinds import ID, PROJECT_ID, Choice, Text
-from portal.api.network.dialect.resource import Resource
+from portal.api.network.dialect.resource import Attribute, Resource
 from portal.api.network.dialect.views import ALL_PROJECTS
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError

@@ -10,11 +10,10 @@ from portal.api.common.validation import Schema
 from portal.api.frame.lists import Column, identity
 from portal.api.frame.parts import Call, Service, parts
 from portal.api.frame.resource import Operation, Values
-from portal.api.network.dialect.attributes import ZONES, Attribute, standard
 from portal.api.network.dialect.bodies import HTTPBadRequestError, columns
 from portal.api.network.dialect.kinds import ADDRESS, BOOLEAN, CIDR, ID, TEXT, Boolean, Kind, Many, OrNone, Record
 from portal.api.network.dialect.query import Constant, boolean
-from portal.api.network.dialect.resource import Resource
+from portal.api.network.dialect.resource import ZONES, Attribute, Resource, standard
 from portal.api.network.dialect.views import ALL_PROJECTS, PartView
 from provisioning.common.context import RequestContext
 from provisioning.identity import policy

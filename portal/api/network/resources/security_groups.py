@@ -1,15 +1,18 @@
-"""Security groups and their rules (Networking API v2.0 reference, "Security groups", "Security group rules")."""
+"""Security groups and their rules, default rules, and address groups (Networking API v2.0 reference, "Security groups",
+"Security group rules", "Security group default rules", "Address groups").
+"""
 
 from dataclasses import dataclass
 from typing import Any
 
 from portal.api.common.validation import Schema
 from portal.api.frame.lists import Column, lower
+from portal.api.frame.parts import Call, Service, parts
 from portal.api.frame.resource import Operation, Values
-from portal.api.network.dialect.attributes import Attribute, shared, standard
-from portal.api.network.dialect.bodies import columns
+from portal.api.network.dialect.bodies import HTTPBadRequestError, columns
 from portal.api.network.dialect.kinds import (
     BOOLEAN,
+    ID,
     TEXT,
     Choice,
     Free,
@@ -22,16 +25,90 @@ from portal.api.network.dialect.kinds import (
     quoted,
 )
 from portal.api.network.dialect.query import range_as_sent
-from portal.api.network.dialect.resource import Resource
-from portal.api.network.dialect.views import ALL_PROJECTS
+from portal.api.network.dialect.resource import Attribute, Resource, shared, standard
+from portal.api.network.dialect.views import ALL_PROJECTS, PartView
 from provisioning.common.context import RequestContext
 from provisioning.common.values.ids import read_id
 from provisioning.identity import policy
 from provisioning.network import addressing, selectors, services
 from provisioning.network.errors import SecurityGroupInvalidPortValueError, SecurityGroupRuleInvalidEtherTypeError
-from provisioning.network.models import SecurityGroup, SecurityGroupRule
+from provisioning.network.models import AddressGroup, DefaultSecurityGroupRule, SecurityGroup, SecurityGroupRule
 from provisioning.network.records import flows
 from provisioning.network.services import WantedRule
+
+ADDRESSES = Many(Text(64))
+
+
+def _create_address_group(context: RequestContext, values: Values) -> AddressGroup:
+    return services.create_address_group(**{"name": "", "addresses": [], **columns(ADDRESS_GROUP, values)})
+
+
+def _update_address_group(
+    context: RequestContext, row: AddressGroup, values: Values, revision: int | None
+) -> AddressGroup:
+    return services.update_address_group(row, columns(ADDRESS_GROUP, values), revision)
+
+
+def _delete_address_group(context: RequestContext, row: AddressGroup, revision: int | None) -> None:
+    services.delete_address_group(row, revision)
+
+
+ADDRESS_GROUP = Resource(
+    name="address_group",
+    quota="address_groups",
+    list=Operation(selectors.address_groups_for),
+    show=Operation(selectors.address_group_for),
+    create=Operation(_create_address_group),
+    update=Operation(_update_address_group),
+    delete=Operation(_delete_address_group),
+    tagged=False,
+    attributes=(
+        *standard(),
+        Attribute(name="addresses", kind=ADDRESSES, post=True, default=(), filter=False),
+        shared(sort=False),
+    ),
+)
+
+
+_NAMED = {"type": "object", "properties": {"addresses": ADDRESSES.schema}}
+BODY = {
+    "type": "object",
+    "properties": {"address_group": _NAMED, "addresses": ADDRESSES.schema},
+}
+"""The reference's body has an object ``address_group`` around the ranges; openstacksdk's body has the ranges alone."""
+
+
+def _addresses(body: Any) -> list[str]:
+    whole = body if isinstance(body, dict) else {}
+    group = whole.get("address_group", whole)
+    try:
+        return ADDRESSES.read(group.get("addresses") if isinstance(group, dict) else None)
+    except ValueError as error:
+        raise HTTPBadRequestError(f"Invalid input for addresses. Reason: {error}.", field="addresses") from None
+
+
+def _change(service: Service) -> Call:
+    return Call(
+        service,
+        "update_address_group",
+        "Update the group and show it.",
+        name="address_group",
+        shape=lambda view, group: view.shape_of(group.pk),
+        body=BODY,
+        read=_addresses,
+    )
+
+
+PARTS = parts(
+    PartView,
+    "address-groups/{identity}/",
+    {
+        "PUT add_addresses": _change(services.add_addresses),
+        "PUT remove_addresses": _change(services.remove_addresses),
+    },
+    resource=ADDRESS_GROUP,
+)
+
 
 DIRECTION = Choice(("ingress", "egress"))
 
@@ -139,15 +216,15 @@ def rule_shape(row: SecurityGroupRule) -> dict[str, Any]:
     return {each.name: each.value_of(row) for each in RULE_ATTRIBUTES} | {"tags": []}
 
 
-def _create(context: RequestContext, values: Values) -> SecurityGroup:
+def _create_group(context: RequestContext, values: Values) -> SecurityGroup:
     return services.create_security_group(**{"name": "", **columns(SECURITY_GROUP, values)})
 
 
-def _update(context: RequestContext, row: SecurityGroup, values: Values, revision: int | None) -> SecurityGroup:
+def _update_group(context: RequestContext, row: SecurityGroup, values: Values, revision: int | None) -> SecurityGroup:
     return services.update_security_group(row, columns(SECURITY_GROUP, values), revision)
 
 
-def _delete(context: RequestContext, row: SecurityGroup, revision: int | None) -> None:
+def _delete_group(context: RequestContext, row: SecurityGroup, revision: int | None) -> None:
     services.delete_security_group(row, revision, even_default=policy.allows(context, ALL_PROJECTS))
 
 
@@ -185,9 +262,9 @@ SECURITY_GROUP = Resource(
     quota="security_groups",
     list=Operation(selectors.security_groups_for),
     show=Operation(selectors.security_group_for),
-    create=Operation(_create),
-    update=Operation(_update),
-    delete=Operation(_delete),
+    create=Operation(_create_group),
+    update=Operation(_update_group),
+    delete=Operation(_delete_group),
     before=_make_default_group,
     attributes=(
         *standard(),
@@ -207,4 +284,63 @@ SECURITY_GROUP_RULE = Resource(
     before=_make_default_group,
     target=lambda row: {"project_id": row.group.project_id},
     attributes=RULE_ATTRIBUTES,
+)
+
+
+PARENT = DefaultSecurityGroupRule.PARENT
+
+
+@dataclass(frozen=True)
+class RemoteGroup(Kind):
+    """The id of a remote security group, ``PARENT`` for the group that the rule is copied to, or an empty text for
+    none.
+    """
+
+    @property
+    def schema(self) -> Schema:
+        return {"type": "string"}
+
+    def read(self, value: object) -> str:
+        found = read_id(value)
+        if found is None and value not in {PARENT, ""}:
+            raise ValueError(f"{quoted(value)} is neither {PARENT} nor a valid UUID")
+        return str(found) if found else str(value)
+
+    def write(self, value: Any) -> str | None:
+        return value or None
+
+
+def _create_default_rule(context: RequestContext, values: Values) -> DefaultSecurityGroupRule:
+    return services.create_default_rule({"ethertype": "IPv4", **values})
+
+
+def _delete_default_rule(context: RequestContext, row: DefaultSecurityGroupRule, revision: int | None) -> None:
+    services.delete_default_rule(row.id)
+
+
+def _default_rules(context: RequestContext, *, all_projects: bool = False) -> list[DefaultSecurityGroupRule]:
+    return services.default_rules()
+
+
+def _default_rule(context: RequestContext, identity: str, *, all_projects: bool = False) -> DefaultSecurityGroupRule:
+    return services.default_rule(identity)
+
+
+DEFAULT_SECURITY_GROUP_RULE = Resource(
+    name="default_security_group_rule",
+    list=Operation(_default_rules),
+    show=Operation(_default_rule),
+    create=Operation(_create_default_rule),
+    delete=Operation(_delete_default_rule),
+    target=lambda row: {},
+    tagged=False,
+    attributes=(
+        Attribute(name="id", kind=ID, sort=True),
+        Attribute(name="description", kind=TEXT, post=True, sort=True),
+        *FLOW_ATTRIBUTES,
+        Attribute(name="remote_group_id", kind=OrNone(RemoteGroup()), column="remote_group", post=True),
+        Attribute(name="remote_address_group_id", kind=OrNone(ID, empty=True), post=True),
+        Attribute(name="used_in_default_sg", kind=BOOLEAN, post=True, default=False, sort=True),
+        Attribute(name="used_in_non_default_sg", kind=BOOLEAN, post=True, default=True, sort=True),
+    ),
 )

@@ -1,20 +1,48 @@
-"""Subnet pools (Networking API v2.0 reference, "Subnet pools")."""
+"""Subnet pools and address scopes (Networking API v2.0 reference, "Subnet pools", "Address scopes")."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from portal.api.frame.parts import Call, parts
 from portal.api.frame.resource import Operation, Values
-from portal.api.network.dialect.attributes import Attribute, shared, standard
 from portal.api.network.dialect.bodies import HTTPBadRequestError
 from portal.api.network.dialect.kinds import BOOLEAN, CIDR, ID, Integer, IPVersion, Many, OrNone
-from portal.api.network.dialect.resource import Resource
+from portal.api.network.dialect.resource import Attribute, Resource, shared, standard
 from portal.api.network.dialect.views import ALL_PROJECTS, PartView
 from provisioning.common.context import RequestContext
 from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.identity import policy
 from provisioning.network import selectors, services
 from provisioning.network.models import AddressScope, SubnetPool
+
+
+def _create_scope(context: RequestContext, values: Values) -> AddressScope:
+    return services.create_address_scope(**values)
+
+
+def _update_scope(context: RequestContext, row: AddressScope, values: Values, revision: int | None) -> AddressScope:
+    return services.update_address_scope(row, values, revision)
+
+
+def _delete_scope(context: RequestContext, row: AddressScope, revision: int | None) -> None:
+    services.delete_address_scope(row, revision)
+
+
+ADDRESS_SCOPE = Resource(
+    name="address_scope",
+    quota="address_scopes",
+    list=Operation(selectors.address_scopes_for),
+    show=Operation(selectors.address_scope_for),
+    create=Operation(_create_scope),
+    update=Operation(_update_scope),
+    delete=Operation(_delete_scope),
+    tagged=False,
+    attributes=(
+        *standard(name_required=True),
+        Attribute(name="ip_version", kind=IPVersion(), post=True, required=True, sort=True),
+        shared(post=True, put=True, default=False, guards=("create", "update")),
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -42,15 +70,15 @@ def _scope(context: RequestContext, identity: object) -> AddressScope:
     return selectors.address_scope_for(context, str(identity), all_projects=policy.allows(context, ALL_PROJECTS))
 
 
-def _create(context: RequestContext, values: Values) -> SubnetPool:
+def _create_pool(context: RequestContext, values: Values) -> SubnetPool:
     return services.create_subnet_pool(**_with_scope(context, values))
 
 
-def _update(context: RequestContext, row: SubnetPool, values: Values, revision: int | None) -> SubnetPool:
+def _update_pool(context: RequestContext, row: SubnetPool, values: Values, revision: int | None) -> SubnetPool:
     return services.update_subnet_pool(row, _with_scope(context, values), revision)
 
 
-def _delete(context: RequestContext, row: SubnetPool, revision: int | None) -> None:
+def _delete_pool(context: RequestContext, row: SubnetPool, revision: int | None) -> None:
     services.delete_subnet_pool(row, revision)
 
 
@@ -59,9 +87,9 @@ SUBNETPOOL = Resource(
     quota="subnetpools",
     list=Operation(selectors.subnet_pools_for),
     show=Operation(selectors.subnet_pool_for),
-    create=Operation(_create),
-    update=Operation(_update),
-    delete=Operation(_delete),
+    create=Operation(_create_pool),
+    update=Operation(_update_pool),
+    delete=Operation(_delete_pool),
     attributes=(
         *standard(name_required=True),
         Attribute(name="prefixes", kind=Many(CIDR), post=True, put=True, required=True, filter=False),
