@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from portal.api.image.images.patches import PATCHES, read_patch
+from portal.api.image.images.schemas import PATCHES, read_patch
 from provisioning.common.context import system_context
 from provisioning.common.errors import ConflictError, ForbiddenError, NovellaError
 from provisioning.images.models import Image

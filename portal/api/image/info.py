@@ -1,4 +1,7 @@
-"""Information about the image service: import methods, stores, usage and schemas. Novella has no image cache."""
+"""Information about the image service: import methods, stores, usage and schemas; Novella has no image cache.
+
+Also the image catalogue, ``/image/v2/catalogue``, which is Novella's own.
+"""
 
 from typing import Any
 
@@ -8,6 +11,10 @@ from portal.api.common.validation import Schema
 from portal.api.frame.parts import Call, parts, refuse
 from portal.api.image.dialect import ImageView
 from portal.api.image.images.schemas import published
+from portal.api.image.images.views import moment
+from provisioning.catalogue import services
+from provisioning.catalogue.selectors import Offer, catalogue_for, offer_for
+from provisioning.catalogue.services.adding import may_publish
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError, NotFoundError
 from provisioning.images import selectors
@@ -91,5 +98,75 @@ PARTS = parts(
         "POST cache/prune": _uncached("cache_prune"),
         "PUT cache/{image_id}": _uncached("cache_image"),
         "DELETE cache/{image_id}": _uncached("cache_delete"),
+    },
+)
+
+
+CATALOGUE_ADD: dict[str, Any] = {
+    "type": "object",
+    "properties": {"visibility": {"enum": [Image.Visibility.PUBLIC.value, Image.Visibility.PRIVATE.value]}},
+    "additionalProperties": False,
+}
+
+
+def _list_catalogue(context: RequestContext) -> dict[str, Any]:
+    found = catalogue_for(context)
+    return {
+        "catalogue": [offer_shape(offer) for offer in found.offers],
+        "name": found.name,
+        "updated": moment(found.updated) if found.updated else None,
+        "fault": found.fault or None if may_publish(context) else None,
+    }
+
+
+def _add_from_catalogue(context: RequestContext, entry_id: str, body: dict[str, str]) -> Offer:
+    services.add(context, entry_id, for_all=body.get("visibility") == Image.Visibility.PUBLIC)
+    return offer_for(context, entry_id)
+
+
+def offer_shape(offer: Offer) -> dict[str, Any]:
+    """Show an entry; sizes are in bytes, ``min_disk`` in GiB, ``min_ram`` in MiB."""
+    entry = offer.entry
+    return {
+        "id": entry.id,
+        "name": entry.name,
+        "version": entry.version,
+        "description": entry.description,
+        "architecture": entry.architecture,
+        "disk_format": entry.disk_format,
+        "file": entry.file,
+        "size": entry.size,
+        "min_disk": entry.min_disk,
+        "min_ram": entry.min_ram,
+        "properties": entry.image_properties,
+        "status": offer.state.value,
+        "image_id": str(offer.image.id) if offer.image else None,
+        "image_version": offer.version or None,
+        "visibility": offer.image.visibility if offer.image else None,
+        "done": offer.done,
+        "total": offer.total,
+        "fault": offer.fault or None,
+    }
+
+
+CATALOGUE = parts(
+    ImageView,
+    "catalogue",
+    {
+        "GET": Call(
+            _list_catalogue,
+            "get_images",
+            "List the entries of the catalogue. ``fault``, for operators: why the index could not be read last time.",
+            shape=lambda view, found: found,
+        ),
+        "GET /{entry_id}": Call(offer_for, "get_images", shape=lambda view, offer: offer_shape(offer)),
+        "POST /{entry_id}/add": Call(
+            _add_from_catalogue,
+            "add_image",
+            "Create the image and start its import: for the caller's project, or ``public`` for all projects.",
+            body=CATALOGUE_ADD,
+            shape=lambda view, offer: offer_shape(offer),
+            status=202,
+        ),
     },
 )

@@ -11,7 +11,7 @@ from portal.api.common.views import Schemas
 from portal.api.frame.parts import Call, parts
 from portal.api.image.dialect import ImageView
 from portal.api.image.images.queries import LIST_PAGES
-from portal.api.image.images.shapes import moment
+from portal.api.image.images.views import moment
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.lists.listing import Sort

@@ -2,16 +2,29 @@
 follow it.
 """
 
-from django.urls import re_path
+from django.urls import URLPattern, re_path
 
 from portal.api.common.views import NoSuchResource
-from portal.api.image import catalogue, info, tasks, versions
-from portal.api.image.dialect import urls
-from portal.api.image.images import parts, views
+from portal.api.image import info, tasks, versions
+from portal.api.image.dialect import routes, urls
+from portal.api.image.images import views
 from portal.api.image.images.data import ImageFile, ImageStage
-from portal.api.image.metadefs.urls import METADEFS
+from portal.api.image.metadefs.attributes import SCHEMAS
+from portal.api.image.metadefs.contents import ASSOCIATION, OBJECT, PROPERTY, RESOURCE_TYPE, TAG, TAGS
+from portal.api.image.metadefs.namespaces import NAMESPACE, NAMESPACES
 from portal.api.image.tasks import PARTS, Tasks
 from portal.common.routing import by_prefix
+
+METADEFS: list[URLPattern] = [
+    *routes(RESOURCE_TYPE),
+    *routes(NAMESPACE, NAMESPACES),
+    *routes(ASSOCIATION),
+    *routes(PROPERTY),
+    *routes(OBJECT),
+    *routes(TAG, TAGS),
+    *urls(SCHEMAS),
+]
+
 
 IMAGE = r"^/v2/images/(?P<image_id>[^/]+)"
 
@@ -24,8 +37,8 @@ urlpatterns = by_prefix(
         re_path(rf"{IMAGE}/file/?$", ImageFile.as_view()),
         re_path(rf"{IMAGE}/stage/?$", ImageStage.as_view()),
         re_path(rf"{IMAGE}/import/?$", tasks.ImageImport.as_view()),
-        *urls(views.PARTS | parts.PARTS | parts.LOCATIONS | PARTS),
-        *urls(catalogue.PARTS),
+        *urls(views.PARTS | views.MEMBERS | views.LOCATIONS | PARTS),
+        *urls(info.CATALOGUE),
         *METADEFS,
         *urls(info.PARTS),
         re_path(r"^/v2/tasks$", Tasks.as_view()),

@@ -8,8 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.links import endpoint
-from portal.api.image.dialect import ImageView
-from portal.api.image.negotiation import KNOWN, MINOR_VERSIONS, negotiated, version_of
+from portal.api.image.dialect import KNOWN, MINOR_VERSIONS, ImageView, negotiated, version_of
 
 
 class Versions(ImageView):

@@ -8,8 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from jsonschema import Draft202012Validator
 
-from portal.api.image.metadefs.attributes import DEFINITIONS
-from portal.api.image.metadefs.published import PUBLISHED
+from portal.api.image.metadefs.attributes import DEFINITIONS, PUBLISHED
 from provisioning.compute.flavors import extra_specs
 from provisioning.metadefs.models import MetadefNamespace, MetadefProperty
 from provisioning.metadefs.services import loading

@@ -1,5 +1,10 @@
-"""Image service API v2: images."""
+"""Images (Image service API v2 reference), and their parts: members (the projects that an image is shared with), tags,
+the deactivation and locations.
+"""
 
+import datetime
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 from django.conf import settings
@@ -12,21 +17,80 @@ from portal.api.common.links import endpoint
 from portal.api.common.views import Schemas
 from portal.api.frame.parts import Call, parts
 from portal.api.image.dialect import ImageView
-from portal.api.image.images import shapes
-from portal.api.image.images.patches import PATCHES, OldPatchParser, PatchParser, read_patch
 from portal.api.image.images.queries import LIST_PAGES, SORT_COLUMNS, SORTING, read_filters
-from portal.api.image.images.schemas import IMAGE_CREATE, IMAGE_PATCH, IMAGE_QUERY
+from portal.api.image.images.schemas import (
+    IMAGE_CREATE,
+    IMAGE_PATCH,
+    IMAGE_QUERY,
+    MEMBER_CREATE,
+    MEMBER_UPDATE,
+    PATCHES,
+    OldPatchParser,
+    PatchParser,
+    read_patch,
+)
 from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError, ForbiddenError
 from provisioning.common.values.ids import read_id
 from provisioning.images import selectors, services
-from provisioning.images.models import Image
+from provisioning.images.models import Image, ImageMember
 from provisioning.images.records import protections
 from provisioning.images.records.fields import BASE, COLUMN_OF
 
+Shape = dict[str, Any]
 
-def shape_for(context: RequestContext, image: Image) -> shapes.Shape:
+
+def image_shape(row: Image, properties: Mapping[str, str | None]) -> Shape:
+    """Show an image; the additional properties that the caller may read are on the same level as its attributes."""
+    path = f"/v2/images/{row.id}"
+    return {
+        **properties,
+        **row.import_state,
+        "id": str(row.id),
+        "name": row.name or ("" if row.empty_name else None),
+        "status": row.status,
+        "visibility": row.visibility,
+        "owner": row.project_id.hex,
+        "disk_format": row.disk_format,
+        "container_format": row.container_format,
+        "size": row.size,
+        "virtual_size": row.virtual_size,
+        "checksum": row.checksum,
+        "os_hash_algo": row.os_hash_algo,
+        "os_hash_value": row.os_hash_value,
+        "os_hidden": row.hidden,
+        "protected": row.protected,
+        "min_disk": row.min_disk,
+        "min_ram": row.min_ram,
+        "tags": row.tags,
+        "created_at": moment(row.created_at),
+        "updated_at": moment(row.updated_at),
+        "self": path,
+        "file": f"{path}/file",
+        "schema": "/v2/schemas/image",
+        **({"stores": settings.IMAGE_STORE_ID} if row.os_hash_value else {}),
+    }
+
+
+def member_shape(row: ImageMember) -> Shape:
+    return {
+        "image_id": str(row.image_id),
+        "member_id": row.project_id.hex,
+        "status": row.status,
+        "created_at": moment(row.created_at),
+        "updated_at": moment(row.updated_at),
+        "schema": "/v2/schemas/member",
+    }
+
+
+def moment(value: datetime.datetime) -> str:
+    """Return a time as Glance writes it, in UTC without fractions."""
+    return value.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def shape_for(context: RequestContext, image: Image) -> Shape:
     """Return an image with the properties that the caller may read."""
-    return shapes.image(image, protections.readable(context, image.properties))
+    return image_shape(image, protections.readable(context, image.properties))
 
 
 class Images(ImageView):
@@ -96,7 +160,7 @@ def _changes(view: ImageView) -> dict[str, Any]:
     return {"changes": read_patch(view.request.data, old=old)}
 
 
-def _image(view: ImageView, image: Image) -> shapes.Shape:
+def _image(view: ImageView, image: Image) -> Shape:
     return shape_for(view.context, image)
 
 
@@ -115,4 +179,92 @@ PARTS = parts(
         "DELETE": Call(services.delete, "delete_image"),
     },
     schemas={"PATCH": IMAGE_PATCH},
+)
+
+
+def _member(view: Any, row: Any) -> Shape:
+    return member_shape(row)
+
+
+MEMBERS = parts(
+    ImageView,
+    "images/{image_id}",
+    {
+        "GET /members": Call(
+            selectors.members_for,
+            "get_members",
+            "List the members: all for the image's owner; a member sees only itself.",
+            shape=lambda view, rows: {"members": [*map(member_shape, rows)], "schema": "/v2/schemas/members"},
+        ),
+        "POST /members": Call(
+            services.add_member, "add_member", "Share the image with a project.", body=MEMBER_CREATE, shape=_member
+        ),
+        "GET /members/{member_id}": Call(selectors.member_for, "get_member", shape=_member),
+        "PUT /members/{member_id}": Call(
+            services.set_member_status,
+            "modify_member",
+            "Accept or reject the image.",
+            body=MEMBER_UPDATE,
+            shape=_member,
+        ),
+        "DELETE /members/{member_id}": Call(
+            services.remove_member, "delete_member", "Stop sharing the image with the project."
+        ),
+        "PUT /tags/{tag}": Call(partial(services.set_tag, present=True), "modify_image"),
+        "DELETE /tags/{tag}": Call(partial(services.set_tag, present=False), "modify_image"),
+        "POST /actions/deactivate": Call(
+            services.deactivate, "deactivate", "Deactivate an image: only operators can read its data."
+        ),
+        "POST /actions/reactivate": Call(
+            services.reactivate, "reactivate", "Reactivate an image, so that its data can be read again."
+        ),
+    },
+)
+
+
+HASHES = ["sha1", "sha256", "sha512", "md5"]
+LOCATION: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "url": {"type": "string", "maxLength": 2048},
+        "validation_data": {
+            "type": "object",
+            "properties": {
+                "os_hash_algo": {"type": "string", "enum": HASHES},
+                "os_hash_value": {"type": "string", "maxLength": 128},
+            },
+            "additionalProperties": False,
+            "dependentRequired": {"os_hash_value": ["os_hash_algo"], "os_hash_algo": ["os_hash_value"]},
+        },
+    },
+    "required": ["url"],
+}
+
+
+def _add_location(context: RequestContext, image_id: str, body: dict[str, Any]) -> None:
+    """Refuse: the store holds only uploaded and imported data, and no references to other locations."""
+    image = selectors.image_for(context, image_id)
+    if image.status != Image.Status.QUEUED:
+        raise ConflictError(f"It's not allowed to add locations if image status is {image.status}.")
+    raise ForbiddenError("The store of this cloud has no external locations: import the image by its URL.")
+
+
+LOCATIONS = parts(
+    ImageView,
+    "images/{image_id}/locations",
+    {
+        "GET": Call(
+            selectors.locations_for,
+            "fetch_image_location",
+            "List the location of the data; empty if there is none.",
+            shape=lambda view, found: found,
+        ),
+        "POST": Call(
+            _add_location,
+            "add_image_location",
+            "Refused: the store holds only uploaded and imported data, and no references to other locations.",
+            body=LOCATION,
+            status=201,
+        ),
+    },
 )

@@ -1,11 +1,16 @@
-"""Attributes of metadata definitions, with their published descriptions."""
+"""Attributes of metadata definitions, and their published JSON schemas: ``/image/v2/schemas/metadefs/{name}``."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from portal.api.common.validation import Schema
 from portal.api.frame.attributes import Attribute
 from portal.api.frame.kinds import Checked
-from portal.api.image.images.shapes import moment
+from portal.api.frame.parts import Call, parts
+from portal.api.image.dialect import ImageView
+from portal.api.image.images.views import moment
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NotFoundError
 from provisioning.common.values.unset import UNSET
 from provisioning.metadefs.models import LONGEST_NAME, MetadefNamespace
 
@@ -169,3 +174,72 @@ CONTENTS = (
 )
 """The contents that a request may put into a new namespace."""
 TAGS_BODY: Schema = {"type": "object", "properties": {"tags": items_of(_TAG)}, "additionalProperties": False}
+
+
+def _schema_of(name: str, fields: Sequence[Attribute], required: list[str], *, definitions: bool = False) -> Schema:
+    return {
+        "name": name,
+        "properties": {each.name: each.kind.schema for each in fields},
+        "additionalProperties": False,
+        "required": required,
+        **({"definitions": DEFINITIONS} if definitions else {}),
+    }
+
+
+def _list_schema(plural: str, item: Schema, *, by_name: bool = False) -> Schema:
+    link = {"type": "string"}
+    inside = {name: value for name, value in item.items() if name != "definitions"}
+    of_items = {"type": "object", "additionalProperties": inside} if by_name else {"type": "array", "items": inside}
+    return {
+        "name": plural,
+        "properties": {plural: of_items, "first": link, "next": link, "schema": link},
+        "links": [
+            {"rel": "first", "href": "{first}"},
+            {"rel": "next", "href": "{next}"},
+            {"rel": "describedby", "href": "{schema}"},
+        ],
+        **({"definitions": item["definitions"]} if "definitions" in item else {}),
+    }
+
+
+_namespace = _schema_of("namespace", (*NAMESPACE, *CONTENTS), ["namespace"], definitions=True)
+_namespace["properties"] |= {
+    "resource_type_associations": items_of(ASSOCIATION),
+    "objects": items_of(OBJECT),
+}
+_object = _schema_of("object", OBJECT, ["name"], definitions=True)
+_property = _schema_of("property", PROPERTY, ["type", "title", "name"], definitions=True)
+_tag = _schema_of("tag", TAG, ["name"])
+_association = _schema_of("resource_type_association", ASSOCIATION, ["name"])
+PUBLISHED: dict[str, Schema] = {
+    "namespace": _namespace,
+    "namespaces": _list_schema("namespaces", _namespace),
+    "object": _object,
+    "objects": _list_schema("objects", _object),
+    "property": _property,
+    "properties": _list_schema("properties", _property | {"required": ["type", "title"]}, by_name=True),
+    "tag": _tag,
+    "tags": _list_schema("tags", _tag),
+    "resource_type": _association,
+    "resource_types": _list_schema("resource_type_associations", _association),
+}
+
+
+def _show_schema(context: RequestContext, name: str) -> Schema:
+    if name not in PUBLISHED:
+        raise NotFoundError(f"There is no schema metadefs/{name[:80]}.")
+    return PUBLISHED[name]
+
+
+SCHEMAS = parts(
+    ImageView,
+    "schemas/metadefs/{name}",
+    {
+        "GET": Call(
+            _show_schema,
+            "novella:get_image_schema",
+            "Show the JSON schema of a metadata definition.",
+            shape=lambda view, schema: schema,
+        )
+    },
+)

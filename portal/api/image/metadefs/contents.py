@@ -1,4 +1,6 @@
-"""Contents of namespaces: their objects, properties and tags, below ``/image/v2/metadefs/namespaces/{namespace}``."""
+"""Resource types, and the contents of namespaces: their objects, properties, tags and resource types, below
+``/image/v2/metadefs/namespaces/{namespace}``.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,11 +15,16 @@ from portal.api.frame.resource import Operation, Values
 from portal.api.image.dialect import IMAGE, DetailView, ListView, Resource, ResourceView, body_of
 from portal.api.image.metadefs import attributes
 from portal.api.image.metadefs.attributes import DEFINITIONS, TAGS_BODY
-from portal.api.image.metadefs.namespaces import NAMESPACE
-from portal.api.image.metadefs.queries import page_of, read_choice, read_sort
+from portal.api.image.metadefs.namespaces import NAMESPACE, page_of, read_choice, read_sort
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.metadefs import selectors, services
-from provisioning.metadefs.models import MetadefNamespace, MetadefObject, MetadefProperty, MetadefTag
+from provisioning.metadefs.models import (
+    MetadefAssociation,
+    MetadefNamespace,
+    MetadefObject,
+    MetadefProperty,
+    MetadefTag,
+)
 
 TRUE = frozenset({"1", "t", "true", "on", "y", "yes"})
 
@@ -177,3 +184,49 @@ TAG = Resource(
 )
 TAGS = replace(IMAGE, details=TagView)
 TAG_BODY = body_of(TAG, attributes.TAG[:1])
+
+
+def _list_associations(view: ListView) -> list[MetadefAssociation]:
+    found = selectors.namespace_for(view.context, view.above["namespace"])
+    return list(selectors.with_associations(found).associations.all())
+
+
+def _create_association(view: ResourceView, values: Values) -> MetadefAssociation:
+    return services.associate(view.context, view.above["namespace"], values)
+
+
+def _delete_association(view: ResourceView, name: str) -> None:
+    services.dissociate(view.context, view.above["namespace"], name)
+
+
+RESOURCE_TYPE = Resource(
+    name="resource_type",
+    path="metadefs/resource_types",
+    list=Operation(
+        lambda view: selectors.resource_types(view.context),
+        "list_metadef_resource_types",
+        "List the resource types that namespaces are associated with. Operators also see types without a remaining"
+        " association.",
+    ),
+    attributes=attributes.RESOURCE_TYPE,
+)
+ASSOCIATION = Resource(
+    name="resource_type_association",
+    path="resource_types",
+    below=NAMESPACE,
+    parameter="name",
+    list=Operation(
+        _list_associations,
+        "list_metadef_resource_types",
+        "List the resource types that a namespace is associated with.",
+    ),
+    create=Operation(
+        _create_association, "add_metadef_resource_type_association", "Associate a namespace with a resource type."
+    ),
+    delete=Operation(
+        _delete_association, "remove_metadef_resource_type_association", "Remove the association with a resource type."
+    ),
+    attributes=attributes.ASSOCIATION,
+    seen="get_metadef_resource_type",
+    definitions=DEFINITIONS,
+)

@@ -1,4 +1,4 @@
-"""Namespaces: ``/image/v2/metadefs/namespaces``."""
+"""Namespaces: ``/image/v2/metadefs/namespaces``; queries of lists of metadata definitions."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,14 +7,41 @@ from typing import Any
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.api.frame.lists import Page
 from portal.api.frame.resource import Operation, Values
 from portal.api.image.dialect import IMAGE, DetailView, ListView, Resource, ResourceView
 from portal.api.image.images.queries import LIST_PAGES
 from portal.api.image.metadefs import attributes
 from portal.api.image.metadefs.attributes import ADDRESS, DEFINITIONS
-from portal.api.image.metadefs.queries import page_of, read_choice, read_sort
+from provisioning.common.errors import InvalidInputError
+from provisioning.common.lists.listing import Sort
 from provisioning.metadefs import selectors, services
 from provisioning.metadefs.models import MetadefNamespace
+
+
+def read_sort(request: Request) -> list[Sort]:
+    """Return the order in ``sort_key`` and ``sort_dir``. Raises InvalidInputError for an unknown direction."""
+    way = request.query_params.get("sort_dir", "desc")
+    if way not in {"asc", "desc"}:
+        raise InvalidInputError(f"Invalid sort direction: {way[:80]}", field="sort_dir")
+    return [Sort(request.query_params.get("sort_key", "created_at"), descending=way == "desc")]
+
+
+def read_choice(request: Request, name: str, choices: tuple[str, ...]) -> str | None:
+    """Return the value of a filter that has fixed values; raises InvalidInputError for any other value."""
+    value = request.query_params.get(name) or None
+    if value is not None and value not in choices:
+        raise InvalidInputError(f"Invalid {name} value: {value[:80]}", field=name)
+    return value
+
+
+def page_of(request: Request) -> Page:
+    """Return the requested page. Raises InvalidInputError for a marker with NUL."""
+    page = LIST_PAGES.read(request)
+    if page.marker is not None and "\0" in page.marker:
+        raise InvalidInputError("The marker has a NUL character in it.", field="marker")
+    return page
+
 
 MOST_TYPES = 50
 """Maximum number of resource types in the filter of one list."""
