@@ -3,7 +3,7 @@
 from django.contrib import admin
 from django.urls import include, path
 
-from portal.api.openapi.views import OpenApiJson, OpenApiYaml
+from portal.api.openapi.document import OpenApiJson, OpenApiYaml
 from portal.common.routing import by_service
 
 SERVICES = {

@@ -5,9 +5,9 @@ from typing import Any
 REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_AUTHENTICATION_CLASSES": [],
     "DEFAULT_PERMISSION_CLASSES": [],
-    "DEFAULT_RENDERER_CLASSES": ["portal.api.common.rendering.JSONRenderer"],
+    "DEFAULT_RENDERER_CLASSES": ["portal.api.common.bodies.JSONRenderer"],
     "DEFAULT_SCHEMA_CLASS": "portal.api.openapi.operations.OperationSchema",
-    "DEFAULT_PARSER_CLASSES": ["portal.api.common.parsing.JSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["portal.api.common.bodies.JSONParser"],
     "UNAUTHENTICATED_USER": None,
 }
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from portal.api.common.validation import validate
+from portal.api.common.requests import validate
 from portal.api.compute.server_actions import ACTIONS
 from provisioning.compute.actions.registry import actions
 from provisioning.compute.states import VmState

@@ -8,7 +8,7 @@ import pytest
 
 from portal.api.compute.dialect import MICROVERSIONS
 from portal.api.compute.resources.aggregates import ACTION, AGGREGATE, UPDATE
-from portal.api.frame.schemas import new_body
+from portal.api.frame.resource import new_body
 from provisioning.compute.models import Aggregate, Flavor, Instance
 from provisioning.hosts.models import Host
 from tests.compute_api.conftest import V21, launch

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from schemathesis import GenerationMode
 
-from portal.api.common.microversions import Version, text_of
+from portal.api.common.requests import Version, text_of
 from portal.api.openapi.document import make_document
 from tests.security.conftest import World
 from tests.security.routes import as_route, table

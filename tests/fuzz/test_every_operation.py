@@ -19,9 +19,9 @@ from django.test import Client
 from hypothesis import HealthCheck, Phase, given, settings
 from jsonschema import Draft202012Validator
 
-from portal.api.common.microversions import Version
+from portal.api.common.requests import Version
 from portal.api.compute.dialect import MICROVERSIONS
-from portal.api.openapi.components import SHAPES
+from portal.api.openapi.operations import SHAPES
 from portal.api.volume.base import MICROVERSIONS as VOLUME
 from tests.fuzz.requests import Operation, Sent, operations, path_of, requests_for
 from tests.security.conftest import World

@@ -11,7 +11,7 @@ from django.urls import URLPattern, path
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.microversions import Microversions, text_of
+from portal.api.common.requests import Microversions, text_of
 from portal.api.common.views import NoSuchResource, ServiceView
 from portal.api.frame.lists import Pages
 from provisioning.common import errors

@@ -13,7 +13,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from portal.api.common.validation import validate
+from portal.api.common.requests import validate
 from provisioning.images import services
 from provisioning.images.models import Image
 from provisioning.images.records.properties import NULLABLE, text_of

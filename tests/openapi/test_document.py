@@ -17,7 +17,7 @@ from drf_spectacular import validation
 from drf_spectacular.renderers import OpenApiJsonRenderer
 from jsonschema_rs import meta, validator_for
 
-from portal.api.common.microversions import Version
+from portal.api.common.requests import Version
 from portal.api.compute.dialect import MICROVERSIONS
 from portal.api.compute.server_actions import ACTIONS
 from portal.api.openapi import document as documents

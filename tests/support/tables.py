@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from django.db import connection, transaction
 from django.db.models import Model
 
-from portal.api.common.validation import Schema, validate
+from portal.api.common.requests import Schema, validate
 from provisioning.common.errors import InvalidInputError
 from tests.support.cast import People, Person
 from tests.support.clouds import Cloud

@@ -20,7 +20,7 @@ from django.utils.http import parse_etags
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.rendering import Rendered, written
+from portal.api.common.bodies import Rendered, written
 from portal.api.common.views import ServiceView
 from provisioning.common.database.recorded_reads import Reads, recorded
 from provisioning.identity import policy

@@ -15,11 +15,9 @@ from rest_framework.views import APIView
 
 from portal.api.common import faults
 from portal.api.common.authentication import TokenAuthentication, challenge, request_id_of
-from portal.api.common.microversions import Microversions, Version
-from portal.api.common.parsing import JSONNegotiation, JSONParser
-from portal.api.common.rendering import JSONRenderer
+from portal.api.common.bodies import JSONNegotiation, JSONParser, JSONRenderer
+from portal.api.common.requests import Microversions, Schema, Version, validate
 from portal.api.common.throttling import READING, RateThrottle
-from portal.api.common.validation import Schema, validate
 from portal.common.rate_limits import WRITES, refusal
 from provisioning.common.context import RequestContext
 from provisioning.common.database.retry import lost_race

@@ -19,16 +19,13 @@ from oslo_utils import strutils
 from rest_framework.request import Request
 
 from portal.api.common import links
-from portal.api.common.microversions import Microversions, Version
-from portal.api.common.validation import Schema, validate
+from portal.api.common.requests import Microversions, Schema, Version, validate
 from portal.api.common.views import ServiceView, schema_for
 from portal.api.frame import resource as frame
 from portal.api.frame import views
-from portal.api.frame.attributes import Attribute, Parameter
-from portal.api.frame.kinds import Checked, Reader
 from portal.api.frame.lists import Pages
 from portal.api.frame.parts import urls
-from portal.api.frame.schemas import query_of
+from portal.api.frame.resource import Attribute, Checked, Parameter, Reader, query_of
 from portal.api.frame.views import Dialect
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.values.ids import read_id

@@ -5,8 +5,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from portal.api.common.microversions import Version
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema, Version
 from portal.api.compute.dialect import BOOLEAN, ComputeView, body, boolean, last, query
 from portal.api.frame.parts import Call, at_version, parts
 from provisioning.common.context import RequestContext

@@ -7,7 +7,7 @@ from rest_framework.response import Response
 
 from portal.api.common import links, views
 from portal.api.common.conditional import document
-from portal.api.common.microversions import text_of
+from portal.api.common.requests import text_of
 from portal.api.compute.dialect import MICROVERSIONS, ComputeView
 
 

@@ -1,14 +1,158 @@
-"""A resource of an API: its attributes and its operations."""
+"""A resource of an API: its attributes, each of a kind that reads and converts values, its operations, and the JSON
+schemas of its bodies; attributes and parameters have the microversions that they belong to.
+"""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
-from portal.api.common.microversions import NEWEST, OLDEST, Version
-from portal.api.common.validation import Schema
+from portal.api.common.requests import NEWEST, OLDEST, Schema, Version
 from portal.api.common.views import ServiceView
-from portal.api.frame.attributes import Attribute, Parameter
+from provisioning.common.values.unset import UNSET
+
+Reader = Callable[[Any], Any]
+"""Returns a value of a record."""
+
+
+class Kind(ABC):
+    """One kind of value."""
+
+    @property
+    @abstractmethod
+    def schema(self) -> Schema:
+        """The schema in bodies and in the OpenAPI document."""
+
+    def read(self, value: Any) -> Any:
+        """Return the value of a body in normal form."""
+        return value
+
+    def write(self, value: Any) -> Any:
+        """Return a record's value for a response."""
+        return value
+
+    def writing(self, read: Reader) -> Reader:
+        """Return a function that reads a record's value with ``read`` and writes it; UNSET remains."""
+        write = self.write
+
+        def value(row: Any) -> Any:
+            found = read(row)
+            return found if found is UNSET else write(found)
+
+        return value
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True)
+class Checked(Kind):
+    """A kind that only its schema checks: ``reader`` converts the values of valid bodies, ``writer`` those of records.
+
+    Null is written as null.
+    """
+
+    checked_by: Schema
+    reader: Callable[[Any], Any] = _same
+    writer: Callable[[Any], Any] = _same
+
+    @property
+    def schema(self) -> Schema:
+        return self.checked_by
+
+    def read(self, value: Any) -> Any:
+        return self.reader(value)
+
+    def write(self, value: Any) -> Any:
+        return None if value is None else self.writer(value)
+
+    def writing(self, read: Reader) -> Reader:
+        writer = self.writer
+        if writer is _same:
+            return read
+
+        def value(row: Any) -> Any:
+            found = read(row)
+            return found if found is None or found is UNSET else writer(found)
+
+        return value
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a query: name, and schema of each value. Microversions without it ignore or reject it."""
+
+    name: str
+    checked_by: Schema
+    _: KW_ONLY
+    once: bool = False
+    """Whether it may not be repeated."""
+    since: Version = OLDEST
+    until: Version = NEWEST
+
+    def is_at(self, version: Version) -> bool:
+        return self.since <= version <= self.until
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of all its values in a query."""
+        return {"type": "array", "items": self.checked_by} | ({"maxItems": 1} if self.once else {})
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """An attribute with the name of the service's reference.
+
+    A second one with the same name and other microversions replaces it there.
+    """
+
+    name: str
+    kind: Kind
+    _: KW_ONLY
+    post: bool = False
+    """Whether a body may set it at creation."""
+    put: bool = False
+    """Whether a body may update it."""
+    required: bool = False
+    """Whether a request that creates the object must contain the attribute."""
+    default: object = UNSET
+    """The value that means the same as omission."""
+    column: str = ""
+    """The record's column, if its name differs."""
+    show: Callable[[Any], Any] | None = None
+    """Computes the value from a record, if it is not a column; the kind then converts it. UNSET: it is omitted."""
+    shown: bool = True
+    rule: str = ""
+    """The policy rule for seeing it; empty: all callers may."""
+    since: Version = OLDEST
+    until: Version = NEWEST
+
+    @property
+    def source(self) -> str:
+        return self.column or self.name
+
+    def is_at(self, version: Version) -> bool:
+        return self.since <= version <= self.until
+
+    def is_shown(self, view: ServiceView) -> bool:
+        """Whether responses to this request contain the attribute."""
+        return self.shown and self.is_at(view.microversion) and (not self.rule or view.allows(self.rule))
+
+    @cached_property
+    def value_of(self) -> Reader:
+        """The function that returns a record's value in responses, or UNSET."""
+        return self.kind.writing(self.show or attrgetter(self.source.replace("__", ".")))
+
+    def reader(self, view: Any, rows: Sequence[Any]) -> Reader:
+        """Return the function that returns a record's value in the response to this request, or UNSET.
+
+        ``rows``: all records of the response, for values that are read for them together.
+        """
+        return self.value_of
+
 
 Values = dict[str, Any]
 """Values of a body, parsed: by attribute, or as arguments of services by column."""
@@ -104,3 +248,52 @@ class Resource:
     @cached_property
     def by_name(self) -> Mapping[str, Any]:
         return {attribute.name: attribute for attribute in self.attributes}
+
+
+def inner(properties: Mapping[str, Schema], required: Sequence[str] = (), *, closed: bool = True) -> Schema:
+    """Return the schema of an object; ``closed``: without additional names."""
+    result: Schema = {"type": "object", "properties": dict(properties)}
+    if closed:
+        result["additionalProperties"] = False
+    return result | ({"required": [*required]} if required else {})
+
+
+def body(name: str, properties: Mapping[str, Schema], required: Sequence[str] = (), *, closed: bool = True) -> Schema:
+    """Return the schema of a body with one object: ``{name: {…}}``."""
+    return {
+        "type": "object",
+        "properties": {name: inner(properties, required, closed=closed)},
+        "required": [name],
+        "additionalProperties": False,
+    }
+
+
+def new_body(resource: Resource) -> Callable[[Version], Schema]:
+    """Return a function for the schema of a new object at a microversion."""
+    settable = [each for each in resource.attributes if each.post]
+    return lambda version: body(resource.name, properties_at(settable, version), required_at(settable, version))
+
+
+def changes_body(resource: Resource) -> Callable[[Version], Schema]:
+    """Return a function for the schema of a change at a microversion."""
+    return lambda version: body(resource.name, properties_at([a for a in resource.attributes if a.put], version))
+
+
+def query_of(parameters: Sequence[Parameter], *, strict_from: Version = NEWEST) -> Callable[[Version], Schema]:
+    """Return a function for the schema of a query at a microversion.
+
+    Before ``strict_from``, unknown parameters are accepted.
+    """
+    return lambda version: {
+        "type": "object",
+        "properties": {each.name: each.schema for each in parameters if each.is_at(version)},
+        "additionalProperties": version < strict_from,
+    }
+
+
+def properties_at(attributes: Sequence[Attribute], version: Version) -> dict[str, Schema]:
+    return {each.name: each.kind.schema for each in attributes if each.is_at(version)}
+
+
+def required_at(attributes: Sequence[Attribute], version: Version) -> list[str]:
+    return [each.name for each in attributes if each.required and each.is_at(version)]

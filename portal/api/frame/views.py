@@ -9,12 +9,18 @@ from django.http import HttpRequest
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.microversions import NEWEST, OLDEST, Version
-from portal.api.common.validation import Schema
+from portal.api.common.requests import NEWEST, OLDEST, Schema, Version
 from portal.api.common.views import ServiceView
-from portal.api.frame.attributes import Attribute, Parameter
-from portal.api.frame.resource import Operation, Resource, Values
-from portal.api.frame.schemas import changes_body, new_body, query_of
+from portal.api.frame.resource import (
+    Attribute,
+    Operation,
+    Parameter,
+    Resource,
+    Values,
+    changes_body,
+    new_body,
+    query_of,
+)
 from provisioning.common.values.unset import UNSET
 
 METHODS = {

@@ -7,7 +7,7 @@ from dataclasses import replace
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema
 from portal.api.common.views import ServiceView
 from portal.api.frame.parts import Call, parts
 from portal.api.identity.dialect import (

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 from rest_framework.request import Request
 
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema
 from portal.api.common.views import Schemas
-from portal.api.frame import attributes as frame
+from portal.api.frame import resource as frame
 from portal.api.frame.parts import Call, parts
 from portal.api.identity.dialect import (
     IDENTITY,

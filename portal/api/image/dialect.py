@@ -15,11 +15,11 @@ from django.urls import URLPattern, re_path, resolve
 from rest_framework.response import Response
 
 from portal.api.common.links import endpoint
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema
 from portal.api.common.views import ServiceView
 from portal.api.frame import resource as frame
 from portal.api.frame import views
-from portal.api.frame.attributes import Attribute
+from portal.api.frame.resource import Attribute
 from portal.api.frame.views import Dialect
 from provisioning.common.errors import ForbiddenError
 from provisioning.identity import policy

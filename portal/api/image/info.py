@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema
 from portal.api.frame.parts import Call, parts, refuse
 from portal.api.image.dialect import ImageView
 from portal.api.image.images.schemas import published

@@ -6,11 +6,8 @@ from typing import Any
 from rest_framework.response import Response
 
 from portal.api.common.views import ServiceView
-from portal.api.frame.attributes import Attribute
-from portal.api.frame.kinds import Checked
 from portal.api.frame.lists import Column, identity
-from portal.api.frame.resource import Operation, Values
-from portal.api.frame.schemas import body
+from portal.api.frame.resource import Attribute, Checked, Operation, Values, body
 from portal.api.volume.base import VolumeView
 from portal.api.volume.dialect import schemas
 from portal.api.volume.dialect.kinds import ID, TEXT, timestamp

@@ -4,12 +4,9 @@ from typing import Any
 
 from rest_framework.response import Response
 
-from portal.api.frame.attributes import Attribute
-from portal.api.frame.kinds import Checked
 from portal.api.frame.lists import Column, identity, lower, number
 from portal.api.frame.parts import Call, parts
-from portal.api.frame.resource import Operation, Values
-from portal.api.frame.schemas import body, inner
+from portal.api.frame.resource import Attribute, Checked, Operation, Values, body, inner
 from portal.api.volume.base import VolumeView
 from portal.api.volume.dialect import schemas
 from portal.api.volume.dialect.kinds import BOOLEAN, ID, ID_OR_NULL, NAME, NUMBER, OPTIONAL, PROJECT, TEXT, TIME

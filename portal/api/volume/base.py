@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common import links
-from portal.api.common.microversions import Microversions
+from portal.api.common.requests import Microversions
 from portal.api.common.views import ServiceView
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.values.ids import NOBODY, read_id

@@ -6,7 +6,7 @@ from typing import Any
 
 from portal.api.common import links
 from portal.api.common.conditional import document
-from portal.api.common.microversions import text_of
+from portal.api.common.requests import text_of
 from portal.api.frame.parts import Call, parts
 from portal.api.volume import attachments, backups, messages
 from portal.api.volume.base import MICROVERSIONS, VolumeView

@@ -2,9 +2,8 @@
 
 from django.db.models import Q
 
-from portal.api.frame.attributes import Attribute
 from portal.api.frame.lists import Column, identity, upper
-from portal.api.frame.resource import Operation
+from portal.api.frame.resource import Attribute, Operation
 from portal.api.volume.base import VolumeView
 from portal.api.volume.dialect.kinds import ID, TEXT, TIME
 from portal.api.volume.dialect.listing import Lists

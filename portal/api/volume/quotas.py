@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework.request import Request
 
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema
 from portal.api.frame.parts import Call, parts
 from portal.api.volume.base import VolumeView
 from portal.api.volume.dialect.schemas import BOOLEAN, LIMIT, asked_for, boolean

@@ -6,13 +6,10 @@ from typing import Any, NoReturn
 
 from rest_framework.response import Response
 
-from portal.api.common.validation import Schema
-from portal.api.frame.attributes import Attribute
-from portal.api.frame.kinds import Checked
+from portal.api.common.requests import Schema
 from portal.api.frame.lists import Column, identity
 from portal.api.frame.parts import Call, Entries, parts
-from portal.api.frame.resource import Operation, Values
-from portal.api.frame.schemas import body, inner
+from portal.api.frame.resource import Attribute, Checked, Operation, Values, body, inner
 from portal.api.volume.base import VolumeView
 from portal.api.volume.dialect import listing, schemas
 from portal.api.volume.dialect.kinds import (

@@ -4,11 +4,9 @@ from dataclasses import replace
 
 from rest_framework.response import Response
 
-from portal.api.frame.attributes import Attribute
 from portal.api.frame.lists import Column, identity
 from portal.api.frame.parts import Call, parts
-from portal.api.frame.resource import Operation, Values
-from portal.api.frame.schemas import body
+from portal.api.frame.resource import Attribute, Operation, Values, body
 from portal.api.volume.base import VolumeView
 from portal.api.volume.dialect.kinds import BOOLEAN, ID, NAME, PROJECT, TIME
 from portal.api.volume.dialect.listing import Lists

@@ -6,8 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from rest_framework.request import Request
 
-from portal.api.common.microversions import Version
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema, Version
 from portal.api.common.views import ServiceView
 from portal.api.compute.dialect import COUNT, ComputeView
 from portal.api.frame.parts import Call, Service, parts, refuse

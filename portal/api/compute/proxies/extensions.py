@@ -3,8 +3,7 @@
 from typing import NamedTuple
 
 from portal.api.compute.dialect import SHOWN, Resource, ResourceView
-from portal.api.frame.attributes import Attribute
-from portal.api.frame.resource import Operation
+from portal.api.frame.resource import Attribute, Operation
 from provisioning.common.errors import NotFoundError
 
 NAMESPACE = "http://docs.openstack.org/compute/ext/fake_xml"

@@ -10,8 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common import links
-from portal.api.common.microversions import Version
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema, Version
 from portal.api.compute.dialect import COUNT, LIST_PAGES, TEXT, last, timestamp
 from portal.api.compute.proxies.base import ProxyView
 from portal.api.compute.servers.schemas import METADATA

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema
 from portal.api.compute.dialect import body, last
 from portal.api.compute.proxies.base import ProxyView, limited
 from portal.api.compute.servers.shapes import REMOTE, rule_shape, security_group

@@ -9,8 +9,7 @@ from typing import Any
 import orjson
 from rest_framework.response import Response
 
-from portal.api.common.microversions import Version
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema, Version
 from portal.api.compute.dialect import (
     BOOLEAN,
     COMPUTE,
@@ -30,11 +29,8 @@ from portal.api.compute.dialect import (
     timestamp,
 )
 from portal.api.compute.proxies.base import ProxyView
-from portal.api.frame.attributes import Attribute, Parameter
-from portal.api.frame.kinds import Checked
 from portal.api.frame.parts import Call, parts
-from portal.api.frame.resource import Operation, Values
-from portal.api.frame.schemas import query_of
+from portal.api.frame.resource import Attribute, Checked, Operation, Parameter, Values, query_of
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.services.assisted_snapshots import refuse_assisted_snapshot
 from provisioning.identity import policy

@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.microversions import NEWEST
-from portal.api.common.validation import Schema
+from portal.api.common.requests import NEWEST, Schema
 from portal.api.compute.dialect import (
     HOST,
     ID,
@@ -20,11 +19,8 @@ from portal.api.compute.dialect import (
     read_number,
     timestamp_micro,
 )
-from portal.api.frame.attributes import Attribute
-from portal.api.frame.kinds import Checked
 from portal.api.frame.parts import Call, parts
-from portal.api.frame.resource import Operation, Values
-from portal.api.frame.schemas import body, inner
+from portal.api.frame.resource import Attribute, Checked, Operation, Values, body, inner
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.models import Aggregate

@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common import conditional
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema
 from portal.api.compute.dialect import (
     BOOLEAN,
     COMPUTE,
@@ -29,11 +29,8 @@ from portal.api.compute.dialect import (
     boolean,
 )
 from portal.api.compute.quotas import known_project
-from portal.api.frame.attributes import Attribute, Parameter
-from portal.api.frame.kinds import Checked
 from portal.api.frame.parts import Call, Entries, parts, sent
-from portal.api.frame.resource import Operation, Values
-from portal.api.frame.schemas import body, inner
+from portal.api.frame.resource import Attribute, Checked, Operation, Parameter, Values, body, inner
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.lists.listing import Sort

@@ -11,7 +11,7 @@ from django.utils import timezone
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.microversions import OLDEST
+from portal.api.common.requests import OLDEST
 from portal.api.compute.dialect import (
     BOOLEAN,
     COMPUTE,
@@ -26,10 +26,7 @@ from portal.api.compute.dialect import (
     ResourceView,
     boolean,
 )
-from portal.api.frame.attributes import Attribute, Parameter
-from portal.api.frame.kinds import Reader
-from portal.api.frame.resource import Operation
-from portal.api.frame.schemas import query_of
+from portal.api.frame.resource import Attribute, Operation, Parameter, Reader, query_of
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.values.ids import read_id
 from provisioning.common.values.unset import UNSET

@@ -9,8 +9,7 @@ from django.conf import settings
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.microversions import Version
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema, Version
 from portal.api.compute.dialect import (
     COUNT,
     HOST,
@@ -28,7 +27,7 @@ from portal.api.compute.dialect import (
     timestamp_micro,
 )
 from portal.api.frame.parts import Call, parts
-from portal.api.frame.schemas import inner
+from portal.api.frame.resource import inner
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute import selectors

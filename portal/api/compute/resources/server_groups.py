@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema
 from portal.api.compute.dialect import (
     COUNT,
     ID,
@@ -17,10 +17,7 @@ from portal.api.compute.dialect import (
     Resource,
     ResourceView,
 )
-from portal.api.frame.attributes import Attribute, Parameter
-from portal.api.frame.kinds import Checked
-from portal.api.frame.resource import Operation, Values
-from portal.api.frame.schemas import inner
+from portal.api.frame.resource import Attribute, Checked, Operation, Parameter, Values, inner
 from provisioning.compute.models import ServerGroup
 from provisioning.compute.selectors.server_groups import members_of, server_group_for, server_groups_for
 from provisioning.compute.services.server_groups import create_server_group, delete_server_group

@@ -9,8 +9,7 @@ from django.utils import timezone
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.microversions import Version
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema, Version
 from portal.api.compute.dialect import (
     BOOLEAN,
     COMPUTE,
@@ -29,9 +28,8 @@ from portal.api.compute.dialect import (
     last,
     read_number,
 )
-from portal.api.frame.attributes import Attribute, Parameter
 from portal.api.frame.parts import Call, parts
-from portal.api.frame.resource import Operation
+from portal.api.frame.resource import Attribute, Operation, Parameter
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError, NotOfferedError
 from provisioning.common.values.ids import read_id

@@ -14,8 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from compute_agent.contract.samples import HOST_SERIES
-from portal.api.common.microversions import Version
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema, Version
 from portal.api.compute.dialect import LIST_PAGES, PAGE_SCHEMAS, ComputeView, last, query, timestamp, timestamp_micro
 from portal.api.compute.resources.hypervisors import hypervisor_for
 from portal.api.frame.lists import Page

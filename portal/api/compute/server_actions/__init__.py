@@ -4,8 +4,7 @@ Actions without arguments are derived from the registry of server actions. For a
 define the body and the response.
 """
 
-from portal.api.common.microversions import Version
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema, Version
 from portal.api.compute.server_actions import lifecycle, migrate, network, rebuild
 from portal.api.compute.server_actions.registry import Action, plain
 from provisioning.compute.actions.registry import actions

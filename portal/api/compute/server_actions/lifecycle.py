@@ -5,8 +5,7 @@ from typing import Any
 from django.conf import settings
 from rest_framework.response import Response
 
-from portal.api.common.microversions import Version
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema, Version
 from portal.api.compute.server_actions.registry import NOTHING, ONLY_NULL, Action, accepted, plain, with_body
 from portal.api.compute.servers.schemas import NAME, UUID
 from portal.api.compute.servers.shapes import ServerView

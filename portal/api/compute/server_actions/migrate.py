@@ -5,8 +5,7 @@ from typing import Any
 from django.conf import settings
 from rest_framework.response import Response
 
-from portal.api.common.microversions import Version
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema, Version
 from portal.api.compute.dialect import BOOLEAN, HOST, boolean
 from portal.api.compute.server_actions.lifecycle import guest_password
 from portal.api.compute.server_actions.registry import NOTHING, Action, accepted, with_body

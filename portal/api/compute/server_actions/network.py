@@ -7,7 +7,7 @@ from uuid import UUID
 
 from rest_framework.response import Response
 
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema
 from portal.api.compute.server_actions.registry import Action, Handler, accepted
 from portal.api.compute.servers.guests import token_of
 from portal.api.compute.servers.schemas import IPV4, IPV6

@@ -6,8 +6,7 @@ from typing import Any
 
 from rest_framework.response import Response
 
-from portal.api.common.microversions import Version
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema, Version
 from portal.api.compute.servers.shapes import ServerView
 from provisioning.compute.actions.base import ServerAction
 from provisioning.compute.actions.registry import actions

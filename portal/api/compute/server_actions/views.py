@@ -3,7 +3,7 @@
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.validation import validate
+from portal.api.common.requests import validate
 from portal.api.compute.server_actions import ACTIONS, any_action
 from portal.api.compute.servers.shapes import ServerView
 from provisioning.common.errors import InvalidInputError

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from portal.api.common.microversions import Version
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema, Version
 from portal.api.compute.dialect import BOOLEAN, COUNT, SHARED_VOLUMES, WITH_OFFSET, ComputeView, body, boolean, query
 from portal.api.compute.servers.schemas import DEVICE, IPV4, IPV6, TAG, UUID
 from portal.api.frame.parts import Call, at_version, parts

@@ -10,8 +10,7 @@ from rest_framework.response import Response
 from compute_agent.contract.calls import Diagnostics
 from compute_agent.contract.guest_disks import DIRECTORY, LONGEST_DIRECTORY, InspectedDisk
 from compute_agent.contract.power import PowerState
-from portal.api.common.microversions import NEWEST, Version
-from portal.api.common.validation import Schema
+from portal.api.common.requests import NEWEST, Schema, Version
 from portal.api.compute.dialect import ComputeView
 from portal.api.frame.parts import Call, parts
 from portal.common.console_urls import client_url

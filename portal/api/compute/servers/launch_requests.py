@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from portal.api.common.microversions import Version
+from portal.api.common.requests import Version
 from portal.api.compute.dialect import SHARED_VOLUMES, boolean
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.launch.request import DiskRequest, InjectedFile, LaunchRequest, NetworkRequest, Networks

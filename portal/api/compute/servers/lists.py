@@ -10,8 +10,7 @@ from typing import Any
 from django.http import QueryDict
 from oslo_utils import strutils
 
-from portal.api.common.microversions import Version
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema, Version
 from portal.api.compute.dialect import COUNT, TEXT, query, read_end, read_time
 from portal.api.frame.lists import Sorting
 from provisioning.common.errors import ForbiddenError, InvalidInputError

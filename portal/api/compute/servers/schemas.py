@@ -1,7 +1,6 @@
 """JSON schemas of requests that create and update servers (Compute API reference, "Servers")."""
 
-from portal.api.common.microversions import Version
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema, Version
 from portal.api.compute.dialect import BOOLEAN, POSITIVE, body
 from provisioning.common.values.numbers import MAX_INTEGER
 

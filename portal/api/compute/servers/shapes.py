@@ -12,7 +12,7 @@ from uuid import UUID
 from django.utils import timezone
 from rest_framework.response import Response
 
-from portal.api.common.microversions import Version
+from portal.api.common.requests import Version
 from portal.api.compute.dialect import ComputeView, timestamp, timestamp_micro
 from provisioning.compute import selectors
 from provisioning.compute.disks.device_names import root_device

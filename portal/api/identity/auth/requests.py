@@ -6,6 +6,7 @@ from typing import Any
 from django.conf import settings
 from rest_framework.request import Request
 
+from portal.api.common.requests import Schema
 from portal.common.client_address import client_of
 from provisioning.common.errors import InvalidInputError, NotAuthenticatedError
 from provisioning.identity.authentication.authenticate import (
@@ -18,8 +19,6 @@ from provisioning.identity.authentication.authenticate import (
     TrustScope,
 )
 from provisioning.identity.services.passcodes import PasscodeProof
-
-Schema = dict[str, Any]
 
 _ID: Schema = {"type": "string", "minLength": 1, "maxLength": 64}
 _NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 255}

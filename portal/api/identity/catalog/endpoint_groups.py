@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema
 from portal.api.common.views import ServiceView
 from portal.api.frame.parts import Call, parts
 from portal.api.identity.catalog.services import ENDPOINT

@@ -8,7 +8,7 @@ from typing import Any
 
 from rest_framework.response import Response
 
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema
 from portal.api.identity.credentials.credentials import NOT_BY_TRUST, NotByTrustListView
 from portal.api.identity.dialect import Attribute, Checked, Operation, Resource, Values, routes
 from portal.api.identity.dialect.lists import moment, time_without_zone

@@ -5,6 +5,7 @@ from typing import Any
 
 from rest_framework.response import Response
 
+from portal.api.common.requests import Schema
 from portal.api.common.views import ServiceView
 from portal.api.frame.parts import Call, parts
 from portal.api.identity.auth import tokens
@@ -27,8 +28,6 @@ from provisioning.identity.services.credentials import (
 )
 from provisioning.identity.services.ec2 import authenticate_ec2, authenticate_s3, create_ec2_credential
 from provisioning.identity.tokens.tokens import IssuedToken
-
-Schema = dict[str, Any]
 
 _ID: Schema = {"type": "string", "minLength": 1, "maxLength": 64}
 _NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 255}

@@ -1,7 +1,6 @@
 """The dialect of the Identity API: Keystone's bodies with additional attributes, links, and its kinds of lists."""
 
-from portal.api.frame.kinds import Checked
-from portal.api.frame.resource import Operation, Values
+from portal.api.frame.resource import Checked, Operation, Values
 from portal.api.identity.dialect.lists import InMemory, Paged
 from portal.api.identity.dialect.resource import (
     IDENTITY,

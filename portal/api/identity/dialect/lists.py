@@ -14,7 +14,7 @@ from rest_framework.request import Request
 
 from portal.api.common import links
 from portal.api.common.links import endpoint
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema
 from portal.api.frame.lists import Pages, Sorting, check_no_nul, identity
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.lists.listing import Part

@@ -9,13 +9,11 @@ from typing import Any
 from rest_framework.response import Response
 
 from portal.api.common.links import endpoint
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema
 from portal.api.common.views import ServiceView
-from portal.api.frame import attributes as frame_attributes
 from portal.api.frame import resource as frame
 from portal.api.frame import views
-from portal.api.frame.kinds import Checked
-from portal.api.frame.resource import Values
+from portal.api.frame.resource import Checked, Values
 from portal.api.frame.views import METHODS, Dialect
 from portal.api.identity.dialect import lists
 from portal.api.identity.dialect.lists import WHOLE, Lists, hexadecimal
@@ -56,7 +54,7 @@ IMMUTABLE = Checked(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attribute(frame_attributes.Attribute):
+class Attribute(frame.Attribute):
     """An attribute with Keystone's name."""
 
     fixed: type[NovellaError] | None = None
@@ -93,7 +91,7 @@ class Resource(frame.Resource):
         return "".join((*above, own))
 
     def shapes(
-        self, view: ServiceView, rows: Sequence[Any], attributes: Sequence[frame_attributes.Attribute] | None = None
+        self, view: ServiceView, rows: Sequence[Any], attributes: Sequence[frame.Attribute] | None = None
     ) -> list[dict[str, Any]]:
         """Return records in Keystone's format, in the responses of any view: with ``attributes``, by default all."""
         every = self.attributes if attributes is None else attributes
@@ -177,9 +175,7 @@ class ResourceView(views.ResourceView):
         """Return the record of the path. Raises NotFoundError."""
         return self.record
 
-    def shapes(
-        self, rows: Sequence[Any], attributes: Sequence[frame_attributes.Attribute] | None = None
-    ) -> list[dict[str, Any]]:
+    def shapes(self, rows: Sequence[Any], attributes: Sequence[frame.Attribute] | None = None) -> list[dict[str, Any]]:
         """Return records in Keystone's format."""
         found: list[dict[str, Any]] = self.resource.shapes(self, rows, attributes)
         return found

@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework.request import Request
 
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema
 from portal.api.identity.dialect import IDENTITY, Checked, DetailView, ListView, Paged, ResourceView
 from portal.api.identity.dialect import resource as dialect
 from provisioning.common.errors import ForbiddenError, NotFoundError

@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.frame.parts import Call, Entries, parts
-from portal.api.frame.schemas import inner
+from portal.api.frame.resource import inner
 from portal.api.identity.dialect import Attribute, Operation, Paged, Values, lists, patterns, routes
 from portal.api.identity.dialect.lists import Shape, flag, parameters
 from portal.api.identity.dialect.resource import FLAG, IMMUTABLE, KEY, KEY_OR_NULL, NAME, TEXT

@@ -8,7 +8,8 @@ from typing import Any
 
 from django.conf import settings
 
-from portal.api.common.parsing import JSONParser
+from portal.api.common.bodies import JSONParser
+from portal.api.common.requests import Schema
 from provisioning.common.errors import ForbiddenError, InvalidInputError
 from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.images.records.changes import Change, Operation
@@ -16,7 +17,6 @@ from provisioning.images.records.fields import MAX_VALUE, READ_ONLY, RESERVED, c
 from provisioning.images.records.formats import CONTAINER_FORMATS, DISK_FORMATS
 from provisioning.images.records.properties import NULLABLE
 
-Schema = dict[str, Any]
 UUID_PATTERN = "^([0-9a-fA-F]){8}-([0-9a-fA-F]){4}-([0-9a-fA-F]){4}-([0-9a-fA-F]){4}-([0-9a-fA-F]){12}$"
 MEMBER_STATUS = ["pending", "accepted", "rejected"]
 

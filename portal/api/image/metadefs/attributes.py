@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from portal.api.common.validation import Schema
-from portal.api.frame.attributes import Attribute
-from portal.api.frame.kinds import Checked
+from portal.api.common.requests import Schema
 from portal.api.frame.parts import Call, parts
+from portal.api.frame.resource import Attribute, Checked
 from portal.api.image.dialect import ImageView
 from portal.api.image.images.views import moment
 from provisioning.common.context import RequestContext

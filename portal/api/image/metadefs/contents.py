@@ -10,7 +10,7 @@ from typing import Any
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.validation import validate
+from portal.api.common.requests import validate
 from portal.api.frame.resource import Operation, Values
 from portal.api.image.dialect import IMAGE, DetailView, ListView, Resource, ResourceView, body_of
 from portal.api.image.metadefs import attributes

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema
 from portal.api.frame.resource import Values
 from portal.api.network.dialect.resource import Attribute, Resource
 from provisioning.common.errors import InvalidInputError, NotFoundError

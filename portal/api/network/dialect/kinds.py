@@ -12,8 +12,8 @@ from typing import Any
 
 import netaddr
 
-from portal.api.common.validation import Schema
-from portal.api.frame import kinds as frame
+from portal.api.common.requests import Schema
+from portal.api.frame import resource as frame
 from portal.api.frame.lists import identity, lower, number
 from portal.api.network.dialect.query import address, boolean, prefix
 from provisioning.common.values.ids import read_id

@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import Q
 from rest_framework.request import Request
 
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema
 from portal.api.frame.lists import Column, Page, Pages, Read, Sorting, check_no_nul, text, truth
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.lists.listing import Part

@@ -12,7 +12,6 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from portal.api.frame import attributes as frame_attributes
 from portal.api.frame import resource as frame
 from portal.api.frame.lists import Column
 from portal.api.frame.resource import Values
@@ -54,7 +53,7 @@ class DnsDomain(Text):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attribute(frame_attributes.Attribute):
+class Attribute(frame.Attribute):
     """An attribute with Neutron's name. The policy rule of an attribute with its default is not checked at creation."""
 
     kind: Kind

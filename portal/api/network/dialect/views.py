@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from portal.api.common.links import endpoint
 from portal.api.common.views import ServiceView
-from portal.api.frame import attributes as frame
+from portal.api.frame import resource as frame
 from portal.api.frame import views
 from portal.api.frame.parts import Call, parts
 from portal.api.frame.resource import Operation, Values

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema
 from portal.api.common.views import Schemas
 from portal.api.frame.parts import Views
 from portal.api.network.dialect.query import FIELDS, fields_of

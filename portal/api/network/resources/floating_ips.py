@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.links import endpoint
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema
 from portal.api.common.views import Schemas
 from portal.api.frame.lists import number
 from portal.api.frame.parts import Call, parts

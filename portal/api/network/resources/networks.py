@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema
 from portal.api.frame.lists import Column, identity
 from portal.api.frame.resource import Operation, Values
 from portal.api.network.dialect.bodies import HTTPBadRequestError, columns

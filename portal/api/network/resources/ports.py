@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import Q
 
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema
 from portal.api.frame.lists import Column, identity
 from portal.api.frame.resource import Operation, Values
 from portal.api.network.dialect.bodies import columns

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema
 from portal.api.frame.lists import Column, identity
 from portal.api.frame.parts import Call, Service, parts
 from portal.api.frame.resource import Operation, Values

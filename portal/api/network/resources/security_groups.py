@@ -5,7 +5,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema
 from portal.api.frame.lists import Column, lower
 from portal.api.frame.parts import Call, Service, parts
 from portal.api.frame.resource import Operation, Values

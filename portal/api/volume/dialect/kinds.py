@@ -5,7 +5,7 @@ from typing import Any
 
 from django.utils.dateparse import parse_datetime
 
-from portal.api.frame.kinds import Checked
+from portal.api.frame.resource import Checked
 from portal.api.volume.dialect import schemas
 from portal.api.volume.dialect.schemas import boolean
 from provisioning.common.errors import InvalidInputError

@@ -13,8 +13,7 @@ from django.db.models.fields.json import KeyTextTransform
 from django.db.models.lookups import Exact
 from rest_framework.request import Request
 
-from portal.api.common.microversions import Version
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema, Version
 from portal.api.frame.lists import Page, Pages, Sorting, check_no_nul, truth, whole_number
 from portal.api.volume.dialect.kinds import read_time
 from provisioning.common.errors import InvalidInputError, NotFoundError

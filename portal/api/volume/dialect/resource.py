@@ -6,11 +6,9 @@ from typing import Any
 
 from rest_framework.response import Response
 
-from portal.api.common.microversions import Version
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema, Version
 from portal.api.frame import resource as frame
-from portal.api.frame.attributes import Attribute
-from portal.api.frame.kinds import Checked
+from portal.api.frame.resource import Attribute, Checked
 from portal.api.volume.dialect.listing import Lists
 from portal.api.volume.dialect.schemas import EMPTY
 

@@ -6,7 +6,7 @@ from typing import Any
 from oslo_utils import strutils
 from rest_framework.request import Request
 
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.values.numbers import MAX_INTEGER
 

@@ -8,7 +8,7 @@ from django.urls import URLPattern
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema
 from portal.api.common.views import ServiceView
 from portal.api.frame import views
 from portal.api.frame.parts import urls

@@ -1,8 +1,7 @@
 """Group types and their specs (reference, "Group types", "Group type specs"), from 3.11 on."""
 
-from portal.api.frame.attributes import Attribute
 from portal.api.frame.parts import Entries, parts, sent
-from portal.api.frame.resource import Operation, Values
+from portal.api.frame.resource import Attribute, Operation, Values
 from portal.api.volume.base import VolumeView
 from portal.api.volume.dialect import schemas
 from portal.api.volume.dialect.kinds import BOOLEAN, ID, NEW_NAME, SPECS, TEXT

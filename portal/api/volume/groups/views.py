@@ -6,14 +6,10 @@ from django.db.models import Q, QuerySet
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.microversions import NEWEST
-from portal.api.common.validation import Schema
+from portal.api.common.requests import NEWEST, Schema
 from portal.api.common.views import ServiceView
-from portal.api.frame.attributes import Attribute
-from portal.api.frame.kinds import Checked
 from portal.api.frame.lists import Column, identity
-from portal.api.frame.resource import Operation, Values
-from portal.api.frame.schemas import body, inner
+from portal.api.frame.resource import Attribute, Checked, Operation, Values, body, inner
 from portal.api.volume.base import VolumeView
 from portal.api.volume.dialect import kinds
 from portal.api.volume.dialect.kinds import ID, OPTIONAL, PROJECT, TEXT, TIME

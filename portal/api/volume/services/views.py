@@ -5,9 +5,9 @@ from typing import Any, NoReturn
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema
 from portal.api.frame.parts import Call, parts
-from portal.api.frame.schemas import inner
+from portal.api.frame.resource import inner
 from portal.api.volume.base import VolumeView
 from portal.api.volume.dialect.kinds import timestamp
 from portal.api.volume.dialect.schemas import asked_for

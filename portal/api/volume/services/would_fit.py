@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.frame.schemas import body
+from portal.api.frame.resource import body
 from portal.api.volume.base import VolumeView
 from portal.api.volume.dialect.schemas import ID, SIZE, TEXT
 from portal.common import rate_limits

@@ -5,9 +5,9 @@ projects ("Default Volume Types").
 import uuid
 from typing import Any
 
-from portal.api.common.validation import Schema
+from portal.api.common.requests import Schema
 from portal.api.frame.parts import Call, Entries, parts, sent
-from portal.api.frame.schemas import body
+from portal.api.frame.resource import body
 from portal.api.volume.base import VolumeView
 from portal.api.volume.dialect.kinds import timestamp
 from portal.api.volume.dialect.schemas import ID, SPECS

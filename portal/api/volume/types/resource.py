@@ -8,10 +8,8 @@ from typing import Any
 from django.db.models import Q, QuerySet
 from rest_framework.response import Response
 
-from portal.api.frame.attributes import Attribute
 from portal.api.frame.lists import Column
-from portal.api.frame.resource import Operation, Values
-from portal.api.frame.schemas import body, inner
+from portal.api.frame.resource import Attribute, Operation, Values, body, inner
 from portal.api.volume.base import VolumeView
 from portal.api.volume.dialect import listing, schemas
 from portal.api.volume.dialect.kinds import BOOLEAN, ID, NEW_NAME, SPECS, TEXT

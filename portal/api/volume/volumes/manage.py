@@ -6,9 +6,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from compute_agent.contract.volume import UnmanagedDisk
-from portal.api.common.microversions import NEWEST
-from portal.api.common.validation import Schema
-from portal.api.frame.schemas import body
+from portal.api.common.requests import NEWEST, Schema
+from portal.api.frame.resource import body
 from portal.api.volume.dialect.listing import LIST_PAGES
 from portal.api.volume.dialect.schemas import BOOLEAN, ID, ID_OR_NULL, METADATA, NAME, boolean, text_of
 from portal.api.volume.dialect.views import ResourceView

@@ -5,10 +5,8 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from portal.api.frame.attributes import Attribute
-from portal.api.frame.kinds import Checked
 from portal.api.frame.lists import Column, identity, number
-from portal.api.frame.resource import Operation, Values
+from portal.api.frame.resource import Attribute, Checked, Operation, Values
 from portal.api.volume.base import VolumeView
 from portal.api.volume.dialect import listing
 from portal.api.volume.dialect.kinds import BOOLEAN, ID, METADATA, NUMBER, OPTIONAL, PROJECT, TEXT, TIME, timestamp

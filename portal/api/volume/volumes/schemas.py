@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from portal.api.common.microversions import Version
-from portal.api.common.validation import Schema
-from portal.api.frame.schemas import inner
+from portal.api.common.requests import Schema, Version
+from portal.api.frame.resource import inner
 from portal.api.volume.dialect.schemas import BOOLEAN, ID, ID_OR_NULL, METADATA, NAME, SIZE, UUID
 
 STRICT = (3, 53)

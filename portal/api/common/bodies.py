@@ -1,4 +1,4 @@
-"""Parsing of JSON requests, limited in size and nesting."""
+"""Parsing of JSON requests, limited in size and nesting, and rendering of JSON responses."""
 
 from collections.abc import Mapping
 from typing import IO, Any
@@ -12,6 +12,7 @@ from rest_framework.request import Request
 
 from portal.web.streams import MOST_FROM_STRANGERS
 from provisioning.common.errors import InvalidInputError, TooLargeError
+from provisioning.common.values.json_text import encoded
 
 DEEPEST = 32
 """Maximum nesting depth of lists and objects."""
@@ -83,3 +84,29 @@ class JSONNegotiation(BaseContentNegotiation):
         self, request: Request, renderers: Any, format_suffix: str | None = None
     ) -> tuple[BaseRenderer, str]:
         return renderers[0], renderers[0].media_type
+
+
+class Rendered(bytes):
+    """A body that is already serialized."""
+
+
+def written(data: Any) -> Rendered:
+    """Serialize a body early, for callers that inspect it."""
+    return Rendered(encoded(data))
+
+
+class JSONRenderer(BaseRenderer):
+    """Renders JSON in UTF-8; UUIDs become text with dashes, other types are not converted."""
+
+    media_type = "application/json"
+    format = "json"
+    charset = None
+    render_style = "binary"
+
+    def render(
+        self, data: Any, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
+    ) -> bytes:
+        """Return the bytes of the body; None gives an empty one."""
+        if isinstance(data, Rendered):
+            return data
+        return b"" if data is None else encoded(data)
