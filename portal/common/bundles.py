@@ -20,6 +20,7 @@ from django.core.files.storage import InMemoryStorage
 
 NAMING = {
     "templates": "*.html",
+    "portal/common": "statuses.py",
     "portal/dashboard": "*.py",
     "provisioning/batches": "*.py",
     "provisioning/compute/actions": "*.py",

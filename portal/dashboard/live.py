@@ -7,6 +7,7 @@ from typing import Any
 from django.core.exceptions import ObjectDoesNotExist
 from django.template.loader import render_to_string
 
+from portal.common import statuses
 from portal.dashboard.batches import live as batches
 from portal.dashboard.batches.listing import BATCHES
 from portal.dashboard.cloud.drains import HostDrain
@@ -32,7 +33,6 @@ from portal.dashboard.topology.views import picture_for
 from portal.dashboard.volumes import live as volumes
 from portal.dashboard.volumes.failures import FAILURES
 from portal.dashboard.volumes.listing import BACKUPS, SNAPSHOTS, VOLUMES
-from portal.dashboard.words import wording
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.compute import selectors as compute
@@ -102,7 +102,7 @@ def _one_instance(rest: str, events: Events, context: RequestContext) -> str:
     try:
         instance = compute.instance_for(context, instance_id)
     except NotFoundError:
-        gone = {"name": name, "gone": wording.INSTANCE_STATUS["DELETED"]}
+        gone = {"name": name, "gone": statuses.INSTANCE_STATUS["DELETED"]}
         return render_to_string("dashboard/instances/_deleted.html", gone) if name else ""
     return render_tab(tab, context, instance, head=name is not None)
 

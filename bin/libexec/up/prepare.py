@@ -188,6 +188,7 @@ class Preparation:
         own = [path for path in CHECKOUT.glob("static/**/*") if path.is_file()]
         finders = [CHECKOUT / "portal/common/npm_finder.py", CHECKOUT / "portal/common/bundles.py"]
         naming = [*CHECKOUT.glob("templates/**/*.html"), *CHECKOUT.glob("portal/dashboard/**/*.py")]
+        naming.append(CHECKOUT / "portal/common/statuses.py")
         naming += CHECKOUT.glob("provisioning/batches/*.py")  # as in `portal.common.bundles`
         naming += CHECKOUT.glob("provisioning/compute/actions/*.py")
         locks = [CHECKOUT / "package-lock.json", CHECKOUT / "requirements/base.lock"]

@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
+from portal.common import statuses
 from portal.dashboard.cloud.migrations import moves_on
 from portal.dashboard.cloud.pools import host_state
 from portal.dashboard.cloud.rows import host_rows
@@ -109,7 +110,7 @@ class HostDetail(WatchedPage, HostPage):
             },
         }
 
-    def _pools(self) -> list[tuple[PoolHost, wording.Status, SafeString]]:
+    def _pools(self) -> list[tuple[PoolHost, statuses.Status, SafeString]]:
         """Return the pools that the host serves, with their states and the lines of their used space."""
         found, now = list(self.record.servings.select_related("pool").order_by("pool__name", "pool_id")), timezone.now()
         lines = sparklines.of_pools(each.pool for each in found) if self.allows(OF_HOSTS) else {}
@@ -121,7 +122,7 @@ def _guest(guest: Instance, project: Any, user: Any, own: uuid.UUID | None) -> d
     flavor = guest.flavor
     return {
         "instance": guest,
-        "status": wording.server_status(guest, timezone.now()),
+        "status": statuses.server_status(guest, timezone.now()),
         "size": f"{flavor['vcpus']} vCPU · {wording.mebibytes(flavor['memory_mb'])} · {_disk_of(flavor)} GiB",
         "flavor": flavor["name"],
         "project": project,
@@ -174,7 +175,7 @@ def _move(move: PlannedMove, project: Any) -> dict[str, Any]:
     return {
         "move": move,
         "instance": move.instance,
-        "status": wording.server_status(move.instance, timezone.now()),
+        "status": statuses.server_status(move.instance, timezone.now()),
         "project": project,
         "flavor": move.instance.flavor["name"],
     }

@@ -6,12 +6,13 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
+from portal.common import statuses
+from portal.common.statuses import Status
 from portal.dashboard.instances.moving import MoveRow, move_row
 from portal.dashboard.lists import cells
 from portal.dashboard.lists.declaration import Column, Empty, Filter, RecordList, fixed, same, searched
 from portal.dashboard.lists.views import ListPage
 from portal.dashboard.words import wording
-from portal.dashboard.words.wording import Status
 from provisioning.common.context import RequestContext
 from provisioning.compute.models import Instance, Migration
 from provisioning.compute.moves.progress import bytes_moved, moves_at, moves_of
@@ -74,7 +75,7 @@ class MigrationRow:
 
     @property
     def status(self) -> Status:
-        return STATES.get(self.migration.status, wording.UNKNOWN)
+        return STATES.get(self.migration.status, statuses.UNKNOWN)
 
     @property
     def kind(self) -> str:

@@ -11,6 +11,8 @@ from django.db.models.functions import Lower
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
+from portal.common import statuses
+from portal.common.statuses import Status, volume_status
 from portal.dashboard.cloud.things import troubles_of
 from portal.dashboard.cloud.watched import WatchedPage
 from portal.dashboard.graphs import sparklines
@@ -20,8 +22,6 @@ from portal.dashboard.lists import cells
 from portal.dashboard.lists.declaration import Column, Empty, Filter, RecordList, counted, fixed, same, searched
 from portal.dashboard.lists.views import ListPage
 from portal.dashboard.templatetags import novella as tags
-from portal.dashboard.volumes.wording import volume_status
-from portal.dashboard.words.wording import Status
 from provisioning.common.context import RequestContext
 from provisioning.doctor.cloud import RULE as CLOUD
 from provisioning.doctor.cloud import faults_of_pool
@@ -36,7 +36,6 @@ from provisioning.volumes.selectors.pools import (
     MOST_VOLUMES,
     RULE,
     VOLUMES,
-    Condition,
     condition_of,
     every_pool,
     pool_for,
@@ -44,14 +43,6 @@ from provisioning.volumes.selectors.pools import (
     volumes_in,
 )
 
-CONDITIONS: Mapping[Condition, Status] = {
-    "unserved": Status("No host serves it", "bad", "question-circle-fill"),
-    "silent": Status("Does not answer", "bad", "question-circle-fill"),
-    "fault": Status("Has a fault", "bad", "exclamation-octagon-fill"),
-    "frozen": Status("Frozen", "warn", "lock-fill"),
-    "disabled": Status("Disabled", "warn", "pause-circle-fill"),
-    "in service": Status("In service", "ok", "check-circle-fill"),
-}
 STATES = (("up", "Up"), ("down", "Down"), ("fault", "With a fault"), ("disabled", "Disabled or frozen"))
 MOST_HOSTS = 3
 """Maximum number of hosts in a row of the list."""
@@ -115,7 +106,7 @@ class PoolRow:
 def pool_row(pool: StoragePool, now: datetime, volumes: int, line: SafeString | None = None) -> PoolRow:
     """Return the row of a pool with its hosts."""
     condition, reason = condition_of(pool, now)
-    return PoolRow(pool, CONDITIONS[condition], reason, volumes, line or SafeString(""))
+    return PoolRow(pool, statuses.POOL_STATUS[condition], reason, volumes, line or SafeString(""))
 
 
 def _detail(_: RequestContext, found: QuerySet[StoragePool]) -> QuerySet[StoragePool]:

@@ -7,22 +7,15 @@ from datetime import datetime
 
 from django.utils.safestring import SafeString
 
+from portal.common import statuses
+from portal.common.statuses import Status
 from portal.dashboard.graphs import sparklines
 from portal.dashboard.graphs.bars import Bar
 from portal.dashboard.words import wording
-from portal.dashboard.words.wording import Status
 from provisioning.compute.selectors.hosts import state_of
-from provisioning.hosts.machines import TOLD_FOR
 from provisioning.hosts.models import Host
-from provisioning.hosts.selectors import is_alive
 from provisioning.scheduler import HostState
 
-FORCED_DOWN = Status("Forced down", "bad", "slash-circle")
-TWO_MACHINES = Status("Two machines", "bad", "exclamation-octagon-fill")
-SILENT = Status("Does not answer", "bad", "question-circle-fill")
-MAINTENANCE = Status("In maintenance", "warn", "pause-circle-fill")
-WARNS = Status("Up, with warnings", "warn", "exclamation-triangle-fill")
-UP = Status("Up", "ok", "check-circle-fill")
 _WORST_FIRST = ("bad", "warn", "ok")
 _LOAD = re.compile(r"load averages?: ([0-9]{1,6}\.[0-9]{1,2}),? ([0-9]{1,6}\.[0-9]{1,2}),? ([0-9]{1,6}\.[0-9]{1,2})")
 _UP = re.compile(r"\bup (.{1,60}?),\s+[0-9]+ users?\b|\bup (.{1,60}?),\s+load average")
@@ -87,7 +80,7 @@ def host_rows(hosts: Iterable[Host], now: datetime, *, may_change: bool = False)
     return [
         HostRow(
             host,
-            status_of(host, now),
+            statuses.host_status(host, now),
             bars_of([state_of(host, now)]),
             _loads(host),
             may_change,
@@ -95,19 +88,6 @@ def host_rows(hosts: Iterable[Host], now: datetime, *, may_change: bool = False)
         )
         for host in found
     ]
-
-
-def status_of(host: Host, now: datetime) -> Status:
-    """Return the state of a host: the first that applies, worst first."""
-    if host.forced_down:
-        return FORCED_DOWN
-    if host.second_machine_at is not None and host.second_machine_at > now - TOLD_FOR:
-        return TWO_MACHINES
-    if not is_alive(host, now):
-        return SILENT
-    if not host.enabled:
-        return MAINTENANCE
-    return WARNS if host.warnings else UP
 
 
 def bars_of(states: Sequence[HostState]) -> list[Bar]:

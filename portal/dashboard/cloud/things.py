@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from django.db.models import Model
 from django.urls import reverse
 
-from portal.dashboard.words.wording import Status
+from portal.common.statuses import Status
 from provisioning.common.context import RequestContext
 from provisioning.common.values.ids import read_id
 from provisioning.compute.models import Instance

@@ -1,6 +1,6 @@
 """Status labels of users and projects."""
 
-from portal.dashboard.words.wording import Status
+from portal.common.statuses import Status
 from provisioning.identity.lockout.lockout import lockout_of
 from provisioning.identity.models import Project, User
 from provisioning.identity.services.passwords import has_expired

@@ -7,6 +7,7 @@ from typing import Any
 from django.db.models import F, Q
 from django.utils.html import format_html
 
+from portal.common import statuses
 from portal.dashboard.images.rows import announcement_of
 from portal.dashboard.images.rows import rows_for as rows_of
 from portal.dashboard.lists import cells, columns
@@ -137,7 +138,7 @@ IMAGES = RecordList[Image](
             *("whose", "Owner", fixed(("own", "Own"), ("public", "Public"), ("shared", "Shared with us")), _visible),
             quick=True,
         ),
-        columns.status_filter(wording.IMAGE_STATUS),
+        columns.status_filter(statuses.IMAGE_STATUS),
         Filter("disk_format", "Format", _formats, same("disk_format"), closed=False),
     ),
     bulk=bulk_actions("images"),

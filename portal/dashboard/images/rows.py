@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from portal.common import statuses
 from portal.dashboard.images.hardware_words import summary
 from portal.dashboard.words import wording
 from portal.dashboard.words.names import bdi
@@ -57,7 +58,7 @@ def _row(context: RequestContext, image: Image, answer: ImageMember | None) -> R
     shareable = mine and image.visibility == Image.Visibility.SHARED
     return {
         "image": image,
-        "status": wording.IMAGE_STATUS.get(image.status, wording.UNKNOWN),
+        "status": statuses.IMAGE_STATUS.get(image.status, statuses.UNKNOWN),
         "mine": mine,
         "seen_by": wording.SEEN_BY[seen_by],
         "hardware": summary(image),

@@ -11,12 +11,12 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
 from compute_agent.contract.calls import DiskDiagnostics
+from portal.common import statuses
+from portal.common.statuses import Status
 from portal.dashboard.frame.pages import Page
 from portal.dashboard.instances.disk_guide import Guide, guide_for
 from portal.dashboard.instances.rows import can
-from portal.dashboard.volumes import wording
 from portal.dashboard.words.names import bdi
-from portal.dashboard.words.wording import Status
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
 from provisioning.compute import selectors as compute
@@ -138,7 +138,7 @@ def _of_volume(device: BlockDevice, volume: Volume | None, *, can_detach: bool) 
         what=str(volume) if volume else "a volume",
         size=f"{volume.size_gb} GiB" if volume else "",
         volume=volume,
-        status=wording.volume_status(volume.status) if volume else None,
+        status=statuses.volume_status(volume.status) if volume else None,
         goes=device.delete_on_termination,
         can_detach=can_detach and volume is not None and not device.leaving,
         target=device.device_name.removeprefix("/dev/"),

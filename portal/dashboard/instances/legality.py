@@ -4,7 +4,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from portal.dashboard.words import wording
+from portal.common import statuses
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.base import HostAction, ServerAction
 from provisioning.compute.models import Instance
@@ -26,9 +26,9 @@ def refusal(instance: Instance, action: ServerAction[Any], *, masters: bool) -> 
     if on_host and instance.host_id is None and instance.vm_state in NEVER_BUILT:
         return "It was never built, so it is not on a host."
     if action.offered(instance):
-        return "Its host does not answer." if on_host and wording.is_silent(instance, timezone.now()) else ""
+        return "Its host does not answer." if on_host and statuses.is_silent(instance, timezone.now()) else ""
     if instance.task_state:
-        return f"It is busy: {wording.task_word(instance.task_state).lower() or instance.task_state}."
+        return f"It is busy: {statuses.task_word(instance.task_state).lower() or instance.task_state}."
     if isinstance(action, HostAction) and action.from_states and instance.vm_state not in action.from_states:
         able = dict.fromkeys(state_word(state) for state in action.from_states)
         return f"It is {state_word(instance.vm_state)}. It must be {_either(list(able))}."
@@ -43,7 +43,7 @@ def masters_locks(context: RequestContext) -> bool:
 
 def state_word(vm_state: str) -> str:
     """Return a state within a sentence: ``stopped``, ``in error``."""
-    word = wording.INSTANCE_STATUS[api_status(vm_state, None)].word.partition(",")[0].lower()
+    word = statuses.INSTANCE_STATUS[api_status(vm_state, None)].word.partition(",")[0].lower()
     return "in error" if word == "error" else word
 
 

@@ -7,12 +7,13 @@ from typing import Any
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
+from portal.common import statuses
+from portal.common.statuses import Status
 from portal.dashboard.frame.addresses import address
 from portal.dashboard.instances.legality import refusal
 from portal.dashboard.instances.state import state
 from portal.dashboard.words import wording
 from portal.dashboard.words.names import bdi
-from portal.dashboard.words.wording import Status
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors as compute
 from provisioning.compute.actions.base import ServerAction
@@ -92,9 +93,9 @@ def rows_for(context: RequestContext, instances: Sequence[Instance]) -> list[Ins
     return [
         InstanceRow(
             instance=item,
-            status=wording.server_status(item, now),
-            silent=wording.is_silent(item, now),
-            task=wording.task_word(item.task_state),
+            status=statuses.server_status(item, now),
+            silent=statuses.is_silent(item, now),
+            task=statuses.task_word(item.task_state),
             addresses=addresses.get(item.id, []),
             steps=progress.get(item.id, []),
             fault=faults.get(item.id),

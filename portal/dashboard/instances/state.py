@@ -5,10 +5,10 @@ from typing import Protocol
 
 from django.utils.safestring import SafeString
 
+from portal.common.statuses import Status
 from portal.dashboard.lists import cells
 from portal.dashboard.templatetags import novella as tags
 from portal.dashboard.words.markup import format_html
-from portal.dashboard.words.wording import Status
 from provisioning.compute import selectors as compute
 from provisioning.compute.models import Instance, InstanceFault
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from typing import Any
 
+from portal.common.statuses import Status
 from portal.dashboard.lists import cells
 from portal.dashboard.lists.declaration import BY_NAME, Column, Filter, SortKey, fixed, same
-from portal.dashboard.words.wording import Status
 
 Row = Mapping[str, Any]
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 
 from portal.dashboard.words.names import bdi
-from portal.dashboard.words.wording import UNKNOWN, Status
 from provisioning.network.models import SecurityGroupRule
 from provisioning.network.models.security_groups import Flow
 from provisioning.network.records import flows, owners
@@ -16,16 +15,8 @@ ICMP_TYPES: Mapping[str, Mapping[int, str]] = {
     "IPv4": {0: "echo reply", 3: "destination unreachable", 8: "echo request", 11: "time exceeded"},
     "IPv6": {1: "destination unreachable", 2: "packet too big", 128: "echo request", 129: "echo reply"},
 }
-STATUS = {
-    "ACTIVE": Status("Active", "ok", "check-circle-fill"),
-    "DOWN": Status("Down", "off", "stop-circle-fill"),
-    "BUILD": Status("Being built", "busy", "arrow-repeat"),
-    "ERROR": Status("Error", "bad", "exclamation-octagon-fill"),
-}
 KINDS = frozenset({"instance", "network"})
 """Kinds of events that change the pages of networking."""
-OFF = Status("Switched off", "off", "stop-circle-fill")
-UNUSED = Status("Not associated", "off", "dash-circle")
 OWNERS = {
     owners.DHCP: "DHCP and names",
     owners.ROUTER_INTERFACE: "Router interface",
@@ -33,11 +24,6 @@ OWNERS = {
     owners.FLOATING_IP: "Floating IP",
     owners.AGENT_GATEWAY: "Host's address",
 }
-
-
-def status_of(word: str, *, up: bool = True) -> Status:
-    """Return the status of a network, router or port; ``up``: its administrative state."""
-    return STATUS.get(word, UNKNOWN) if up or word == "ERROR" else OFF
 
 
 def protocol_of(flow: Flow) -> str:

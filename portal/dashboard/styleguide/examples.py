@@ -10,6 +10,7 @@ from django import forms
 from django.http import QueryDict
 from django.utils import timezone
 
+from portal.common.statuses import INSTANCE_STATUS, Status
 from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.kinds import storage
 from portal.dashboard.frame.forms import MONO, ChoiceLabel, Form, WholeNumberField
@@ -17,7 +18,6 @@ from portal.dashboard.graphs import charts
 from portal.dashboard.graphs.bars import Bar
 from portal.dashboard.graphs.units import PERCENT
 from portal.dashboard.instances import timeline
-from portal.dashboard.words import wording
 from provisioning.compute.selectors.history import Step
 from provisioning.measures.selectors import DEFAULT, Measures, Series
 
@@ -56,9 +56,9 @@ def form_with_errors() -> ExampleForm:
     return form
 
 
-def statuses() -> list[wording.Status]:
+def statuses() -> list[Status]:
     """Return one status of each tone."""
-    known = wording.INSTANCE_STATUS
+    known = INSTANCE_STATUS
     return [known[name] for name in ("ACTIVE", "BUILD", "VERIFY_RESIZE", "ERROR", "SHUTOFF")]
 
 

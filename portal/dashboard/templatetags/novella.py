@@ -9,6 +9,7 @@ from django import template
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
+from portal.common import statuses
 from portal.dashboard.graphs.bars import Bar
 from portal.dashboard.words import wording
 from portal.dashboard.words.markup import format_html, join
@@ -85,7 +86,7 @@ def item(mapping: Mapping[Any, Any], key: Any) -> Any:
 
 @register.simple_tag
 @cache
-def status(value: wording.Status) -> SafeString:
+def status(value: statuses.Status) -> SafeString:
     """Render a status: icon, colour and label. In Python, as a template would be slow in long lists."""
     sign = icon(value.icon, "spin" if value.tone == "busy" else "")
     return format_html('<span class="status {}">{}{}</span>', value.tone, sign, value.word)

@@ -9,12 +9,12 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
 
+from portal.common import statuses
+from portal.common.statuses import Status
 from portal.dashboard.frame.pages import Page
 from portal.dashboard.network.wording import count
 from portal.dashboard.topology.picture import BOX_HEIGHT, BOX_WIDTH, Device, lay_out
-from portal.dashboard.words import wording
 from portal.dashboard.words.names import bdi
-from portal.dashboard.words.wording import Status
 from provisioning.common.context import RequestContext
 from provisioning.common.values.ids import read_id
 from provisioning.compute import selectors as compute
@@ -80,13 +80,13 @@ def picture_for(context: RequestContext, opened: str = "") -> dict[str, object]:
 def _router(router: Router, legs: list[Leg], *, link: bool) -> Shown:
     word = "DOWN" if not router.admin_state_up and router.status == "ACTIVE" else router.status
     url = reverse("dashboard:router", args=[router.id]) if link else ""
-    status = wording.ROUTER_STATUS[word]
+    status = statuses.ROUTER_STATUS[word]
     about = f"{bdi(router.name or str(router.id)[:8])}: Router, {status.word}, {_where(legs)}"
     return Shown("router", str(router.id), str(router), status, url, legs, about)
 
 
 def _instance(instance: Instance, legs: list[Leg]) -> Shown:
-    status = wording.server_status(instance, timezone.now())
+    status = statuses.server_status(instance, timezone.now())
     url = reverse("dashboard:instance", args=[instance.id])
     about = f"Instance {bdi(instance.name)}: {status.word}, {_where(legs)}"
     return Shown("instance", str(instance.id), instance.name, status, url, legs, about)

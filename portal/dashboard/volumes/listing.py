@@ -8,10 +8,11 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Lower
 from django.utils.html import format_html
 
+from portal.common import statuses
 from portal.dashboard.lists import cells, columns
 from portal.dashboard.lists.bulk import bulk_actions
 from portal.dashboard.lists.declaration import Column, Empty, Filter, HeadLink, RecordList, fixed, same_id, searched
-from portal.dashboard.volumes import rows, wording
+from portal.dashboard.volumes import rows
 from portal.dashboard.volumes.wording import type_name
 from portal.dashboard.words.wording import size_in_bytes
 from provisioning.common.context import RequestContext
@@ -142,7 +143,7 @@ VOLUMES = RecordList[Volume](
     search=searched("name", "description"),
     filters=(
         columns.status_filter(
-            wording.VOLUME_STATUS, (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE, VolumeStatus.ERROR), quick=True
+            statuses.VOLUME_STATUS, (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE, VolumeStatus.ERROR), quick=True
         ),
         Filter("type", "Type", _types, same_id("volume_type"), closed=False),
         _yes("bootable"),
@@ -219,7 +220,7 @@ SNAPSHOTS = RecordList[Snapshot](
     search=searched("name", "description", "volume__name", exact=("pk", "volume")),
     find="Find by name, volume or ID",
     filters=(
-        columns.status_filter(wording.SNAPSHOT_STATUS, (SnapshotStatus.AVAILABLE, SnapshotStatus.ERROR), quick=True),
+        columns.status_filter(statuses.SNAPSHOT_STATUS, (SnapshotStatus.AVAILABLE, SnapshotStatus.ERROR), quick=True),
         Filter("volume", "Volume", lambda context: _volumes(context), same_id("volume"), closed=False),
     ),
     kinds=KINDS,
@@ -294,7 +295,7 @@ BACKUPS = RecordList[Backup](
     ),
     search=searched("name", "description", exact=("pk", "volume_id")),
     filters=(
-        columns.status_filter(wording.BACKUP_STATUS, (BackupStatus.AVAILABLE, BackupStatus.ERROR), quick=True),
+        columns.status_filter(statuses.BACKUP_STATUS, (BackupStatus.AVAILABLE, BackupStatus.ERROR), quick=True),
         Filter("volume", "Volume", _volumes, same_id("volume_id"), closed=False),
     ),
     kinds=KINDS,

@@ -4,8 +4,8 @@ import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from portal.common import statuses
 from portal.dashboard.records.views import instance_names, may
-from portal.dashboard.volumes import wording
 from portal.dashboard.volumes.wording import type_name
 from portal.dashboard.words.wording import progress
 from provisioning.common.context import RequestContext
@@ -34,7 +34,7 @@ def backup_row(context: RequestContext, backup: Backup) -> dict[str, Any]:
     available = backup.status == "available"
     return {
         "backup": backup,
-        "status": wording.backup_status(backup.status),
+        "status": statuses.backup_status(backup.status),
         "progress": None if available else progress(backup.progress_bytes, backup.progress_total),
         "volume_name": "",
         "can_restore": available and may(context, Restore.rule, backup),
@@ -49,7 +49,7 @@ def row_of(context: RequestContext, volume: Volume, names: dict[uuid.UUID, str])
     busy = volume.status not in {*AT_REST, *BROKEN}
     return {
         "volume": volume,
-        "status": wording.volume_status(volume.status),
+        "status": statuses.volume_status(volume.status),
         "progress": progress(volume.progress_bytes, volume.progress_total) if busy else None,
         "type": type_name(volume.volume_type),
         "users": [_use(context, each, names) for each in attachments],
@@ -97,7 +97,7 @@ def snapshot_row(context: RequestContext, snapshot: Snapshot) -> dict[str, Any]:
     return {
         "snapshot": snapshot,
         "volume": snapshot.volume,
-        "status": wording.snapshot_status(snapshot.status),
+        "status": statuses.snapshot_status(snapshot.status),
         "can_create_volume": available and policy.allows(context, "volume:create"),
         "can_revert": available
         and snapshot.volume.status == VolumeStatus.AVAILABLE

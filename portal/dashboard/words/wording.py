@@ -5,56 +5,8 @@ from datetime import UTC, datetime
 
 from django.utils import timezone
 
-from provisioning.compute.actions.registry import words_of_tasks
-from provisioning.compute.models import Instance
-from provisioning.compute.states import PowerState, VmState, api_status
-from provisioning.hosts.selectors import is_alive
+from provisioning.compute.states import PowerState
 
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """A status with its appearance: ``tone`` is one of ok, busy, warn, bad, off."""
-
-    word: str
-    tone: str
-    icon: str
-
-
-INSTANCE_STATUS = {
-    "ACTIVE": Status("Active", "ok", "check-circle-fill"),
-    "BUILD": Status("Building", "busy", "arrow-repeat"),
-    "SHUTOFF": Status("Stopped", "off", "stop-circle-fill"),
-    "ERROR": Status("Error", "bad", "exclamation-octagon-fill"),
-    "REBOOT": Status("Rebooting", "busy", "arrow-repeat"),
-    "HARD_REBOOT": Status("Resetting", "busy", "arrow-repeat"),
-    "PASSWORD": Status("Setting password", "busy", "arrow-repeat"),
-    "REBUILD": Status("Rebuilding", "busy", "arrow-repeat"),
-    "RESIZE": Status("Resizing or moving", "busy", "arrow-repeat"),
-    "VERIFY_RESIZE": Status("To be confirmed", "warn", "question-circle-fill"),
-    "MIGRATING": Status("Migrating", "busy", "arrow-repeat"),
-    "REVERT_RESIZE": Status("Reverting", "busy", "arrow-repeat"),
-    "PAUSED": Status("Paused", "off", "pause-circle-fill"),
-    "SUSPENDED": Status("Suspended", "off", "moon-fill"),
-    "RESCUE": Status("In rescue", "warn", "life-preserver"),
-    "SHELVED": Status("Shelved", "off", "archive-fill"),
-    "SHELVED_OFFLOADED": Status("Shelved", "off", "archive-fill"),
-    "SOFT_DELETED": Status("Deleted, can be restored", "off", "trash"),
-    "DELETED": Status("Deleted", "off", "trash-fill"),
-}
-ROUTER_STATUS = {
-    "ACTIVE": Status("Active", "ok", "check-circle-fill"),
-    "DOWN": Status("Switched off", "off", "stop-circle-fill"),
-    "ERROR": Status("Error", "bad", "exclamation-octagon-fill"),
-}
-IMAGE_STATUS = {
-    "active": Status("Ready", "ok", "check-circle-fill"),
-    "queued": Status("Waiting for data", "warn", "hourglass-split"),
-    "saving": Status("Uploading", "busy", "arrow-repeat"),
-    "uploading": Status("Uploading", "busy", "arrow-repeat"),
-    "importing": Status("Importing", "busy", "arrow-repeat"),
-    "deactivated": Status("Deactivated", "warn", "slash-circle"),
-    "killed": Status("Refused", "bad", "exclamation-octagon-fill"),
-}
 SEEN_BY = {
     "public": "public",
     "community": "projects that know its ID",
@@ -66,14 +18,6 @@ SEEN_BY = {
     "lent": "shared with this project",
 }
 """Visibility of an image, or the project's membership → the users who see it."""
-LAUNCHING = {
-    "scheduling": "Choosing a host",
-    "networking": "Allocating addresses",
-    "block_device_mapping": "Preparing disks",
-    "spawning": "Starting on its host",
-    "evacuating": "Moving to another host",
-}
-"""Task states of a launch → label; other tasks have the labels of their actions."""
 ACTIONS = {
     "create": "Launched",
     "migrate": "Migrated",
@@ -97,42 +41,6 @@ ROLES = {
     "member": "use and change the project's resources",
     "reader": "view the project's resources",
 }
-UNKNOWN = Status("Unknown", "off", "question-circle-fill")
-
-
-def task_word(task_state: str | None) -> str:
-    """Return the label of the current task; the API's name is shown next to it if there is space."""
-    task = task_state or ""
-    return LAUNCHING.get(task) or words_of_tasks.get(task, "")
-
-
-def instance_status(api_status: str, task_state: str | None) -> Status:
-    """Return the label of an instance's status. If the status itself shows no operation, the label of a running task is
-    returned instead.
-    """
-    usual = INSTANCE_STATUS.get(api_status, UNKNOWN)
-    if not task_state or usual.tone == "busy" or api_status == "DELETED":
-        return usual
-    word = {"powering-off": "Stopping"}.get(task_state) or task_word(task_state)
-    return Status(word, "busy", "arrow-repeat") if word else usual
-
-
-SILENT = Status("Unknown", "warn", "question-circle-fill")
-"""The status of a server whose host is down, so that its state is unknown (``UNKNOWN`` in Nova's ``host_status``)."""
-
-
-def server_status(instance: Instance, now: datetime) -> Status:
-    """Return the current status of a server; ``instance.host`` must be prefetched."""
-    if is_silent(instance, now):
-        return SILENT
-    return instance_status(api_status(instance.vm_state, instance.task_state), instance.task_state)
-
-
-def is_silent(instance: Instance, now: datetime) -> bool:
-    """Whether the server's host is down or was forced down by an operator."""
-    return instance.host is not None and instance.vm_state != VmState.DELETED and not is_alive(instance.host, now)
-
-
 JOINED = "\N{NO-BREAK SPACE}"
 """Separator of a number and its unit, which prevents a line break."""
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.template.loader import render_to_string
 
-from portal.dashboard.words import wording
+from portal.common import statuses
 from provisioning.catalogue.selectors import Offer, State, catalogue_for, entries_of_images
 from provisioning.catalogue.services.adding import may_publish
 from provisioning.common.context import RequestContext
@@ -17,9 +17,9 @@ Card = dict[str, Any]
 CATALOGUE, IMAGE = "catalogue", "image"
 """Kinds of events that change cards."""
 STATUS = {
-    State.FETCHING: wording.Status("Fetching", "busy", "arrow-repeat"),
-    State.ADDED: wording.Status("Added", "ok", "check-circle-fill"),
-    State.NEWER: wording.Status("Newer version available", "warn", "arrow-up-circle-fill"),
+    State.FETCHING: statuses.Status("Fetching", "busy", "arrow-repeat"),
+    State.ADDED: statuses.Status("Added", "ok", "check-circle-fill"),
+    State.NEWER: statuses.Status("Newer version available", "warn", "arrow-up-circle-fill"),
 }
 ARCHITECTURES = {"x86_64": "64-bit PC (x86_64)", "aarch64": "64-bit ARM (aarch64)"}
 

@@ -6,6 +6,7 @@ from typing import Any
 from django.db.models import Q
 from django.utils.html import format_html
 
+from portal.common import statuses
 from portal.dashboard.lists import cells, columns
 from portal.dashboard.lists.bulk import bulk_actions
 from portal.dashboard.lists.declaration import Column, Empty, Filter, HeadLink, RecordList, fixed, same_id, searched
@@ -85,7 +86,7 @@ FLOATING_IPS = RecordList[FloatingIP](
     find="Find by address, description or ID",
     filters=(
         Filter("use", "Use", fixed(("used", "Associated"), ("free", "Not associated")), _use, quick=True),
-        columns.status_filter(wording.STATUS),
+        columns.status_filter(statuses.NETWORK_STATUS),
         Filter("network", "Network", _networks, same_id("network"), closed=False),
     ),
     kinds=wording.KINDS,

@@ -3,21 +3,13 @@
 import uuid
 from typing import Any
 
-from portal.dashboard.network import wording
+from portal.common import statuses
 from portal.dashboard.records.views import instance_names, may
-from portal.dashboard.words.wording import Status
 from provisioning.common.context import RequestContext
 from provisioning.network.models import FloatingIP, PortForwarding
 from provisioning.network.selectors import routing
 
 NOBODY = uuid.UUID(int=0)
-
-
-def status_of(floating: FloatingIP) -> Status:
-    """Return the status. A floating IP without an association is shown as unused, not as down."""
-    if floating.fixed_port_id is None and not floating.port_forwardings.all() and floating.status != "ERROR":
-        return wording.UNUSED
-    return wording.status_of(floating.status)
 
 
 def page_parts(context: RequestContext, identity: str | uuid.UUID, _number: str = "") -> dict[str, Any]:
@@ -59,7 +51,7 @@ def row_of(context: RequestContext, floating: FloatingIP, names: dict[uuid.UUID,
     forwards = len(floating.port_forwardings.all())
     return {
         "floating": floating,
-        "status": status_of(floating),
+        "status": statuses.floating_ip_status(floating),
         "instance_id": port.device_id if port and port.device_id in names else None,
         "instance": names.get(port.device_id or NOBODY, "") if port else "",
         "forwards": forwards,

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
+from portal.common import statuses
 from portal.dashboard.lists import cells, columns
 from portal.dashboard.lists.bulk import bulk_actions
 from portal.dashboard.lists.declaration import BY_NAME, Column, Empty, Filter, HeadLink, RecordList, fixed, searched
@@ -111,7 +112,7 @@ NETWORKS = RecordList[Network](
             *("kind", "Kind", fixed(("own", "Own"), ("others", "Of others"), ("external", "External")), _kind),
             quick=True,
         ),
-        columns.status_filter(wording.STATUS),
+        columns.status_filter(statuses.NETWORK_STATUS),
     ),
     kinds=wording.KINDS,
     empty=Empty(

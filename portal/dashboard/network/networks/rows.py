@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Iterable
 from typing import Any
 
+from portal.common import statuses
 from portal.dashboard.network import wording
 from portal.dashboard.records.paging import page_of
 from portal.dashboard.records.views import instance_names, may
@@ -61,7 +62,7 @@ def device_words(context: RequestContext, ports: Iterable[Port]) -> dict[uuid.UU
 def row_of(context: RequestContext, network: Network) -> dict[str, Any]:
     return {
         "network": network,
-        "status": wording.status_of(network.status, up=network.admin_state_up),
+        "status": statuses.network_status(network.status, up=network.admin_state_up),
         "mine": network.project_id == context.project_id,
         "can_edit": may(context, "update_network", network),
         "can_delete": may(context, "delete_network", network),
@@ -96,7 +97,7 @@ def _ports(context: RequestContext, network: Network, ports: list[Port]) -> list
         result.append(
             {
                 "port": port,
-                "status": wording.status_of(port.status, up=port.admin_state_up),
+                "status": statuses.network_status(port.status, up=port.admin_state_up),
                 "device": devices[port.id][0],
                 "device_page": devices[port.id][1],
                 "open": own and not port.port_security_enabled,

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
+from portal.common import statuses
 from portal.dashboard.lists import cells, columns
 from portal.dashboard.lists.bulk import bulk_actions
 from portal.dashboard.lists.declaration import Column, Empty, Filter, HeadLink, RecordList, counted, same_id, searched
@@ -83,7 +84,7 @@ ROUTERS = RecordList[Router](
     search=_search,
     find="Find by name, address or ID",
     filters=(
-        columns.status_filter(wording.STATUS),
+        columns.status_filter(statuses.NETWORK_STATUS),
         Filter("external", "External network", _externals, same_id("gateway_port__network"), closed=False),
     ),
     kinds=wording.KINDS,

@@ -3,7 +3,7 @@
 import uuid
 from typing import Any
 
-from portal.dashboard.network import wording
+from portal.common import statuses
 from portal.dashboard.records.views import may
 from provisioning.common.context import RequestContext
 from provisioning.network.models import Router
@@ -29,7 +29,7 @@ def row_of(context: RequestContext, router: Router) -> dict[str, Any]:
     gateway = router.gateway_port
     return {
         "router": router,
-        "status": wording.status_of(router.status, up=router.admin_state_up),
+        "status": statuses.network_status(router.status, up=router.admin_state_up),
         "gateway": gateway,
         "addresses": [row.address for row in gateway.fixed_ips.all()] if gateway else [],
         "can_edit": may(context, "update_router", router),
