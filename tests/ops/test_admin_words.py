@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 from django.apps import apps
 from django.contrib import admin as django_admin
-from django.db.models import CheckConstraint, Model, UniqueConstraint
+from django.db import connection
+from django.db.models import CheckConstraint, Model, TextChoices, UniqueConstraint
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from portal.common import statuses
 from portal.ops.shown import IN_DASHBOARD, OBJECT_PAGES, TASKS
 from portal.ops.words import label_of
 from provisioning.compute.actions.delete import delete
 from provisioning.hosts.models import Host
 from provisioning.identity.services.groups import create_group
+from provisioning.volumes.models import Volume
+from provisioning.volumes.states import AttachStatus, BackupStatus, SnapshotStatus, VolumeStatus
 from tests.support.cast import People
 from tests.support.clouds import Cloud
 
@@ -150,3 +156,45 @@ def test_a_deleted_instance_says_by_whom_and_has_no_dead_link(people: People, ad
     assert reverse("dashboard:instance", args=[server.id]) not in page
     assert 'href="#actions-group"' in page
     assert 'id="actions-group"' in page
+
+
+@pytest.mark.parametrize(
+    ("known", "labelled"),
+    [
+        (VolumeStatus, statuses.VOLUME_STATUS),
+        (SnapshotStatus, statuses.SNAPSHOT_STATUS),
+        (BackupStatus, statuses.BACKUP_STATUS),
+        (AttachStatus, statuses.ATTACHMENT_STATUS),
+    ],
+)
+def test_each_status_has_a_label(known: type[TextChoices], labelled: Mapping[str, statuses.Status]) -> None:
+    assert set(known.values) == set(labelled)
+
+
+def test_a_status_without_a_label_is_its_own() -> None:
+    assert statuses.named("images.Image", "pending_delete").word == "Pending delete"
+
+
+def test_lists_and_filters_show_the_statuses_of_the_dashboard(people: People, admin: Client, cloud: Cloud) -> None:
+    for status in ("available", "error_deleting"):
+        Volume.objects.create(
+            project_id=people.alice.project_id, user_id=people.alice.user_id, size_gb=1, status=status
+        )
+    page = admin.get("/admin/volumes/volume/").content.decode()
+    assert '<span class="status ok">Available</span>' in page
+    assert '<span class="status bad">Could not be deleted</span>' in page
+    links = re.findall(r'href="\?status=([a-z_]+)"[^>]*>\s*([^<]*?)\s*<', page)
+    assert dict(links) == {"available": "Available", "error_deleting": "Could not be deleted"}
+
+
+def test_a_longer_list_needs_no_more_queries(people: People, admin: Client, cloud: Cloud) -> None:
+    owners = {"project_id": people.alice.project_id, "user_id": people.alice.user_id}
+    Volume.objects.create(**owners, size_gb=1, status="available")
+    admin.get("/admin/volumes/volume/")
+    with CaptureQueriesContext(connection) as few:
+        admin.get("/admin/volumes/volume/")
+    for _ in range(3):
+        Volume.objects.create(**owners, size_gb=1, status="available")
+    with CaptureQueriesContext(connection) as many:
+        admin.get("/admin/volumes/volume/")
+    assert len(many) == len(few)

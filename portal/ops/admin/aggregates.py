@@ -7,7 +7,8 @@ from django.contrib import admin
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest
 
-from portal.ops.admin.base import ModelForm, Readable, Written, column, context_of, project_of
+from portal.ops.admin.base import ModelForm, Readable, Written, context_of
+from portal.ops.admin.columns import PROJECT, column
 from provisioning.compute.models import Aggregate, ServerGroup
 from provisioning.compute.selectors.server_groups import members_of
 from provisioning.compute.services import aggregates
@@ -97,5 +98,5 @@ class ServerGroupAdmin(Readable):
     fields = ("name", "id", "policy", "max_server_per_host", "project", "user_id", "servers", "created_at")
     readonly_fields = ("project", "servers")
 
-    project = column("project", project_of)
+    project = PROJECT
     servers = column("servers", lambda group: ", ".join(str(server) for server in members_of([group])[group.id]))

@@ -2,13 +2,13 @@
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
-from django.db.models import Model, QuerySet
+from django.contrib.admin.widgets import AutocompleteSelect
+from django.db.models import Field, Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -16,14 +16,13 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 
-from portal.ops.admin.named import NamedChoices
+from portal.ops.admin.columns import read_columns
 from portal.ops.shown import IN_DASHBOARD, OBJECT_PAGES
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NovellaError
 from provisioning.identity import policy
 from provisioning.identity.models import Group, User
 from provisioning.identity.roles import privilege_escalation
-from provisioning.identity.selectors.lookups import projects_by_id, users_by_id
 
 if TYPE_CHECKING:  # generic only for the type checker
     ModelAdmin = admin.ModelAdmin[Any]
@@ -41,59 +40,23 @@ def context_of(request: HttpRequest) -> RequestContext:
     return context
 
 
-def link_to(row: Model | None, words: str = "") -> str | SafeString:
-    """Return a link to the page of a record."""
-    if row is None:
-        return "-"
-    page = reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_change", args=[row.pk])
-    return format_html('<a href="{}">{}</a>', page, words or row)
+class NamedSelect(AutocompleteSelect):
+    """An autocomplete field whose placeholder names it while it is empty."""
+
+    def build_attrs(self, base_attrs: dict[str, Any], extra_attrs: dict[str, Any] | None = None) -> dict[str, Any]:
+        return super().build_attrs(base_attrs, extra_attrs) | {"data-placeholder": f"Choose: {self.field.verbose_name}"}
 
 
-def column(
-    label: str,
-    value: str | Callable[[Any], Any],
-    *,
-    ordering: str = "",
-    link: bool = False,
-    boolean: bool = False,
-    empty_value: str | None = None,
-) -> Callable[[Any, Any], object]:
-    """Declare a column of a list, or a field of a page.
+class NamedChoices:
+    """A page or an inline table whose ``autocomplete_fields`` have accessible names."""
 
-    ``value`` is a path of attributes of the record, such as ``router.name``, or a function of it. ``link``: the value
-    is a record, shown as link to its page. ``ordering`` is a field, or an annotation of the page's rows.
-    """
-    read: Callable[[Any], Any] = attrgetter(value) if isinstance(value, str) else value
+    admin_site: Any
+    get_autocomplete_fields: Any
 
-    def shown(page: Any, row: Any) -> object:
-        found = read(row)
-        return link_to(found) if link else found
-
-    return admin.display(
-        shown,
-        description=label,
-        ordering=ordering or None,
-        boolean=boolean or None,
-        empty_value=empty_value,  # type: ignore[arg-type]  # the stubs' overloads know one of both
-    )
-
-
-def project_of(row: Any) -> str:
-    """Return the name of a record's project, or its id if the project is deleted."""
-    return str(projects_by_id([row.project_id]).get(row.project_id) or row.project_id)
-
-
-def user_of(row: Any) -> str:
-    """Return the name of a record's user, or the id if the user is deleted."""
-    return str(users_by_id([row.user_id]).get(row.user_id) or row.user_id)
-
-
-class ValuesFilter(admin.AllValuesFieldListFilter):
-    """Filters a list by a text that may be empty; the choice for the empty text is shown as ``none``."""
-
-    def choices(self, changelist: Any) -> Any:
-        for choice in super().choices(changelist):
-            yield {**choice, "display": choice["display"] or "none"}
+    def formfield_for_foreignkey(self, db_field: "Field[Any, Any]", request: HttpRequest, **kwargs: Any) -> Any:
+        if "widget" not in kwargs and db_field.name in self.get_autocomplete_fields(request):
+            kwargs["widget"] = NamedSelect(db_field, self.admin_site, using=kwargs.get("using"))
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)  # type: ignore[misc]
 
 
 class Ruled(NamedChoices, ModelAdmin):
@@ -121,6 +84,13 @@ class Ruled(NamedChoices, ModelAdmin):
             "dashboard_page": reverse(f"dashboard:{pages[0]}") if pages else "",
         }
         return super().changelist_view(request, {**context, **(extra_context or {})})
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        """Read the columns of the page with a fixed number of queries."""
+        changes = super().get_changelist_instance(request)
+        rows = list(changes.result_list)
+        read_columns([getattr(type(self), name, None) for name in self.get_list_display(request)], rows)
+        return changes
 
     def get_view_on_site_url(self, obj: Any = None) -> str | None:
         """Return the page of the record in the dashboard; None: it has none."""

@@ -1,14 +1,15 @@
 """Deliveries of networks, routers, floating IPs and security groups to hosts, with their results."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
 from django.db.models import Model
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURITY_GROUP
-from portal.ops.admin.base import Readable, column, link_to, row_action
+from portal.ops.admin.base import Readable, row_action
+from portal.ops.admin.columns import by_id, column, tag
 from provisioning.common.context import RequestContext
 from provisioning.hosts.models import Host
 from provisioning.network.delivery import sending
@@ -22,49 +23,41 @@ SUBJECTS: dict[str, type[Model]] = {
 }
 
 
+def _subjects(deliveries: Sequence[Delivery]) -> dict[Any, Model | str]:
+    """Return delivery → its record, or the id of a deleted one."""
+    result: dict[Any, Model | str] = {row.pk: str(row.subject_id) for row in deliveries}
+    for kind, model in SUBJECTS.items():
+        ids = {row.pk: row.subject_id for row in deliveries if row.kind == kind}
+        found = model._default_manager.in_bulk(set(ids.values()))
+        result |= {row: found[subject] for row, subject in ids.items() if subject in found}
+    return result
+
+
+def _state(row: Delivery) -> SafeString:
+    """Render the state of the delivery, with its error."""
+    if row.error:
+        return tag("bad", "failed", row.error)
+    if row.command_id is not None:
+        return tag("busy", "in delivery")
+    return tag("ok", "done") if row.digest else tag("off", "forgotten")
+
+
 @admin.register(Delivery)
 class DeliveryAdmin(Readable):
     """One row for each host and each record that it needs."""
 
     rules = {"view": "novella:get_networks:all_projects", "tell_again": "os_compute_api:os-services:update"}
-    list_display = ("subject", "kind", "page", "host", "state", "generation", "tries", "changed_at")
+    list_display = ("subject", "kind", "host", "state", "generation", "tries", "changed_at")
+    list_display_links = ("kind",)
     search_help_text = "Id of the record or of the host, or a part of the error"
     list_filter = ("kind",)
     ordering = ("-changed_at", "-id")
     search_fields = ("subject_id__startswith", "host_id__startswith", "error")
     actions = ("tell_again",)
 
-    def get_changelist_instance(self, request: Any) -> Any:
-        changes = super().get_changelist_instance(request)
-        rows = list(changes.result_list)
-        found = Host.objects.in_bulk({row.host_id for row in rows})
-        for row in rows:
-            row.shown_host = found.get(row.host_id)
-            row.shown_subject = None
-        for kind, model in SUBJECTS.items():
-            of_kind = [row for row in rows if row.kind == kind]
-            subjects = model._default_manager.in_bulk({row.subject_id for row in of_kind})
-            for row in of_kind:
-                row.shown_subject = subjects.get(row.subject_id)
-        return changes
-
-    subject = column(
-        "of", lambda row: str(getattr(row, "shown_subject", None) or row.subject_id), ordering="subject_id"
-    )
-    page = column("page", lambda row: link_to(getattr(row, "shown_subject", None), "open"))
-
-    host = column("host", lambda row: str(getattr(row, "shown_host", None) or row.host_id), ordering="host_id")
-
-    @admin.display(description="state")
-    def state(self, row: Delivery) -> SafeString:
-        """Return the state of the delivery, with its error."""
-        if row.error:
-            tone, word = "bad", "failed"
-        elif row.command_id is not None:
-            tone, word = "busy", "in delivery"
-        else:
-            tone, word = ("ok", "done") if row.digest else ("off", "forgotten")
-        return format_html('<span class="status {}" title="{}">{}</span>', tone, row.error, word)
+    subject = column("of", read=_subjects, ordering="subject_id", link=True)
+    host = column("host", read=by_id(Host.objects.in_bulk, "host_id"), ordering="host_id", link=True)
+    state = column("state", _state)
 
     @row_action("Send to the host again", "Hosts to be notified again")
     def tell_again(self, context: RequestContext, row: Delivery) -> None:

@@ -11,7 +11,8 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.views.decorators.cache import never_cache
 
-from portal.ops.admin.base import Readable, column, context_of
+from portal.ops.admin.base import Readable, context_of
+from portal.ops.admin.columns import column, tag
 from provisioning.common.errors import NovellaError
 from provisioning.doctor import runs
 from provisioning.doctor.models import DoctorRun
@@ -19,6 +20,33 @@ from provisioning.doctor.runs import run_for
 
 TONES = {"error": "bad", "warning": "warn", "note": "off"}
 ASKED = {"clock": "scheduled", "command": "manage.py doctor"}
+
+
+def _result(run: DoctorRun) -> SafeString:
+    """Render the result of the run in a word."""
+    if left := runs.left(run):
+        return tag("bad" if run.errors else "warn", f"{left} wrong")
+    return tag("ok", "repaired" if run.repaired else "all is well")
+
+
+def _asked(run: DoctorRun) -> str:
+    return ASKED.get(run.trigger, f"by {run.asked_by}") + (" with repair" if run.repair else "")
+
+
+def _report(run: DoctorRun) -> SafeString:
+    """Render the findings, most severe first."""
+    if not run.findings:
+        return format_html("<p>{}</p>", "Nothing was found.")
+    rows = (
+        (tag(TONES.get(each["severity"], "off"), each["severity"]), each["check"], _linked(each["subject"]),
+         each["sentence"], each["repaired"] or (each["repair"] and f"not yet: {each['repair']}") or "")
+        for each in run.findings
+    )  # fmt: skip
+    return format_html(
+        '<table class="findings"><thead><tr>{}</tr></thead><tbody>{}</tbody></table>',
+        format_html_join("", '<th scope="col">{}</th>', ((head,) for head in HEADS)),
+        format_html_join("", "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>", rows),
+    )
 
 
 @admin.register(DoctorRun)
@@ -32,37 +60,10 @@ class DoctorRunAdmin(Readable):
     ordering = ("-started_at", "-id")
     change_list_template = "admin/novella/doctor.html"
 
-    @admin.display(description="result")
-    def result(self, run: DoctorRun) -> SafeString:
-        """Return the result of the run in a word."""
-        left = runs.left(run)
-        if left:
-            return format_html('<span class="status {}">{} wrong</span>', "bad" if run.errors else "warn", left)
-        return format_html('<span class="status ok">{}</span>', "repaired" if run.repaired else "all is well")
-
-    @admin.display(description="asked for")
-    def asked(self, run: DoctorRun) -> str:
-        what = " with repair" if run.repair else ""
-        return f"{ASKED.get(run.trigger, f'by {run.asked_by}')}{what}"
-
+    result = column("result", _result)
+    asked = column("asked for", _asked)
     made = column("checks made", lambda run: ", ".join(run.checks))
-
-    @admin.display(description="report")
-    def report(self, run: DoctorRun) -> SafeString:
-        """Show the findings, most severe first."""
-        rows = format_html_join(
-            "",
-            '<tr><td><span class="status {}">{}</span></td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>',
-            (
-                (TONES.get(each["severity"], "off"), each["severity"], each["check"], _linked(each["subject"]),
-                 each["sentence"], each["repaired"] or (each["repair"] and f"not yet: {each['repair']}") or "")
-                for each in run.findings
-            ),
-        )  # fmt: skip
-        if not run.findings:
-            return format_html("<p>{}</p>", "Nothing was found.")
-        heads = format_html_join("", '<th scope="col">{}</th>', ((head,) for head in HEADS))
-        return format_html('<table class="findings"><thead><tr>{}</tr></thead><tbody>{}</tbody></table>', heads, rows)
+    report = column("report", _report)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         """Offer an examination if the policy allows it."""

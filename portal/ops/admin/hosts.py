@@ -2,6 +2,7 @@
 
 import re
 import uuid
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,23 +12,26 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.views.decorators.cache import never_cache
 
 from portal.common.public_url import public_url
-from portal.ops.admin.base import ModelForm, Written, column, context_of, link_to, row_action
+from portal.common.statuses import MAINTENANCE, WARNS, host_status, is_claimed_twice
+from portal.ops.admin.base import ModelForm, Written, context_of, row_action
+from portal.ops.admin.columns import column, meter, rows_link, tag
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
+from provisioning.compute.models import Instance
 from provisioning.compute.selectors.hosts import state_of
 from provisioning.compute.services.forget_host import forget_host
 from provisioning.compute.services.hosts import change_host, disable_host, enable_host, update_host
 from provisioning.hosts import credentials, enrolment
-from provisioning.hosts.machines import TOLD_FOR
 from provisioning.hosts.models import Host, HostCertificate
-from provisioning.hosts.selectors import is_alive
+from provisioning.scheduler import HostState
+from provisioning.volumes.models import Attachment
 from provisioning.volumes.services import detach_from_dead_host
 
 MEASURED = (
@@ -91,6 +95,59 @@ class HostForm(ModelForm):
     class Meta:
         model = Host
         fields = ("enabled", "disabled_reason", *CHANGED)
+
+
+def _state(host: Host) -> SafeString:
+    """Render whether the host is up and enabled, with the reason if it is not."""
+    status = host_status(host, timezone.now())
+    why = {MAINTENANCE: host.disabled_reason, WARNS: next(iter(host.warnings), "")}.get(status, "")
+    return tag(status.tone, status.word, why)
+
+
+def _lines(texts: Iterable[str]) -> SafeString:
+    return format_html_join(SafeString("<br>"), "{}", ((text,) for text in texts))
+
+
+def _repairs(host: Host) -> SafeString:
+    """Render the processes that were restarted, newest first."""
+    return _lines(
+        f"{datetime.fromtimestamp(each['at'], UTC):%Y-%m-%d %H:%M:%S} {each['what']}" for each in reversed(host.repairs)
+    )
+
+
+def _certificate(host: Host) -> str | SafeString:
+    """Render the expiry of the host's certificate for sharing volumes."""
+    kept = HostCertificate.objects.filter(host=host).first()
+    if kept is None:
+        return "none"
+    left = kept.ends_at - timezone.now()
+    words = f"until {kept.ends_at:%Y-%m-%d}, renewed {kept.issued_at:%Y-%m-%d %H:%M:%S}"
+    if left > SOON:
+        return words
+    tone, word = ("warn", "Ends soon") if left > timedelta(0) else ("bad", "Has ended")
+    return format_html("{} {}", tag(tone, word), words)
+
+
+def _clock(host: Host) -> str:
+    """Format the difference of its clock from the portal's."""
+    if host.clock_difference is None:
+        return "unknown"
+    return f"{abs(host.clock_difference):.2f} s {'ahead' if host.clock_difference > 0 else 'behind'}"
+
+
+def _second_machine(host: Host) -> str:
+    """Return the address at which a copy of this host's state directory was recently refused."""
+    if not is_claimed_twice(host, timezone.now()):
+        return ""
+    return f"{host.second_machine_address or 'unknown address'}, refused at {host.second_machine_at:%Y-%m-%d %H:%M:%S}"
+
+
+def _limits(host: Host) -> HostState:
+    return state_of(host, timezone.now())
+
+
+def _meter(used: float, limit: float, unit: str = "") -> SafeString:
+    return meter(used, limit, f"{used} / {limit} {unit}".rstrip())
 
 
 @admin.register(Host)
@@ -204,100 +261,38 @@ class HostAdmin(Written):
         """Remove a host without servers; its agent needs a new join token."""
         forget_host(context, host.id)
 
-    @admin.display(description="state")
-    def state(self, host: Host) -> SafeString:
-        """Show whether the host is up and enabled."""
-        if host.forced_down:
-            return format_html('<span class="status bad">{}</span>', "Forced down")
-        if self._claimed_twice(host):
-            return format_html('<span class="status bad">{}</span>', "Two machines")
-        if not is_alive(host, timezone.now()):
-            return format_html('<span class="status bad">{}</span>', "Does not answer")
-        if not host.enabled:
-            return format_html('<span class="status warn" title="{}">{}</span>', host.disabled_reason, "Disabled")
-        if host.warnings:
-            return format_html('<span class="status warn" title="{}">{}</span>', host.warnings[0], "Warns")
-        return format_html('<span class="status ok">{}</span>', "Up")
-
+    state = column("state", _state)
     offers = column(
         "traits", lambda host: " ".join(host.traits) or "none, or its agent is older and does not report them"
     )
-    says = column(
-        "the warnings of the host",
-        lambda host: format_html_join(SafeString("<br>"), "{}", ((warning,) for warning in host.warnings)),
+    says = column("the warnings of the host", lambda host: _lines(host.warnings))
+    has_repaired = column("repaired automatically", _repairs)
+    certificates = column("certificates for volumes", _certificate)
+    pools_here = column("storage pools", lambda host: list(host.pools.order_by("name", "id")), link=True)
+    attached_here = column(
+        "volumes of its servers",
+        lambda host: rows_link(Attachment, "host__id__exact", host.pk, host.attachments.count()),
     )
-
-    @admin.display(description="repaired automatically")
-    def has_repaired(self, host: Host) -> SafeString:
-        """Show the processes that were restarted, newest first."""
-        rows = ((datetime.fromtimestamp(each["at"], UTC), each["what"]) for each in reversed(host.repairs))
-        return format_html_join(SafeString("<br>"), "{} {}", ((f"{at:%Y-%m-%d %H:%M:%S}", what) for at, what in rows))
-
-    @admin.display(description="certificates for volumes")
-    def certificates(self, host: Host) -> str | SafeString:
-        """Show the expiry of the host's certificate for sharing volumes."""
-        kept = HostCertificate.objects.filter(host=host).first()
-        if kept is None:
-            return "none"
-        left = kept.ends_at - timezone.now()
-        words = f"until {kept.ends_at:%Y-%m-%d}, renewed {kept.issued_at:%Y-%m-%d %H:%M:%S}"
-        if left > SOON:
-            return words
-        tone, word = ("warn", "Ends soon") if left > timedelta(0) else ("bad", "Has ended")
-        return format_html('<span class="status {}">{}</span> {}', tone, word, words)
-
-    @admin.display(description="storage pools")
-    def pools_here(self, host: Host) -> SafeString:
-        """Return links to the host's pools."""
-        rows = ((link_to(pool),) for pool in host.pools.order_by("name", "id"))
-        return format_html_join(", ", "{}", rows) or SafeString("-")
-
-    @admin.display(description="volumes of its servers")
-    def attached_here(self, host: Host) -> SafeString:
-        """Return a link to the attachments of its guests."""
-        page = reverse("admin:volumes_attachment_changelist")
-        return format_html('<a href="{}?host__id__exact={}">{}</a>', page, host.pk, host.attachments.count())
-
-    @admin.display(description="its instances")
-    def guests_here(self, host: Host) -> SafeString:
-        """Return a link to its instances."""
-        page = reverse("admin:compute_instance_changelist")
-        return format_html('<a href="{}?host__id__exact={}">{}</a>', page, host.pk, host.instances_allocated)
-
-    @admin.display(description="clock")
-    def clock(self, host: Host) -> str:
-        """Return the difference of its clock from the portal's."""
-        if host.clock_difference is None:
-            return "unknown"
-        return f"{abs(host.clock_difference):.2f} s {'ahead' if host.clock_difference > 0 else 'behind'}"
-
-    @admin.display(description="second machine")
-    def second_machine(self, host: Host) -> str:
-        """Return the address at which a copy of this host's state directory was recently refused."""
-        if not self._claimed_twice(host):
-            return ""
-        return (
-            f"{host.second_machine_address or 'unknown address'}, refused at {host.second_machine_at:%Y-%m-%d %H:%M:%S}"
-        )
-
-    @staticmethod
-    def _claimed_twice(host: Host) -> bool:
-        return host.second_machine_at is not None and host.second_machine_at > timezone.now() - TOLD_FOR
-
+    guests_here = column(
+        "its instances", lambda host: rows_link(Instance, "host__id__exact", host.pk, host.instances_allocated)
+    )
+    clock = column("clock", _clock)
+    second_machine = column("second machine", _second_machine)
     vcpus = column(
         "virtual CPUs",
-        lambda host: _meter(host.vcpus_allocated, state_of(host, timezone.now()).vcpus_limit, ""),
+        lambda host: _meter(host.vcpus_allocated, _limits(host).vcpus_limit),
         ordering="vcpus_allocated",
     )
-
-    @admin.display(description="memory", ordering="memory_mb_allocated")
-    def memory(self, host: Host) -> SafeString:
-        limit = state_of(host, timezone.now()).memory_mb_limit
-        return _meter(round(host.memory_mb_allocated / 1024, 1), round(limit / 1024, 1), "GiB")
-
+    memory = column(
+        "memory",
+        lambda host: _meter(
+            round(host.memory_mb_allocated / 1024, 1), round(_limits(host).memory_mb_limit / 1024, 1), "GiB"
+        ),
+        ordering="memory_mb_allocated",
+    )
     disk = column(
         "disk",
-        lambda host: _meter(host.disk_gb_allocated, state_of(host, timezone.now()).disk_gb_limit, "GiB"),
+        lambda host: _meter(host.disk_gb_allocated, _limits(host).disk_gb_limit, "GiB"),
         ordering="disk_gb_allocated",
     )
 
@@ -331,16 +326,3 @@ class HostAdmin(Written):
             "unused": uuid.uuid4().hex[:6],
         }
         return TemplateResponse(request, "admin/novella/join.html", context)
-
-
-def _meter(used: float, limit: float, unit: str) -> SafeString:
-    percent = min(round(100 * used / limit), 100) if limit > 0 else 0
-    return format_html(
-        '<span class="meter-cell"><svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
-        '<rect class="track" width="100" height="8"/><rect class="{}" width="{}" height="8"/></svg>{} / {} {}</span>',
-        "over" if percent >= 90 else "this",
-        percent,
-        used,
-        limit,
-        unit,
-    )

@@ -2,10 +2,9 @@
 
 from django.contrib import admin
 from django.db.models import QuerySet
-from django.utils.html import format_html_join
-from django.utils.safestring import SafeString
 
-from portal.ops.admin.base import Readable, column, link_to, project_of, row_action
+from portal.ops.admin.base import Readable, row_action
+from portal.ops.admin.columns import PROJECT, StatusFilter, column, status
 from provisioning.common.context import RequestContext
 from provisioning.hosts.models import Host
 from provisioning.images import services
@@ -16,6 +15,11 @@ def _not_deleted(rows: QuerySet[Image]) -> QuerySet[Image]:
     return rows.exclude(status=Image.Status.DELETED)
 
 
+def _hosts(image: Image) -> list[Host]:
+    """Return the hosts that have the image in their cache, by their last audits."""
+    return list(Host.objects.filter(image_rows__image_id=image.pk).order_by("name"))
+
+
 @admin.register(Image)
 class ImageAdmin(Readable):
     rules = {
@@ -24,20 +28,16 @@ class ImageAdmin(Readable):
         "deactivate_images": "deactivate",
         "reactivate_images": "reactivate",
     }
-    list_display = ("name", "status", "visibility", "project", "disk_format", "size", "created_at")
-    list_filter = ("status", "visibility", "disk_format")
+    list_display = ("name", "state", "visibility", "project", "disk_format", "size", "created_at")
+    list_filter = (("status", StatusFilter), "visibility", "disk_format")
     search_fields = ("name", "id__startswith")
     ordering = ("-created_at",)
     readonly_fields = ("in_caches",)
     actions = ("deactivate_images", "reactivate_images", "delete_images")
 
-    project = column("project", project_of)
-
-    @admin.display(description="in the caches of")
-    def in_caches(self, image: Image) -> SafeString:
-        """Return links to the hosts that have the image in their cache, by their last audits."""
-        rows = ((link_to(host),) for host in Host.objects.filter(image_rows__image_id=image.pk).order_by("name"))
-        return format_html_join(", ", "{}", rows) or SafeString("-")
+    state = column("status", status, ordering="status")
+    project = PROJECT
+    in_caches = column("in the caches of", _hosts, link=True)
 
     @row_action("Deactivate", "Images deactivated", question="Deactivate these images?", among=_not_deleted)
     def deactivate_images(self, context: RequestContext, image: Image) -> None:

@@ -11,15 +11,17 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from portal.ops.admin.base import Readable, TabularInline, column, link_to, row_action, user_of
+from portal.common.statuses import task_word
+from portal.ops.admin.base import Readable, TabularInline, row_action
+from portal.ops.admin.columns import PROJECT, by_id, column, rows_link, status
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
 from provisioning.compute.actions.delete import Delete, delete
 from provisioning.compute.actions.power import Start, Stop
 from provisioning.compute.launch import retry
-from provisioning.compute.models import Instance, InstanceAction, InstanceFault
-from provisioning.compute.states import VmState, api_status
-from provisioning.identity.selectors.lookups import projects_by_id, users_by_id
+from provisioning.compute.models import Instance, InstanceAction, InstanceFault, SchedulingDecision
+from provisioning.compute.states import VmState
+from provisioning.identity.selectors.lookups import users_by_id
 
 if TYPE_CHECKING:
     ActionFormSet = BaseInlineFormSet[InstanceAction, Instance, Any]
@@ -28,7 +30,6 @@ else:
 
 MOST_SHOWN = 100
 """Maximum number of actions on an instance's page, newest first."""
-TONES = {"ACTIVE": "ok", "BUILD": "busy", "ERROR": "bad", "SHUTOFF": "off", "DELETED": "off"}
 
 
 class FaultInline(TabularInline):
@@ -58,6 +59,25 @@ class NewestActions(ActionFormSet):
         return self._queryset
 
 
+def _user(action: Any) -> str:
+    """Return the user, who may have been deleted; actions without a user are Novella's."""
+    return "Novella" if action.user_id is None else str(action.shown_user or action.user_id)
+
+
+def _seconds(timed: Any, unfinished: str) -> str:
+    """Format the duration of an action or of its step."""
+    return (
+        unfinished if timed.finished_at is None else f"{(timed.finished_at - timed.started_at).total_seconds():.2f} s"
+    )
+
+
+def _steps(action: InstanceAction) -> SafeString:
+    """List the steps with their seconds, in order of their start."""
+    found = sorted(action.events.all(), key=lambda event: (event.started_at, event.id))
+    rows = ((event.name.replace("_", " "), _seconds(event, "running"), event.message) for event in found)
+    return format_html_join(SafeString("<br>"), "{} {} {}", rows)
+
+
 class ActionInline(TabularInline):
     """Actions on the instance and their users; kept as long as the record of a deleted instance."""
 
@@ -80,36 +100,37 @@ class ActionInline(TabularInline):
         return True
 
     what = column("action", lambda action: action.action.replace("_", " "))
-
-    @admin.display(description="by")
-    def by(self, action: Any) -> str:
-        """Return the user, who may have been deleted; actions without a user are Novella's."""
-        if action.user_id is None:
-            return "Novella"
-        return str(action.shown_user or action.user_id)
-
-    @admin.display(description="took")
-    def took(self, action: InstanceAction) -> str:
-        if action.finished_at is None:
-            return "not finished"
-        return f"{(action.finished_at - action.started_at).total_seconds():.2f} s"
-
-    @admin.display(description="steps")
-    def steps(self, action: InstanceAction) -> SafeString:
-        """List the steps with their seconds, in order of their start."""
-        rows = (
-            (
-                event.name.replace("_", " "),
-                f"{(event.finished_at - event.started_at).total_seconds():.2f} s" if event.finished_at else "running",
-                event.message,
-            )
-            for event in sorted(action.events.all(), key=lambda event: (event.started_at, event.id))
-        )
-        return format_html_join(SafeString("<br>"), "{} {} {}", rows)
+    by = column("by", _user)
+    took = column("took", lambda action: _seconds(action, "not finished"))
+    steps = column("steps", _steps)
 
 
 def _not_deleted(rows: QuerySet[Instance]) -> QuerySet[Instance]:
     return rows.exclude(vm_state=VmState.DELETED)
+
+
+def _deleter(instance: Instance) -> str:
+    """Return the user of its last deletion."""
+    last = instance.actions.filter(action=Delete.record).order_by("started_at", "id").last()
+    if instance.vm_state != VmState.DELETED or last is None:
+        return ""
+    return str(users_by_id([last.user_id]).get(last.user_id) or last.user_id) if last.user_id else "Novella"
+
+
+def _page(instance: Instance) -> SafeString:
+    """Return a link to the timeline and the console log; a deleted instance has only its activity, on this page."""
+    if instance.vm_state == VmState.DELETED:
+        return format_html('<a href="#actions-group">{}</a>', "Activity")
+    return format_html(
+        '<a href="{}">{}</a>', reverse("dashboard:instance", args=[instance.id]), "Timeline and console log"
+    )
+
+
+def _decisions(instance: Instance) -> SafeString:
+    """Return a link to the scheduling decisions."""
+    many = instance.decisions.count()
+    words = "1 scheduling decision" if many == 1 else f"{many} scheduling decisions"
+    return rows_link(SchedulingDecision, "instance__id__exact", instance.id, words)
 
 
 @admin.register(Instance)
@@ -121,7 +142,7 @@ class InstanceAdmin(Readable):
         "start_instances": "os_compute_api:servers:start",
         "give_up": "novella:servers:give_up",
     }
-    list_display = ("name", "status", "task_state", "project", "host", "size", "created_at")
+    list_display = ("name", "state", "task", "project", "host", "size", "created_at")
     list_filter = ("vm_state", "task_state", "host")
     list_select_related = ("host",)
     search_fields = ("name", "hostname", "id__startswith")
@@ -129,65 +150,25 @@ class InstanceAdmin(Readable):
     actions = ("delete_instances", "stop_instances", "start_instances", "give_up")
     inlines = (FaultInline, ActionInline)
     fields = (
-        "name", "page", "decisions", "id", "status", "vm_state", "task_state", "power_state", "task_deadline",
+        "name", "page", "decisions", "id", "state", "vm_state", "task_state", "power_state", "task_deadline",
         "attempt", "project", "owner", "host", "size", "image_name", "image_id", "key_name", "hostname",
         "availability_zone", "reservation_id", "request_id", "locked", "metadata", "created_at", "launched_at",
         "updated_at", "deleted_at", "deleted_by",
     )  # fmt: skip
-    readonly_fields = ("page", "decisions", "status", "project", "owner", "size", "deleted_by")
+    readonly_fields = ("page", "decisions", "state", "project", "owner", "size", "deleted_by")
 
-    @admin.display(description="status")
-    def status(self, instance: Instance) -> SafeString:
-        """Show the API's status in its colour."""
-        word = api_status(instance.vm_state, instance.task_state)
-        return format_html('<span class="status {}">{}</span>', TONES.get(word, "busy"), word)
-
-    def get_changelist_instance(self, request: HttpRequest) -> Any:
-        """Read the names of the page's projects with one query."""
-        changes = super().get_changelist_instance(request)
-        rows: list[Any] = list(changes.result_list)
-        found = projects_by_id({row.project_id for row in rows})
-        for row in rows:
-            row.shown_project = found.get(row.project_id)
-        return changes
-
-    @admin.display(description="project", ordering="project_id")
-    def project(self, instance: Any) -> str | SafeString:
-        if not hasattr(instance, "shown_project"):
-            instance.shown_project = projects_by_id([instance.project_id]).get(instance.project_id)
-        return link_to(instance.shown_project) if instance.shown_project else str(instance.project_id)
-
-    owner = column("launched by", user_of)
-
-    @admin.display(description="deleted by")
-    def deleted_by(self, instance: Instance) -> str:
-        """Return the user of its last deletion."""
-        last = instance.actions.filter(action=Delete.record).order_by("started_at", "id").last()
-        if instance.vm_state != VmState.DELETED or last is None:
-            return ""
-        return str(users_by_id([last.user_id]).get(last.user_id) or last.user_id) if last.user_id else "Novella"
+    state = column("status", status)
+    task = column("task", lambda instance: task_word(instance.task_state) or instance.task_state, ordering="task_state")
+    project = PROJECT
+    owner = column("launched by", read=by_id(users_by_id, "user_id"), link=True)
+    deleted_by = column("deleted by", _deleter)
+    size = column("size", lambda instance: str(instance.flavor["name"]))
+    page = column("page", _page)
+    decisions = column("placement", _decisions)
 
     def get_view_on_site_url(self, obj: Any = None) -> str | None:
         """Return no page for a deleted instance, of which only the record is left."""
         return None if obj is None or obj.vm_state == VmState.DELETED else super().get_view_on_site_url(obj)
-
-    size = column("size", lambda instance: str(instance.flavor["name"]))
-
-    @admin.display(description="page")
-    def page(self, instance: Instance) -> SafeString:
-        """Return a link to the timeline and the console log; a deleted instance has only its activity, on this page."""
-        if instance.vm_state == VmState.DELETED:
-            return format_html('<a href="#actions-group">{}</a>', "Activity")
-        address = reverse("dashboard:instance", args=[instance.id])
-        return format_html('<a href="{}">Timeline and console log</a>', address)
-
-    @admin.display(description="placement")
-    def decisions(self, instance: Instance) -> SafeString:
-        """Return a link to the scheduling decisions."""
-        address = reverse("admin:compute_schedulingdecision_changelist")
-        many = instance.decisions.count()
-        words = "1 scheduling decision" if many == 1 else f"{many} scheduling decisions"
-        return format_html('<a href="{}?instance__id__exact={}">{}</a>', address, instance.id, words)
 
     @row_action("Delete", "Instances being deleted", question="Delete these instances?", among=_not_deleted)
     def delete_instances(self, context: RequestContext, instance: Instance) -> None:

@@ -1,15 +1,14 @@
 """Networks, subnets, subnet pools, ports and RBAC policies, read-only."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
 from django.db.models import Count, Model, QuerySet
 from django.http import HttpRequest
-from django.urls import reverse
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from portal.ops.admin.base import ValuesFilter, column, link_to
+from portal.ops.admin.columns import StatusFilter, ValuesFilter, column, link_to, rows_link
 from portal.ops.admin.owned import NAMED_FIRST, Owned, ReadableInline
 from provisioning.common.values.ids import read_id
 from provisioning.compute.models import Instance
@@ -35,10 +34,34 @@ DEVICES: tuple[tuple[type[Model], str, tuple[str, ...]], ...] = (
 """Devices of ports: model, label, and the device owners of their ports."""
 
 
-def ports_link(column: str, row: Any, many: int) -> SafeString:
-    """Return a link to the ports with this record in a column, with their number."""
-    page = reverse("admin:network_port_changelist")
-    return format_html('<a href="{}?{}__id__exact={}">{}</a>', page, column, row.pk, many)
+def ports_link(field: str, row: Any, many: int) -> SafeString:
+    """Return a link to the ports with this record in a field, with their number."""
+    return rows_link(Port, f"{field}__id__exact", row.pk, many)
+
+
+def _devices(ports: Sequence[Port]) -> dict[Any, Model]:
+    """Return port → the device that uses it."""
+    result: dict[Any, Model] = {}
+    for model, _, owners in DEVICES:
+        used = {port.pk: port.device_id for port in ports if port.device_id and port.device_owner.startswith(owners)}
+        found = model._default_manager.in_bulk(set(used.values()))
+        result |= {port: found[device] for port, device in used.items() if device in found}
+    return result
+
+
+def _device(port: Port, device: Model | None) -> str | SafeString:
+    word = next((word for _, word, owners in DEVICES if port.device_owner.startswith(owners)), "")
+    if device is not None:
+        return link_to(device, f"{word} {device}")
+    return port.device_owner or port.device_text or "-"
+
+
+def _targets(policies: Sequence[RbacPolicy]) -> dict[Any, str]:
+    """Return policy → the project that it shares with."""
+    ids = {policy.pk: read_id(policy.target_project) for policy in policies}
+    found = projects_by_id({each for each in ids.values() if each})
+    names = {policy.pk: policy.target_project for policy in policies}
+    return {key: str(found.get(each) or names[key]) if each else "every project" for key, each in ids.items()}
 
 
 class OfNetworking(Owned):
@@ -74,7 +97,7 @@ class NetworkAdmin(OfNetworking):
     )  # fmt: skip
     ordering = NAMED_FIRST
     search_help_text = "Name, id, range, bridge, or project"
-    list_filter = ("status", "network_type", "shared", "external", "admin_state_up")
+    list_filter = (("status", StatusFilter), "network_type", "shared", "external", "admin_state_up")
     search_fields = ("name", "id__startswith", "bridge", "project_id__startswith", "subnets__cidr")
     inlines = (SubnetInline,)
 
@@ -130,7 +153,7 @@ class PortAdmin(OfNetworking):
     )  # fmt: skip
     narrowed_by = ("network", "security_groups")
     search_help_text = "Name, address, MAC address, id, network, id of the instance or router, or project"
-    list_filter = ("status", ("device_owner", ValuesFilter), "port_security_enabled")
+    list_filter = (("status", StatusFilter), ("device_owner", ValuesFilter), "port_security_enabled")
     list_select_related = ("network",)
     ordering = ("-created_at", "id")
     search_fields = (
@@ -151,25 +174,7 @@ class PortAdmin(OfNetworking):
         at = fields.index("network") + 1
         return [*fields[:at], "addresses", "owner", *fields[at:]]
 
-    def complete(self, rows: list[Any]) -> None:
-        """Read the devices of the ports."""
-        super().complete(rows)
-        for row in rows:
-            row.shown_device = None
-        for model, _, owners in DEVICES:
-            ids = {row.device_id for row in rows if row.device_id and row.device_owner.startswith(owners)}
-            found = model._default_manager.in_bulk(ids)
-            for row in rows:
-                row.shown_device = found.get(row.device_id) or row.shown_device
-
-    @admin.display(description="used by", ordering="device_owner")
-    def owner(self, port: Any) -> str | SafeString:
-        if not hasattr(port, "shown_device"):
-            self.complete([port])
-        word = next((word for _, word, owners in DEVICES if port.device_owner.startswith(owners)), "")
-        if port.shown_device is not None:
-            return link_to(port.shown_device, f"{word} {port.shown_device}")
-        return port.device_owner or port.device_text or "-"
+    owner = column("used by", _device, read=_devices, ordering="device_owner")
 
 
 @admin.register(RbacPolicy)
@@ -181,15 +186,4 @@ class RbacPolicyAdmin(OfNetworking):
     list_filter = ("object_type", "action")
     search_fields = ("object_id__startswith", "project_id__startswith", "target_project", "id__startswith")
 
-    def complete(self, rows: list[Any]) -> None:
-        super().complete(rows)
-        targets = {row: read_id(row.target_project) for row in rows}
-        found = projects_by_id({target for target in targets.values() if target})
-        for row, target in targets.items():
-            row.shown_target = str(found.get(target) or row.target_project) if target else "every project"
-
-    @admin.display(description="shared with", ordering="target_project")
-    def shared_with(self, policy: Any) -> str:
-        if not hasattr(policy, "shown_target"):
-            self.complete([policy])
-        return str(policy.shown_target)
+    shared_with = column("shared with", read=_targets, ordering="target_project")

@@ -9,7 +9,8 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from portal.ops.admin.base import Readable, column, confirmed
+from portal.ops.admin.base import Readable, confirmed
+from portal.ops.admin.columns import column, tag
 from provisioning.notifications import services
 from provisioning.notifications.models import Delivery
 
@@ -31,6 +32,12 @@ class StateFilter(admin.SimpleListFilter):
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         condition = self._conditions.get(self.value() or "")
         return queryset.filter(condition) if condition is not None else queryset
+
+
+def _state(delivery: Delivery) -> SafeString:
+    if delivery.failed_at is not None:
+        return tag("bad", "given up")
+    return tag("bad", "to be retried") if delivery.tries else tag("busy", "waits")
 
 
 @admin.register(Delivery)
@@ -60,13 +67,7 @@ class DeliveryAdmin(Readable):
         lambda delivery: format_html('<pre class="lines">{}</pre>', json.dumps(json.loads(delivery.body), indent=2)),
     )
 
-    @admin.display(description="state")
-    def state(self, delivery: Delivery) -> SafeString:
-        """Return the state of the delivery in its colour."""
-        tone, word = ("busy", "waits") if not delivery.tries else ("bad", "to be retried")
-        if delivery.failed_at is not None:
-            tone, word = "bad", "given up"
-        return format_html('<span class="status {}">{}</span>', tone, word)
+    state = column("state", _state)
 
     @admin.action(description="Send again now")
     def send_again(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> None:

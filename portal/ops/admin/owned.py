@@ -1,35 +1,14 @@
 """Base class of the pages of projects' records: read-only, with the owner, and searchable by the owner's name."""
 
-import uuid
 from typing import Any, ClassVar
 
-from django.contrib import admin
 from django.db.models import Q, Value
 from django.db.models.functions import NullIf
 from django.http import HttpRequest
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
 
-from portal.ops.admin.base import Readable, TabularInline, column, link_to
+from portal.ops.admin.base import Readable, TabularInline
+from portal.ops.admin.columns import PROJECT, column, status
 from provisioning.identity.models import Project
-from provisioning.identity.selectors.lookups import projects_by_id
-
-TONES = {
-    "ACTIVE": "ok", "DOWN": "off", "BUILD": "busy", "ERROR": "bad",
-    "available": "ok", "in-use": "ok", "attached": "ok", "error": "bad", "reserved": "off",
-}  # fmt: skip
-"""Colours of statuses. All other statuses are errors if their names begin with ``error``, otherwise in progress."""
-
-
-def status_of(row: Any) -> SafeString:
-    """Show a status in its colour, with the error."""
-    return format_html(
-        '<span class="status {}" title="{}">{}</span>',
-        TONES.get(row.status, "bad" if row.status.startswith("error") else "busy"),
-        getattr(row, "error", ""),
-        row.status,
-    )
-
 
 NAMED_FIRST: Any = (NullIf("name", Value("")).asc(nulls_last=True), "id")
 """Order by name, with unnamed records at the end."""
@@ -52,9 +31,7 @@ class ReadableInline(TabularInline):
 
 
 class Owned(Readable):
-    """Records of all projects. A list reads the names of all its projects with one query, and can be
-    searched by them.
-    """
+    """Records of all projects, which can be searched by the names of their projects."""
 
     readonly_fields: ClassVar[tuple[str, ...]] = ("state", "project")
 
@@ -78,21 +55,5 @@ class Owned(Readable):
         either = Q(project_id__in=ids) | Q(pk__in=rows.order_by().values("pk"))
         return (queryset.filter(either), False) if ids else (rows, distinct)
 
-    def get_changelist_instance(self, request: HttpRequest) -> Any:
-        changes = super().get_changelist_instance(request)
-        self.complete(list(changes.result_list))
-        return changes
-
-    def complete(self, rows: list[Any]) -> None:
-        """Read related records of the rows of a page."""
-        found = projects_by_id({row.project_id for row in rows if hasattr(row, "project_id")})
-        for row in rows:
-            row.shown_project = found.get(getattr(row, "project_id", uuid.UUID(int=0)))
-
-    @admin.display(description="project", ordering="project_id")
-    def project(self, row: Any) -> str | SafeString:
-        if not hasattr(row, "shown_project"):
-            self.complete([row])
-        return link_to(row.shown_project) if row.shown_project else str(row.project_id)
-
-    state = column("status", status_of, ordering="status")
+    state = column("status", status, ordering="status")
+    project = PROJECT

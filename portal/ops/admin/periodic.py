@@ -6,13 +6,30 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from portal.ops.admin.base import Readable, column
+from portal.ops.admin.base import Readable
+from portal.ops.admin.columns import column, tag
 from provisioning.jobs.models import Lease
 from provisioning.jobs.registry import periodic_jobs
-from provisioning.jobs.selectors import Periodic, periodic, periodic_work
+from provisioning.jobs.selectors import periodic, periodic_work
+
+
+def _interval(lease: Lease) -> str:
+    job = periodic_jobs.get(lease.name)
+    return f"{job.every:g} s" if job else ""
+
+
+def _state(lease: Lease) -> SafeString:
+    declared = periodic_jobs.get(lease.name)
+    if declared is None:
+        return tag("off", "removed")
+    job = periodic(declared.name, declared.every, lease, timezone.now())
+    if job.overdue:
+        return tag("bad", "overdue")
+    if job.running_since is not None:
+        return tag("busy", "is being done")
+    return tag("bad", "failed") if job.last_error else tag("ok", "done in time")
 
 
 @admin.register(Lease)
@@ -38,33 +55,10 @@ class LeaseAdmin(Readable):
         title = f"Periodic work, never done: {', '.join(never)}" if never else "Periodic work"
         return super().changelist_view(request, {**(extra_context or {}), "title": title})
 
-    @admin.display(description="interval")
-    def every(self, lease: Lease) -> str:
-        job = periodic_jobs.get(lease.name)
-        return f"{job.every:g} s" if job else ""
-
-    @admin.display(description="state")
-    def state(self, lease: Lease) -> SafeString:
-        """Return the state of the job in its colour."""
-        job = _work(lease)
-        tone, word = "ok", "done in time"
-        if job is None:
-            tone, word = "off", "removed"
-        elif job.overdue:
-            tone, word = "bad", "overdue"
-        elif job.running_since is not None:
-            tone, word = "busy", "is being done"
-        elif job.last_error:
-            tone, word = "bad", "failed"
-        return format_html('<span class="status {}">{}</span>', tone, word)
-
+    every = column("interval", _interval)
+    state = column("state", _state)
     took = column(
         "took",
         lambda lease: "" if lease.last_seconds is None else f"{lease.last_seconds:.3f} s",
         ordering="last_seconds",
     )
-
-
-def _work(lease: Lease) -> Periodic | None:
-    job = periodic_jobs.get(lease.name)
-    return periodic(job.name, job.every, lease, timezone.now()) if job else None

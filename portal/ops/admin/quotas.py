@@ -7,7 +7,8 @@ from django import forms
 from django.contrib import admin
 from django.http import HttpRequest
 
-from portal.ops.admin.base import ModelForm, Written, column
+from portal.ops.admin.base import ModelForm, Written
+from portal.ops.admin.columns import by_id, column
 from provisioning.identity.models import Project
 from provisioning.identity.selectors.lookups import projects_by_id, users_by_id
 from provisioning.quotas.limits import DEFAULTS, delivered
@@ -62,18 +63,12 @@ class QuotaLimitAdmin(Written):
     remove = staticmethod(lambda row: set_limit(row.project_id, row.resource, None, user_id=row.user_id))
     list_filter = ("resource",)
 
-    @admin.display(description="project")
-    def project(self, limit: QuotaLimit) -> str:
-        if limit.project_id is None:
-            return "all projects (the default)"
-        return str(projects_by_id([limit.project_id]).get(limit.project_id) or limit.project_id)
-
-    @admin.display(description="user", empty_value="all of them")
-    def user(self, limit: QuotaLimit) -> str | None:
-        if limit.user_id is None:
-            return None
-        return str(users_by_id([limit.user_id]).get(limit.user_id) or limit.user_id)
-
+    project = column(
+        "project",
+        lambda _, found: found or "all projects (the default)",
+        read=by_id(projects_by_id, "project_id"),
+    )
+    user = column("user", lambda _, found: found or "all of them", read=by_id(users_by_id, "user_id"))
     default = column("built-in default", lambda limit: delivered().get(limit.resource, -1))
 
     def save_model(self, request: HttpRequest, obj: QuotaLimit, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's

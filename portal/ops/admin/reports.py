@@ -6,9 +6,9 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html
-from django.utils.safestring import SafeString
 
-from portal.ops.admin.base import Readable, column
+from portal.ops.admin.base import Readable
+from portal.ops.admin.columns import column, tag
 from provisioning.hosts import rejected
 from provisioning.hosts.models import RejectedReport
 
@@ -33,11 +33,9 @@ class RejectedReportAdmin(Readable):
         lambda report: format_html('<pre class="lines">{}</pre>', json.dumps(json.loads(report.event), indent=2)),
     )
 
-    @admin.display(description="state")
-    def state(self, report: RejectedReport) -> SafeString:
-        """Show whether the report will be retried, in the color of this state."""
-        tone, word = ("bad", "given up") if report.given_up_at else ("busy", "tried again")
-        return format_html('<span class="status {}">{}</span>', tone, word)
+    state = column(
+        "state", lambda report: tag("bad", "given up") if report.given_up_at else tag("busy", "to be retried")
+    )
 
     @admin.action(description="Try again now")
     def try_again(self, request: HttpRequest, queryset: QuerySet[RejectedReport]) -> None:

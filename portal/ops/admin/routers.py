@@ -1,12 +1,16 @@
 """Routers, floating IPs and port forwardings, read-only."""
 
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
-from django.utils.html import format_html, format_html_join
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from portal.ops.admin.base import ValuesFilter, column, link_to
+from portal.ops.admin.columns import StatusFilter, ValuesFilter, column, link_to
 from portal.ops.admin.networks import OfNetworking
 from portal.ops.admin.owned import NAMED_FIRST, ReadableInline
 from provisioning.compute.models import Instance
@@ -24,11 +28,48 @@ class ForwardingInline(ReadableInline):
     )  # fmt: skip
 
 
+def _networks(routers: Sequence[Router]) -> dict[Any, list[Network]]:
+    """Return router → the networks that it connects."""
+    ports = Port.objects.filter(device_owner=ROUTER_INTERFACE, device_id__in=[row.id for row in routers])
+    found = list(ports.select_related("network").order_by("network__name", "id"))
+    return {row.pk: list(dict.fromkeys(port.network for port in found if port.device_id == row.id)) for row in routers}
+
+
+def _outer_addresses(routers: Sequence[Router]) -> dict[Any, list[str]]:
+    """Return router → the addresses of its gateway."""
+    found = defaultdict(list)
+    gateways = [row.gateway_port_id for row in routers if row.gateway_port_id]
+    rows = FixedIP.objects.filter(port__in=gateways).order_by("id").values_list("port_id", "address")
+    for port, address in rows:
+        found[port].append(address)
+    return {row.pk: found[row.gateway_port_id] for row in routers}
+
+
+def _gateway(router: Router, addresses: Sequence[str]) -> str | SafeString:
+    if router.gateway_port is None:
+        return "-"
+    return format_html("{} ({})", link_to(router.gateway_port.network), ", ".join(addresses))
+
+
+def _servers(floating: Sequence[FloatingIP]) -> dict[Any, Instance]:
+    """Return floating IP → the instance with which it is associated."""
+    devices = {row.pk: row.fixed_port.device_id for row in floating if row.fixed_port}
+    found = Instance.objects.in_bulk({each for each in devices.values() if each})
+    return {row: found[device] for row, device in devices.items() if device in found}
+
+
+def _association(floating: FloatingIP, server: Instance | None) -> str | SafeString:
+    if floating.fixed_port is None:
+        return "-"
+    shown = link_to(server) if server else link_to(floating.fixed_port, "port")
+    return format_html("{} ({})", shown, floating.fixed_address)
+
+
 @admin.register(Router)
 class RouterAdmin(OfNetworking):
     list_display = ("__str__", "state", "project", "joins", "leads_to", "enable_snat", "host", "created_at")
     ordering = NAMED_FIRST
-    list_filter = ("status", "admin_state_up", "enable_snat", ("host", ValuesFilter))
+    list_filter = (("status", StatusFilter), "admin_state_up", "enable_snat", ("host", ValuesFilter))
     list_select_related = ("gateway_port__network",)
     search_fields = ("name", "id__startswith", "project_id__startswith", "gateway_port__fixed_ips__address")
     search_help_text = "Name, id, outer address, or project"
@@ -38,39 +79,15 @@ class RouterAdmin(OfNetworking):
     )  # fmt: skip
     readonly_fields = ("state", "project", "joins", "leads_to")
 
-    def complete(self, rows: list[Any]) -> None:
-        super().complete(rows)
-        ports = Port.objects.filter(device_owner=ROUTER_INTERFACE, device_id__in=[row.id for row in rows])
-        legs = list(ports.select_related("network").order_by("network__name", "id"))
-        gateways = [row.gateway_port_id for row in rows if row.gateway_port_id]
-        outer = FixedIP.objects.filter(port__in=gateways).order_by("id").values_list("port_id", "address")
-        addresses: dict[Any, list[str]] = {}
-        for port, address in outer:
-            addresses.setdefault(port, []).append(address)
-        for row in rows:
-            row.shown_networks = list(dict.fromkeys(leg.network for leg in legs if leg.device_id == row.id))
-            row.shown_addresses = addresses.get(row.gateway_port_id, [])
-
-    @admin.display(description="joins")
-    def joins(self, router: Any) -> str | SafeString:
-        if not hasattr(router, "shown_networks"):
-            self.complete([router])
-        return format_html_join(", ", "{}", ((link_to(network),) for network in router.shown_networks)) or "-"
-
-    @admin.display(description="associated with")
-    def leads_to(self, router: Any) -> str | SafeString:
-        if not hasattr(router, "shown_addresses"):
-            self.complete([router])
-        network: Network | None = router.gateway_port.network if router.gateway_port else None
-        addresses = ", ".join(router.shown_addresses)
-        return format_html("{} ({})", link_to(network), addresses) if network else "-"
+    joins = column("joins", read=_networks, link=True)
+    leads_to = column("gateway", _gateway, read=_outer_addresses)
 
 
 @admin.register(FloatingIP)
 class FloatingIPAdmin(OfNetworking):
     list_display = ("address", "on_network", "state", "project", "leads_to", "by", "created_at")
     ordering = ("address",)
-    list_filter = ("status",)
+    list_filter = (("status", StatusFilter),)
     list_select_related = ("network", "router", "fixed_port")
     search_help_text = "Address outside or inside, id, network, DNS name, id of the instance, or project"
     fields = (
@@ -84,23 +101,11 @@ class FloatingIPAdmin(OfNetworking):
     )  # fmt: skip
     inlines = (ForwardingInline,)
 
-    def complete(self, rows: list[Any]) -> None:
-        """Read the instances with which the floating IPs are associated."""
-        super().complete(rows)
-        found = Instance.objects.in_bulk({row.fixed_port.device_id for row in rows if row.fixed_port})
-        for row in rows:
-            row.shown_instance = found.get(row.fixed_port.device_id) if row.fixed_port else None
+    def get_queryset(self, request: HttpRequest) -> QuerySet[FloatingIP]:
+        rows: QuerySet[FloatingIP] = super().get_queryset(request)
+        return rows.prefetch_related("port_forwardings")
 
-    @admin.display(description="associated with", ordering="fixed_address")
-    def leads_to(self, floating: Any) -> str | SafeString:
-        if not hasattr(floating, "shown_instance"):
-            self.complete([floating])
-        if floating.fixed_port is None:
-            return "-"
-        where = floating.shown_instance
-        shown = link_to(where) if where else link_to(floating.fixed_port, "port")
-        return format_html("{} ({})", shown, floating.fixed_address)
-
+    leads_to = column("associated with", _association, read=_servers, ordering="fixed_address")
     by = column("router", "router", ordering="router__name", link=True)
 
 

@@ -3,11 +3,11 @@
 from django.contrib import admin
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest
-from django.utils.safestring import SafeString
 
-from portal.ops.admin.base import column
+from portal.ops.admin.columns import by_id, column
 from portal.ops.admin.networks import OfNetworking, ports_link
 from portal.ops.admin.owned import ReadableInline
+from provisioning.identity.selectors.lookups import projects_by_id
 from provisioning.network.models import AddressGroup, DefaultSecurityGroupRule, SecurityGroup, SecurityGroupRule
 from provisioning.network.models.security_groups import Flow
 
@@ -32,6 +32,12 @@ def ports_of(row: Flow) -> str:
     if first is None:
         return "any"
     return str(first) if last in {None, first} else f"{first}-{last}"
+
+
+def _remote(row: SecurityGroupRule) -> str:
+    if row.remote_group:
+        return f"group {row.remote_group}"
+    return str(row.remote_address_group or row.remote_ip_prefix or "anywhere")
 
 
 @admin.register(SecurityGroup)
@@ -69,23 +75,13 @@ class SecurityGroupRuleAdmin(OfNetworking):
         "=port_range_min",
     )  # fmt: skip
 
-    def complete(self, rows: list[SecurityGroupRule]) -> None:
-        for row in rows:
-            row.project_id = row.group.project_id  # type: ignore[attr-defined]
-        super().complete(rows)
-
-    @admin.display(description="project", ordering="group__project_id")
-    def of_project(self, row: SecurityGroupRule) -> str | SafeString:
-        return self.project(row)
-
+    of_project = column(
+        "project", read=by_id(projects_by_id, "group.project_id"), ordering="group__project_id", link=True
+    )
     in_group = column("group", "group", ordering="group__name", link=True)
     ports = column("ports", ports_of, ordering="port_range_min")
 
-    @admin.display(description="remote")
-    def remote(self, row: SecurityGroupRule) -> str:
-        if row.remote_group:
-            return f"group {row.remote_group}"
-        return str(row.remote_address_group or row.remote_ip_prefix or "anywhere")
+    remote = column("remote", _remote)
 
 
 @admin.register(AddressGroup)

@@ -4,7 +4,8 @@ from django.contrib import admin
 from django.db.models import Count, Model, QuerySet
 from django.http import HttpRequest
 
-from portal.ops.admin.base import InDashboard, column, identity_rules
+from portal.ops.admin.base import InDashboard, identity_rules
+from portal.ops.admin.columns import column
 from provisioning.identity.models import Group
 
 

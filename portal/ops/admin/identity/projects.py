@@ -1,13 +1,13 @@
 """Projects."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.contrib import admin
-from django.contrib.admin.views.main import ChangeList
 from django.db.models import Model
-from django.http import HttpRequest
 
 from portal.ops.admin.base import InDashboard, identity_rules, row_action
+from portal.ops.admin.columns import column
 from provisioning.common.context import RequestContext
 from provisioning.identity.models import Project
 from provisioning.identity.services.projects import set_project_enabled
@@ -16,15 +16,16 @@ from provisioning.quotas import selectors as quotas
 LAUNCH = ("instances", "cores", "ram")
 
 
-class WithHoldings(ChangeList):
-    """A page of projects with their usage of the launch quotas."""
+def _holdings(projects: Sequence[Project]) -> Mapping[Any, Any]:
+    """Return project → its usage of the launch quotas."""
+    return quotas.holdings([project.id for project in projects], LAUNCH)
 
-    def get_results(self, request: HttpRequest) -> None:
-        """Read the usage of all projects of the page together."""
-        super().get_results(request)
-        held = quotas.holdings([project.id for project in self.result_list], LAUNCH)
-        for project in self.result_list:
-            project.held = held[project.id]
+
+def _usage(_: Project, held: Mapping[str, Any]) -> str:
+    parts = ((name, held[name].in_use + held[name].reserved, held[name].limit) for name in LAUNCH)
+    return " · ".join(
+        f"{used} of {'∞' if limit < 0 else limit}" + " MiB" * (name == "ram") for name, used, limit in parts
+    )
 
 
 @admin.register(Project)
@@ -42,16 +43,7 @@ class ProjectAdmin(InDashboard):
     def policy_target(self, obj: Model | None) -> dict[str, object]:
         return {"domain_id": obj.domain_id, "project_id": obj.id} if isinstance(obj, Project) else {}
 
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        return WithHoldings
-
-    @admin.display(description="instances · vCPUs · memory (used of limit)")
-    def usage(self, project: Project) -> str:
-        held = getattr(project, "held", None) or quotas.holdings([project.id], LAUNCH)[project.id]
-        parts = ((name, held[name].in_use + held[name].reserved, held[name].limit) for name in LAUNCH)
-        return " · ".join(
-            f"{used} of {'∞' if limit < 0 else limit}" + " MiB" * (name == "ram") for name, used, limit in parts
-        )
+    usage = column("instances · vCPUs · memory (used of limit)", _usage, read=_holdings)
 
     @row_action("Enable", "Projects enabled")
     def enable(self, context: RequestContext, project: Project) -> None:

@@ -3,7 +3,8 @@
 from django.contrib import admin
 from django.db.models import Model
 
-from portal.ops.admin.base import InDashboard, column, identity_rules, row_action
+from portal.ops.admin.base import InDashboard, identity_rules, row_action
+from portal.ops.admin.columns import column
 from provisioning.common.context import RequestContext
 from provisioning.identity.lockout.lockout import lift_lockout, lockout_of
 from provisioning.identity.models import User

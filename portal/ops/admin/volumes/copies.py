@@ -1,23 +1,20 @@
 """Snapshots and backups of all projects, read-only, with actions for stuck snapshots and backups."""
 
-from typing import Any
-
 from django.contrib import admin
-from django.utils.safestring import SafeString
 
-from portal.ops.admin.base import ValuesFilter, column, link_to, row_action
-from portal.ops.admin.volumes.parts import OfVolumes
+from portal.common import statuses
+from portal.ops.admin.base import row_action
+from portal.ops.admin.columns import StatusFilter, ValuesFilter, by_id, column
+from portal.ops.admin.volumes.parts import OfVolumes, progress_of
 from provisioning.common.context import RequestContext
 from provisioning.volumes.models import Backup, Snapshot, Volume
 from provisioning.volumes.services import DeleteSnapshot, Deletion, reset_snapshot_status
 from provisioning.volumes.services.backups import backup_records
 from provisioning.volumes.services.backups.backups import DeleteBackup
 
-STATUSES = (("available", "available"), ("error", "error"))
 
-
-def _statuses() -> tuple[tuple[str, str], ...]:
-    return STATUSES
+def _statuses() -> list[tuple[str, str]]:
+    return [(each, statuses.named("volumes.Backup", each).word) for each in ("available", "error")]
 
 
 @admin.register(Snapshot)
@@ -27,7 +24,7 @@ class SnapshotAdmin(OfVolumes):
         "force_delete": "volume_extension:snapshot_admin_actions:force_delete",
     }
     list_display = ("__str__", "state", "size", "of_volume", "project", "created_at")
-    list_filter = ("status", "created_at")
+    list_filter = (("status", StatusFilter), "created_at")
     list_select_related = ("volume",)
     search_fields = ("name", "id__startswith", "volume__id__startswith", "volume__name", "project_id__startswith")
     search_help_text = "Name or id of a snapshot or its volume, or project"
@@ -67,7 +64,7 @@ class BackupAdmin(OfVolumes):
         "force_delete": "volume_extension:backup_admin_actions:force_delete",
     }
     list_display = ("__str__", "state", "size", "stored", "kind", "of_volume", "project", "service", "created_at")
-    list_filter = ("status", ("service", ValuesFilter), "created_at")
+    list_filter = (("status", StatusFilter), ("service", ValuesFilter), "created_at")
     list_select_related = ("parent",)
     search_fields = ("name", "id__startswith", "volume_id__startswith", "project_id__startswith", "fail_reason")
     search_help_text = "Name or id of a backup, id of its volume, words of what went wrong, or project"
@@ -79,28 +76,15 @@ class BackupAdmin(OfVolumes):
     )  # fmt: skip
     readonly_fields = (*OfVolumes.readonly_fields, "progress", "of_volume", "size", "stored", "kind")
 
-    def complete(self, rows: list[Any]) -> None:
-        """Read the volumes of the page's backups; some were deleted."""
-        super().complete(rows)
-        found = Volume.objects.in_bulk({row.volume_id for row in rows})
-        for row in rows:
-            row.shown_volume = found.get(row.volume_id)
-
-    @admin.display(description="volume", ordering="volume_id")
-    def of_volume(self, backup: Any) -> str | SafeString:
-        if not hasattr(backup, "shown_volume"):
-            self.complete([backup])
-        return link_to(backup.shown_volume) if backup.shown_volume else f"{backup.volume_id} (gone)"
-
+    of_volume = column(
+        "volume", read=by_id(Volume.objects.in_bulk, "volume_id", "{} (deleted)"), ordering="volume_id", link=True
+    )
     size = column("size", lambda backup: f"{backup.size_gb} GiB", ordering="size_gb")
     stored = column("stored", lambda backup: f"{backup.stored_bytes / (1 << 20):.1f} MiB", ordering="stored_bytes")
 
     kind = column("kind", lambda backup: "incremental" if backup.parent_id else "full", ordering="parent")
 
-    @admin.display(description="progress")
-    def progress(self, backup: Backup) -> str:
-        done, total = backup.progress_bytes, backup.progress_total
-        return f"{done >> 20} of {total >> 20} MiB" if total else "-"
+    progress = column("progress", progress_of)
 
     @row_action(
         "Reset status: running operations are stopped",

@@ -7,10 +7,10 @@ from django.contrib import admin
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest
 
-from portal.ops.admin.base import ModelForm, Written, column
+from portal.ops.admin.base import ModelForm, Written
+from portal.ops.admin.columns import PROJECT, column, pairs
 from portal.ops.admin.volumes.parts import TextsField, differences
 from provisioning.identity.models import Project
-from provisioning.identity.selectors.lookups import projects_by_id
 from provisioning.volumes.models import DefaultType, GroupType, QosSpec, VolumeType
 from provisioning.volumes.services.catalogue import group_types, qos, types
 
@@ -52,9 +52,7 @@ class QosSpecAdmin(Written):
         rows: QuerySet[QosSpec] = super().get_queryset(request)
         return rows.prefetch_related("types")
 
-    limits = column(
-        "limits", lambda spec: ", ".join(f"{key}={value}" for key, value in sorted(spec.specs.items())) or "-"
-    )
+    limits = column("limits", lambda spec: pairs(spec.specs))
     of_types = column("types", lambda spec: ", ".join(sorted(kind.name for kind in spec.types.all())) or "-")
 
     def save_model(self, request: HttpRequest, obj: QosSpec, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
@@ -159,18 +157,7 @@ class DefaultTypeAdmin(Written):
     fixed = ("project",)
     remove = staticmethod(lambda row: types.unset_default_type(row.project_id))
 
-    def get_changelist_instance(self, request: HttpRequest) -> Any:
-        changes = super().get_changelist_instance(request)
-        found = projects_by_id({row.project_id for row in changes.result_list})
-        for row in changes.result_list:
-            row.shown_project = found.get(row.project_id)
-        return changes
-
-    @admin.display(description="project", ordering="project_id")
-    def project(self, row: Any) -> str:
-        if not hasattr(row, "shown_project"):
-            row.shown_project = projects_by_id([row.project_id]).get(row.project_id)
-        return str(row.shown_project or row.project_id)
+    project = PROJECT
 
     def save_model(self, request: HttpRequest, obj: DefaultType, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
         types.set_default_type(obj.project_id, form.cleaned_data["volume_type"])

@@ -4,9 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from django import forms
-from django.urls import reverse
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
 
 from portal.ops.admin.owned import Owned
 
@@ -44,7 +41,7 @@ def differences(there: Mapping[str, str], expected: Mapping[str, str]) -> tuple[
     return changed, [key for key in there if key not in expected]
 
 
-def rows_link(model: str, column: str, key: object, words: object) -> SafeString:
-    """Return a link to the rows of a model with this value in a column."""
-    page = reverse(f"admin:volumes_{model}_changelist")
-    return format_html('<a href="{}?{}={}">{}</a>', page, column, key, words)
+def progress_of(record: Any) -> str:
+    """Format the progress of a copy of a volume or backup."""
+    done, total = record.progress_bytes, record.progress_total
+    return f"{done >> 20} of {total >> 20} MiB" if total else "-"

@@ -9,33 +9,26 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Count, Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, path
 from django.utils import timezone
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
-from portal.ops.admin.base import ModelForm, Written, column, context_of, row_action
-from portal.ops.admin.volumes.parts import TextsField, rows_link
+from portal.common.statuses import POOL_STATUS
+from portal.ops.admin.base import ModelForm, Written, context_of, row_action
+from portal.ops.admin.columns import column, link_to, meter, pairs, rows_link, tag
+from portal.ops.admin.volumes.parts import TextsField
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
+from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import is_alive
-from provisioning.volumes.models import PoolClaim, PoolHost, StoragePool, VolumeType
+from provisioning.volumes.models import PoolClaim, PoolHost, StoragePool, Volume, VolumeType
 from provisioning.volumes.pools.would_fit import VolumeFit, would_fit
-from provisioning.volumes.selectors.pools import Condition, condition_of, servings
+from provisioning.volumes.selectors.pools import condition_of, servings
 from provisioning.volumes.services.catalogue.pools import admit_host, forget_pool, set_enabled, set_frozen, update_pool
 
 CHANGED = ("availability_zone", "reserved_percentage", "max_over_subscription_ratio")
 WOULD_FIT = "novella:volumes:would_fit:pools"
-FULL = 0.9
-CONDITIONS: dict[Condition, tuple[str, str]] = {
-    "unserved": ("bad", "No host serves it"),
-    "silent": ("bad", "Does not answer"),
-    "fault": ("bad", "Has a fault"),
-    "frozen": ("warn", "Frozen"),
-    "disabled": ("warn", "Disabled"),
-    "in service": ("ok", "In service"),
-}
-"""Condition of a pool → tone and word."""
 
 
 class PoolForm(ModelForm):
@@ -60,6 +53,49 @@ class FitForm(forms.Form):
     )
     zone = forms.CharField(max_length=255, required=False, label="Availability zone", help_text="Empty: any.")
     hints = TextsField(label="Scheduler hints", help_text='{"same_host": "VOLUME"} or {"different_host": "VOLUME"}')
+
+
+def _state(pool: StoragePool) -> SafeString:
+    """Render whether the pool gets volumes, with the reason if it does not."""
+    condition, why = condition_of(pool, timezone.now())
+    status = POOL_STATUS[condition]
+    return tag(status.tone, status.word, why)
+
+
+def _promised(pool: StoragePool) -> SafeString:
+    """Render the capacity that is allocated to volumes, and the capacity that may be allocated."""
+    limit = pool.total_gb * (1 - pool.reserved_percentage / 100) * pool.max_over_subscription_ratio
+    words = f"{pool.allocated_gb} of {limit:.0f} GiB"
+    if pool.allocated_gb > pool.total_gb > 0:
+        words += f" · {pool.allocated_gb / pool.total_gb:.1f} times what there is"
+    return meter(pool.allocated_gb, limit, words)
+
+
+def _filled(pool: StoragePool) -> SafeString:
+    """Render the used and the reserved capacity."""
+    used = max(pool.total_gb - pool.free_gb, 0)
+    words = f"{pool.free_gb:.0f} of {pool.total_gb:.0f} GiB free"
+    if pool.reserved_percentage:
+        words += f" · {pool.reserved_percentage} % kept free"
+    return meter(used, pool.total_gb, words, reserved=pool.reserved_percentage)
+
+
+def _served_by(pool: StoragePool) -> SafeString:
+    """Render links to the pool's hosts; hosts that are down, or do not serve the pool now, are marked."""
+    now = timezone.now()
+    rows = sorted(pool.servings.all(), key=lambda each: each.host.name)
+    return format_html_join(", ", "{}{}", ((link_to(each.host), _trouble(each, now)) for each in rows)) or "-"
+
+
+def _trouble(serving: PoolHost, now: datetime) -> str:
+    if not is_alive(serving.host, now):
+        return " (does not answer)"
+    return "" if serving.serving else " (does not have it now)"
+
+
+def _claimants(pool: StoragePool) -> list[Host]:
+    """Return the hosts that claim the pool without proof; an action on the claims admits them."""
+    return [each.host for each in pool.claims.select_related("host").order_by("host__name")]
 
 
 @admin.register(StoragePool)
@@ -144,60 +180,15 @@ class StoragePoolAdmin(Written):
     def forget(self, context: RequestContext, pool: StoragePool) -> None:
         forget_pool(pool)
 
-    @admin.display(description="state")
-    def state(self, pool: StoragePool) -> SafeString:
-        """Show whether the pool gets volumes, and if not why."""
-        condition, why = condition_of(pool, timezone.now())
-        tone, word = CONDITIONS[condition]
-        return format_html('<span class="status {}" title="{}">{}</span>', tone, why, word)
-
-    @admin.display(description="promised to volumes", ordering="allocated_gb")
-    def promised(self, pool: StoragePool) -> SafeString:
-        """Show the capacity that is allocated to volumes, and the capacity that may be allocated."""
-        limit = pool.total_gb * (1 - pool.reserved_percentage / 100) * pool.max_over_subscription_ratio
-        words = f"{pool.allocated_gb} of {limit:.0f} GiB"
-        if pool.allocated_gb > pool.total_gb > 0:
-            words += f" · {pool.allocated_gb / pool.total_gb:.1f} times what there is"
-        return _bar(pool.allocated_gb, limit, words)
-
-    @admin.display(description="data in the pool", ordering="free_gb")
-    def filled(self, pool: StoragePool) -> SafeString:
-        """Show the used and the reserved capacity."""
-        used = max(pool.total_gb - pool.free_gb, 0)
-        words = f"{pool.free_gb:.0f} of {pool.total_gb:.0f} GiB free"
-        if pool.reserved_percentage:
-            words += f" · {pool.reserved_percentage} % kept free"
-        return _bar(used, pool.total_gb, words, reserved=pool.reserved_percentage)
-
+    state = column("state", _state)
+    promised = column("promised to volumes", _promised, ordering="allocated_gb")
+    filled = column("data in the pool", _filled, ordering="free_gb")
     many_volumes = column(
-        "volumes", lambda pool: rows_link("volume", "pool__id__exact", pool.pk, pool.many), ordering="many"
+        "volumes", lambda pool: rows_link(Volume, "pool__id__exact", pool.pk, pool.many), ordering="many"
     )
-
-    @admin.display(description="served by")
-    def served_by(self, pool: StoragePool) -> SafeString:
-        """Return links to the pool's hosts; hosts that are down, or do not serve the pool now, are marked."""
-        now = timezone.now()
-        rows = (
-            (
-                reverse("admin:hosts_host_change", args=[each.host.pk]),
-                each.host.name,
-                _trouble(each, now),
-            )
-            for each in sorted(pool.servings.all(), key=lambda each: each.host.name)
-        )
-        return format_html_join(", ", '<a href="{}">{}</a>{}', rows) or SafeString("-")
-
-    @admin.display(description="claimed by, not admitted")
-    def claimed_by(self, pool: StoragePool) -> SafeString:
-        """Return links to the hosts that claim the pool without proof; an action on the claims admits them."""
-        rows = pool.claims.select_related("host").order_by("host__name")
-        links = ((reverse("admin:hosts_host_change", args=[each.host.pk]), each.host.name) for each in rows)
-        return format_html_join(", ", '<a href="{}">{}</a>', links) or SafeString("-")
-
-    can = column(
-        "capabilities",
-        lambda pool: ", ".join(f"{key}={value}" for key, value in sorted(pool.capabilities.items())) or "-",
-    )
+    served_by = column("served by", _served_by)
+    claimed_by = column("claimed by, not admitted", _claimants, link=True)
+    can = column("capabilities", lambda pool: pairs(pool.capabilities))
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         """Show the link to the placement of a new volume."""
@@ -268,25 +259,3 @@ class PoolClaimAdmin(Written):
     )
     def admit(self, context: RequestContext, claim: PoolClaim) -> None:
         admit_host(claim.pool, claim.host)
-
-
-def _trouble(serving: PoolHost, now: datetime) -> str:
-    if not is_alive(serving.host, now):
-        return " (does not answer)"
-    return "" if serving.serving else " (does not have it now)"
-
-
-def _bar(used: float, limit: float, words: str, *, reserved: int = 0) -> SafeString:
-    """Render a meter; the last ``reserved`` percent of it are marked as reserved."""
-    percent = min(100 * used / limit, 100) if limit > 0 else 0
-    tone = "over" if percent >= FULL * (100 - reserved) else "this"
-    return format_html(
-        '<span class="meter-cell"><svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
-        '<rect class="track" width="100" height="8"/><rect class="kept" x="{}" width="{}" height="8"/>'
-        '<rect class="{}" width="{}" height="8"/></svg>{}</span>',
-        100 - reserved,
-        reserved,
-        tone,
-        f"{percent:.1f}",
-        words,
-    )

@@ -7,10 +7,11 @@ from django.contrib import admin
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest
 
-from portal.ops.admin.base import ModelForm, Written, column
-from portal.ops.admin.volumes.parts import TextsField, differences, rows_link
+from portal.ops.admin.base import ModelForm, Written
+from portal.ops.admin.columns import column, pairs, rows_link
+from portal.ops.admin.volumes.parts import TextsField, differences
 from provisioning.identity.models import Project
-from provisioning.volumes.models import QosSpec, TypeEncryption, VolumeType, VolumeTypeAccess
+from provisioning.volumes.models import QosSpec, TypeEncryption, Volume, VolumeType, VolumeTypeAccess
 from provisioning.volumes.records import keys
 from provisioning.volumes.selectors.types import DEFAULT
 from provisioning.volumes.services.catalogue import qos, types
@@ -63,6 +64,13 @@ class VolumeTypeForm(ModelForm):
             )
 
 
+def _projects(kind: Any) -> str:
+    """Return the projects that have this type as their default type."""
+    if kind.name == DEFAULT:
+        return "every project without another"
+    return f"{kind.projects} project{'' if kind.projects == 1 else 's'}" if kind.projects else "-"
+
+
 @admin.register(VolumeType)
 class VolumeTypeAdmin(Written):
     rules = {
@@ -86,22 +94,14 @@ class VolumeTypeAdmin(Written):
         rows: QuerySet[VolumeType] = super().get_queryset(request)
         return rows.annotate(many=Count("volumes", distinct=True), projects=Count("defaults", distinct=True))
 
-    asks = column(
-        "extra specs",
-        lambda kind: ", ".join(f"{key}={value}" for key, value in sorted(kind.extra_specs.items())) or "-",
-    )
+    asks = column("extra specs", lambda kind: pairs(kind.extra_specs))
     encrypted = column("encrypted", lambda kind: hasattr(kind, "encryption"), boolean=True)
 
     many_volumes = column(
-        "volumes", lambda kind: rows_link("volume", "volume_type__id__exact", kind.pk, kind.many), ordering="many"
+        "volumes", lambda kind: rows_link(Volume, "volume_type__id__exact", kind.pk, kind.many), ordering="many"
     )
 
-    @admin.display(description="default of")
-    def default_of(self, kind: Any) -> str:
-        """Return the projects that have this type as their default type."""
-        if kind.name == DEFAULT:
-            return "every project without another"
-        return f"{kind.projects} project{'' if kind.projects == 1 else 's'}" if kind.projects else "-"
+    default_of = column("default of", _projects)
 
     def save_model(self, request: HttpRequest, obj: VolumeType, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
         """Write the changed parts through the services."""

@@ -1,17 +1,20 @@
 """Volumes and attachments of all projects, read-only, with actions for stuck volumes and attachments."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from portal.ops.admin.base import column, link_to, row_action
+from portal.common import statuses
+from portal.ops.admin.base import row_action
+from portal.ops.admin.columns import StatusFilter, by_id, column, link_to, rows_link, status
 from portal.ops.admin.owned import ReadableInline
-from portal.ops.admin.volumes.parts import OfVolumes, rows_link
+from portal.ops.admin.volumes.parts import OfVolumes, progress_of
 from provisioning.common.context import RequestContext
 from provisioning.common.values.ids import read_id
 from provisioning.compute.models import Instance
@@ -20,11 +23,13 @@ from provisioning.volumes.selectors.pools import host_of, servings
 from provisioning.volumes.services import Migrate, Retype, RetypeRequest, delete_volume, force_detach, reset_status
 from provisioning.volumes.states import VolumeStatus
 
+MOST_USERS = 3
+"""Maximum number of servers that a row names."""
 STATUSES = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE, VolumeStatus.ERROR, VolumeStatus.MAINTENANCE)
 
 
 def _statuses() -> list[tuple[str, str]]:
-    return [(each.value, each.value) for each in STATUSES]
+    return [(each.value, statuses.volume_status(each).word) for each in STATUSES]
 
 
 def _pools() -> list[tuple[str, str]]:
@@ -51,7 +56,8 @@ class AttachmentInline(ReadableInline):
     """The attachments of a volume."""
 
     model = Attachment
-    fields = readonly_fields = ("instance_id", "status", "host", "mountpoint", "mode", "attached_at")
+    fields = readonly_fields = ("instance_id", "state", "host", "mountpoint", "mode", "attached_at")
+    state = column("status", status)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Attachment]:
         rows: QuerySet[Attachment] = super().get_queryset(request)
@@ -62,7 +68,39 @@ class SnapshotInline(ReadableInline):
     """The snapshots of a volume."""
 
     model = Snapshot
-    fields = readonly_fields = ("name", "status", "size_gb", "created_at")
+    fields = readonly_fields = ("name", "state", "size_gb", "created_at")
+    state = column("status", status)
+
+
+def _size(volume: Volume) -> str:
+    grows = f" → {volume.wanted_gb}" if volume.wanted_gb else ""
+    return f"{volume.size_gb}{grows} GiB".replace(" ", "\u00a0")
+
+
+def _servers(volumes: Sequence[Volume]) -> dict[Any, list[Instance | Attachment]]:
+    """Return volume → the servers that use it, or its attachments outside the cloud."""
+    ids = {each.instance_id for row in volumes for each in row.attachments.all() if each.instance_id}
+    found = Instance.objects.in_bulk(ids)
+    return {row.pk: [found.get(each.instance_id) or each for each in row.attachments.all()] for row in volumes}  # type: ignore[call-overload]
+
+
+def _users(_: Volume, servers: Sequence[Instance | Attachment]) -> SafeString:
+    """Render links to the first servers or attachments, and the number of others."""
+    links = [(link_to(each, "" if isinstance(each, Instance) else status(each)),) for each in servers[:MOST_USERS]]
+    more = len(servers) - len(links)
+    shown = format_html_join(", ", "{}", links) or SafeString("-")
+    return format_html("{} and {} more", shown, more) if more > 0 else shown
+
+
+def _newest_message(volume: Volume) -> str | SafeString:
+    """Return the newest message with a link to all of them."""
+    newest = Message.objects.filter(resource_id=volume.id).order_by("-created_at").first()
+    return rows_link(Message, "resource_id__exact", volume.id, newest.text) if newest else "-"
+
+
+def _source(volume: Volume) -> str:
+    named = [(kind, getattr(volume, f"source_{kind}_id")) for kind in ("image", "snapshot", "volume", "backup")]
+    return ", ".join(f"{kind} {key}" for kind, key in named if key) or "nothing"
 
 
 @admin.register(Volume)
@@ -75,7 +113,7 @@ class VolumeAdmin(OfVolumes):
         "force_delete": "volume_extension:volume_admin_actions:force_delete",
     }
     list_display = ("__str__", "state", "size", "project", "volume_type", "place", "used_by", "created_at")
-    list_filter = ("status", ("pool", PoolFilter), "volume_type", "bootable", "multiattach")
+    list_filter = (("status", StatusFilter), ("pool", PoolFilter), "volume_type", "bootable", "multiattach")
     list_select_related = ("pool", "volume_type")
     search_fields = ("name", "id__startswith", "project_id__startswith", "attachments__instance_id__startswith")
     search_help_text = "Name or id of a volume, id of a server, or project"
@@ -92,49 +130,15 @@ class VolumeAdmin(OfVolumes):
         rows: QuerySet[Volume] = super().get_queryset(request)
         return rows.prefetch_related("attachments", servings("pool__"))
 
-    def complete(self, rows: list[Any]) -> None:
-        """Read the names of the servers with the volumes of a page."""
-        super().complete(rows)
-        ids = {each.instance_id for row in rows for each in row.attachments.all() if each.instance_id}
-        found = Instance.objects.in_bulk(ids)
-        for row in rows:
-            row.shown_servers = [found.get(each.instance_id) or each for each in row.attachments.all()]
-
-    @admin.display(description="size", ordering="size_gb")
-    def size(self, volume: Volume) -> str:
-        grows = f" → {volume.wanted_gb}" if volume.wanted_gb else ""
-        return f"{volume.size_gb}{grows} GiB".replace(" ", "\u00a0")
-
+    size = column("size", _size, ordering="size_gb")
     place = column("pool", lambda volume: host_of(volume.pool) if volume.pool else "-", ordering="pool__name")
 
-    @admin.display(description="used by")
-    def used_by(self, volume: Any) -> SafeString:
-        """Return links to the servers that use the volume, or to an attachment outside the cloud."""
-        if not hasattr(volume, "shown_servers"):
-            self.complete([volume])
-        links = [link_to(each, "" if isinstance(each, Instance) else each.status) for each in volume.shown_servers[:3]]
-        more = len(volume.shown_servers) - len(links)
-        shown = format_html(", ".join("{}" for _ in links) or "-", *links) if links else SafeString("-")
-        return format_html("{} and {} more", shown, more) if more > 0 else shown
-
-    @admin.display(description="its newest message")
-    def why(self, volume: Volume) -> str | SafeString:
-        """Show the newest message, with a link to all of them."""
-        newest = Message.objects.filter(resource_id=volume.id).order_by("-created_at").first()
-        return rows_link("message", "resource_id__exact", volume.id, newest.text) if newest else "-"
-
-    @admin.display(description="progress")
-    def progress(self, volume: Volume) -> str:
-        done, total = volume.progress_bytes, volume.progress_total
-        return f"{done >> 20} of {total >> 20} MiB" if total else "-"
-
+    used_by = column("used by", _users, read=_servers)
+    why = column("its newest message", _newest_message)
+    progress = column("progress", progress_of)
     encrypted = column("encrypted", lambda volume: bool(volume.encryption_key), boolean=True)
 
-    @admin.display(description="source")
-    def made_from(self, volume: Volume) -> str:
-        kinds = ("image", "snapshot", "volume", "backup")
-        named = [(kind, getattr(volume, f"source_{kind}_id")) for kind in kinds]
-        return ", ".join(f"{kind} {key}" for kind, key in named if key) or "nothing"
+    made_from = column("source", _source)
 
     @row_action(
         "Reset status", "Volumes given that status", question="Which status do these volumes have?", choices=_statuses
@@ -181,7 +185,7 @@ class VolumeAdmin(OfVolumes):
 class AttachmentAdmin(OfVolumes):
     rules = OfVolumes.rules | {"release": "volume_extension:volume_admin_actions:force_detach"}
     list_display = ("volume", "state", "server", "host", "mountpoint", "mode", "project", "attached_at")
-    list_filter = ("status", "mode", "host")
+    list_filter = (("status", StatusFilter), "mode", "host")
     list_select_related = ("volume", "host")
     search_fields = ("id__startswith", "volume__id__startswith", "volume__name", "instance_id__startswith")
     search_help_text = "Id of an attachment, volume or server, name of a volume, or project"
@@ -192,21 +196,15 @@ class AttachmentAdmin(OfVolumes):
     )  # fmt: skip
     readonly_fields = (*OfVolumes.readonly_fields, "server", "at_volume")
 
-    def complete(self, rows: list[Any]) -> None:
-        super().complete(rows)
-        found = Instance.objects.in_bulk({row.instance_id for row in rows if row.instance_id})
-        for row in rows:
-            row.shown_server = found.get(row.instance_id)
-
     at_volume = column("volume", "volume", ordering="volume__name", link=True)
 
-    @admin.display(description="server", ordering="instance_id")
-    def server(self, attachment: Any) -> str | SafeString:
-        if not hasattr(attachment, "shown_server"):
-            self.complete([attachment])
-        if attachment.shown_server is not None:
-            return link_to(attachment.shown_server)
-        return str(attachment.instance_id or "an external client")
+    server = column(
+        "server",
+        lambda _, found: found or "an external client",
+        read=by_id(Instance.objects.in_bulk, "instance_id"),
+        ordering="instance_id",
+        link=True,
+    )
 
     @row_action(
         "Force detach: release without the server",
@@ -215,6 +213,14 @@ class AttachmentAdmin(OfVolumes):
     )
     def release(self, context: RequestContext, attachment: Attachment) -> None:
         force_detach(context, attachment.volume_id, attachment.id)
+
+
+def _subject(message: Message) -> str | SafeString:
+    """Return a link to the volume, or the id of another resource."""
+    if message.resource_type != "VOLUME" or message.resource_id is None:
+        return str(message.resource_id or "-")
+    page = reverse("admin:volumes_volume_change", args=[message.resource_id])
+    return format_html('<a href="{}">{}</a>', page, message.resource_id)
 
 
 @admin.register(Message)
@@ -232,10 +238,4 @@ class MessageAdmin(OfVolumes):
     )  # fmt: skip
     readonly_fields = ("project", "about")
 
-    @admin.display(description="about", ordering="resource_id")
-    def about(self, message: Message) -> str | SafeString:
-        """Return a link to the volume."""
-        if message.resource_type != "VOLUME" or message.resource_id is None:
-            return str(message.resource_id or "-")
-        page = reverse("admin:volumes_volume_change", args=[message.resource_id])
-        return format_html('<a href="{}">{}</a>', page, message.resource_id)
+    about = column("about", _subject, ordering="resource_id")
