@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Request, expect
 
 from tests.support.one_machine import OneMachine, wait_for
 
@@ -134,7 +134,12 @@ def test_two_clicks_on_a_slow_network_are_one_action(enter: Enter, cloud: OneMac
     page.goto(f"{cloud.url}/instances/?q=interrupted")
     page.locator("#list-rows input[name=id]").first.click()
     sent: list[str] = []
-    page.on("request", lambda request: "/bulk/" in request.url and sent.append(request.method))
+
+    def note(request: Request) -> None:
+        if "/bulk/" in request.url:
+            sent.append(request.method)
+
+    page.on("request", note)
     slow = {"offline": False, "latency": 1500, "downloadThroughput": 50_000, "uploadThroughput": 50_000}
     page.context.new_cdp_session(page).send("Network.emulateNetworkConditions", slow)
     page.locator(".bulk").get_by_role("button", name="Stop").dblclick()
