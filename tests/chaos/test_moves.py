@@ -8,6 +8,7 @@ import random
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from compute_agent.contract.migration import SendLiveRequest
 from compute_agent.contract.moves import GuestOrigin
@@ -15,6 +16,7 @@ from compute_agent.contract.power import PowerState
 from compute_agent.virt.fake.driver import FakeDriver
 from compute_agent.virt.processes import progress
 from tests.agent.cast import make_spec
+from tests.agent.driver_contract import VOLUME
 from tools.chaos import moves, plan
 from tools.chaos.detours import Detours
 from tools.chaos.frames import read_frame, text_frame
@@ -64,6 +66,20 @@ def test_a_guest_that_leaves_runs_on_its_new_host_only(tmp_path: Path) -> None:
     assert followed.seen().twice == {}
     old.keep(uuid)
     assert uuid in followed.seen().twice
+
+
+def test_a_volume_is_shared_only_by_guests_that_run(tmp_path: Path) -> None:
+    """A host that is forced down has no say in who gets a volume, and its guest does not write to it."""
+    old, new, followed = driver(tmp_path, "h1"), driver(tmp_path, "h2"), Hypervisors(tmp_path, HOSTS)
+    for made, number in ((old, 1), (new, 2)):
+        wanted = replace(make_spec(f"5f000000-0000-4000-8000-00000000000{number}"), volumes=[VOLUME])
+        made.create_disk(wanted, None)
+        made.define(wanted, 1)
+    switch_off(tmp_path / "h1" / JOURNAL)
+    new.start("5f000000-0000-4000-8000-000000000002")
+    assert followed.seen().shared == {}
+    old.start("5f000000-0000-4000-8000-000000000001")
+    assert VOLUME.id in followed.seen().shared
 
 
 def test_guests_lose_their_power_and_nothing_else(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ class Seen:
     reported: Mapping[str, Mapping[tuple[str, str], Document]] = field(default_factory=dict)
     """Name of a host → the networks, routers, floating IPs and groups it has received, by kind and id."""
     shared: Mapping[str, str] = field(default_factory=dict)
-    """Volumes that are not shareable but were attached to two servers at the same time, with servers and time."""
+    """Volumes that are not shareable but that two running guests had at the same time, with servers and time."""
     pools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Pool → volume → its size in bytes, snapshots and clients."""
     holders: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -99,7 +99,7 @@ class Hypervisors:
         self.twice: dict[str, str] = {}
         """Instances whose guests ran on two hosts at the same time, with hosts and time."""
         self.shared: dict[str, str] = {}
-        """Volumes that are not shareable but were attached to two servers at the same time, with servers and time."""
+        """Volumes that are not shareable but that two running guests had at the same time, with servers and time."""
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="journals", daemon=True)
@@ -141,8 +141,11 @@ class Hypervisors:
                 self.twice[uuid] = f"{' and '.join(hosts)} at {time.strftime('%H:%M:%S')}"
 
     def _disks(self, uuid: str) -> list[str]:
-        """Return the volumes of a server that are not shareable."""
-        guests = [guest for _, guest in self._newest_last(uuid)[-1:]]
+        """Return the volumes of a server that are not shareable and to which its guest can write.
+
+        A guest that lost its power may have a volume that was detached while its host was forced down.
+        """
+        guests = [guest for _, guest in self._newest_last(uuid)[-1:] if runs(guest)]
         return [disk["id"] for guest in guests for disk in guest.get("volumes", []) if not disk.get("shareable")]
 
     def _compare_disks(self) -> None:
