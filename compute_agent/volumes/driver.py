@@ -227,7 +227,8 @@ class VolumeDriver(abc.ABC):
     def rename(self, volume_id: str, new_id: str) -> None:
         """Give the volume another id, in one step for all hosts. Hosts can open it only by the new one from then on.
 
-        Raises VolumeNotFoundError, VolumeInUseError if there is a volume with the new id.
+        Raises VolumeNotFoundError, VolumeInUseError if there is a volume with the new id, or if another host has the
+        volume open and the pool cannot prevent that host from writing.
         """
         raise UnsupportedError("Volumes in a pool of this kind keep their ids.")
 
@@ -276,6 +277,12 @@ class VolumeDriver(abc.ABC):
 
         Layers in use that could be merged may remain until a later ``sweep``.
         """
+
+    def forget_snapshot(self, volume: VolumeSpec, snapshot_id: str) -> None:
+        """Remove a snapshot of a volume that another host may have open. Its data may remain until that host merges
+        it.
+        """
+        self.delete_snapshot(volume, snapshot_id)
 
     def can_merge(self, volume_id: str) -> bool:
         """Whether data of deleted snapshots could be merged now (``merge``)."""

@@ -17,6 +17,7 @@ the layers that are its snapshots. It is replaced in one step; files that it doe
 """
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import logging
@@ -57,6 +58,15 @@ class State(msgspec.Struct, kw_only=True):
     layers: dict[int, Layer]
     snapshots: dict[str, int] = {}
     gone: bool = False
+    previous: str = ""
+    """The id that the volume had before it was renamed. ``below`` of its layers may still contain it."""
+
+    def rename(self, volume_id: str) -> None:
+        """Let the layers refer to each other by the volume's id, after the folder was renamed."""
+        before, after = f"{self.previous}/", f"{volume_id}/"
+        for number, layer in self.layers.items():
+            if layer.below.startswith(before):
+                self.layers[number] = msgspec.structs.replace(layer, below=after + layer.below.removeprefix(before))
 
     @property
     def next(self) -> int:
@@ -117,11 +127,14 @@ class Layers:
     def find(self, volume_id: str) -> State | None:
         """Return the state of a volume, even of a deleted one; None if it does not exist."""
         try:
-            return msgspec.json.decode((self.volumes / volume_id / STATE).read_bytes(), type=State)
+            state = msgspec.json.decode((self.volumes / volume_id / STATE).read_bytes(), type=State)
         except FileNotFoundError:
             return None
         except (OSError, msgspec.DecodeError) as error:
             raise PoolUnavailableError("The volume's record in its pool cannot be read.", detail=str(error)) from error
+        if state.previous:
+            state.rename(volume_id)
+        return state
 
     def get(self, volume_id: str) -> State:
         """Return the state of a volume. Raises VolumeNotFoundError when it does not exist, or is deleted."""
@@ -133,6 +146,31 @@ class Layers:
     def save(self, volume_id: str, state: State) -> None:
         """Replace the state in one step, durably: a crash of the machine does not undo it."""
         replace(self.volumes / volume_id / STATE, msgspec.json.encode(state))
+
+    def rename(self, volume_id: str, new_id: str) -> None:
+        """Rename the folder of a closed volume, durably and in one step for all hosts. Its lock and that of its daemon
+        are files in the folder, so that a daemon on another host keeps them.
+
+        Raises VolumeInUseError if there is a volume with the new id.
+        """
+        state = self.get(volume_id)
+        before, state.previous = state.previous, volume_id
+        self.save(volume_id, state)
+        with self.referring():  # no thread that removes files misses the volume between the two names
+            try:
+                (self.volumes / volume_id).rename(self.volumes / new_id)
+            except OSError as error:
+                state.previous = before
+                self.save(volume_id, state)
+                if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                    raise PoolUnavailableError("The volume cannot be renamed.", detail=str(error)) from error
+                raise VolumeInUseError("There is already a volume with this id.") from error
+            _sync(self.volumes)
+
+    def names(self) -> list[str]:
+        """Return the ids of the volumes that are not deleted, also of those that another host has just renamed."""
+        self._refresh()
+        return [volume_id for volume_id, state in self.states().items() if not state.gone]
 
     def states(self) -> dict[str, State]:
         """Return the state of every volume of the pool."""
@@ -298,9 +336,15 @@ class Layers:
         removed.
         """
         with self._pool_lock(fcntl.LOCK_EX):
-            with contextlib.suppress(OSError):
-                os.utime(self.volumes)  # a client of NFS lists from its cache until it has changed the folder itself
+            self._refresh()
             yield
+
+    def _refresh(self) -> None:
+        """Let this host list the volumes as they are: a client of NFS lists a folder from its cache until it changes
+        the folder itself.
+        """
+        with contextlib.suppress(OSError):
+            os.utime(self.volumes)
 
     @contextlib.contextmanager
     def _pool_lock(self, kind: int) -> Iterator[None]:
@@ -331,7 +375,11 @@ class Layers:
             with contextlib.suppress(OSError):
                 holder = (folder / HOLDER).read_text()
             raise VolumeInUseError("The volume is open elsewhere.", detail=f"by {holder}") from error
-        (folder / HOLDER).write_text(holder)
+        try:
+            (folder / HOLDER).write_text(holder)
+        except FileNotFoundError as error:  # it was renamed before the lock was acquired
+            os.close(descriptor)
+            raise VolumeNotFoundError from error
         return descriptor
 
 

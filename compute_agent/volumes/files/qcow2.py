@@ -78,6 +78,13 @@ class Qcow2Driver(VolumeDriver):
     def contents(self) -> list[StoredVolume]:
         return self.layers.stored()
 
+    def names(self) -> list[str]:
+        return self.layers.names()
+
+    def snapshots(self, volume_id: str) -> list[str]:
+        state = self.layers.find(volume_id)
+        return [] if state is None or state.gone else sorted(state.snapshots)
+
     def kept(self) -> dict[str, int]:
         return self.layers.kept()
 
@@ -227,6 +234,18 @@ class Qcow2Driver(VolumeDriver):
         if any(name.startswith(IMAGE) for name in below):
             self.layers.collect_images()
 
+    def rename(self, volume_id: str, new_id: str) -> None:
+        """Rename the folder of the volume. A volume that a daemon has open, here or on another host, is not renamed."""
+        with self.layers.locked(volume_id):
+            descriptor = self.layers.hold(volume_id, self.settings.host)
+            try:
+                self.layers.rename(volume_id, new_id)
+            finally:
+                os.close(descriptor)
+
+    def previous_id(self, volume_id: str) -> str:
+        return self.layers.get(volume_id).previous
+
     def size(self, volume_id: str) -> int:
         return self.layers.get(volume_id).size
 
@@ -297,6 +316,12 @@ class Qcow2Driver(VolumeDriver):
                 self.layers.collect(volume.id)
         except VolumeNotFoundError:
             return
+
+    def forget_snapshot(self, volume: VolumeSpec, snapshot_id: str) -> None:
+        with contextlib.suppress(VolumeNotFoundError), self.layers.locked(volume.id):
+            state = self.layers.get(volume.id)
+            if state.snapshots.pop(snapshot_id, None) is not None:
+                self.layers.save(volume.id, state)
 
     def can_merge(self, volume_id: str) -> bool:
         return merging.mergeable(self.layers, volume_id, self.layers.get(volume_id)) is not None
