@@ -11,6 +11,7 @@ import logging
 import math
 import uuid as uuids
 from dataclasses import replace as changed
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -116,8 +117,12 @@ class PoolRootDisks(PassingOn):
         return found
 
     def _list(self) -> None:
-        self._listed = []
-        self._listed = disks_of(self._host, self._driver())
+        """List this host's root disks, and merge data of their snapshots that other hosts have deleted."""
+        self._listed, driver = [], self._driver()
+        self._listed = disks_of(self._host, driver)
+        for name, uuid in self._listed:
+            if driver.can_merge(name):
+                self._volumes.delete_snapshot(self._volume(uuid), "", partial(self._volumes.daemons.awaited, name))
 
     # ----- making and removing --------------------------------------------------------------------------------------
 
@@ -183,7 +188,7 @@ class PoolRootDisks(PassingOn):
         self._volumes.connect(volume, [])
         if self._size(uuid) is None:
             for name in self._elsewhere(uuid):
-                driver.delete_snapshot(replace(volume, id=name), _moment(volume.id))
+                driver.forget_snapshot(replace(volume, id=name), _moment(volume.id))
             return
         previous = driver.previous_id(volume.id)
         if previous in ("", volume.id):

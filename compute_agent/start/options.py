@@ -22,8 +22,8 @@ _MACHINE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _INTERFACE = re.compile(r"[A-Za-z0-9_.-]{1,15}")
 _POOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 NO_POOL = "none"
-ROOT_DISK_DRIVER = "rbd"
-"""The only driver for pools of root disks: other hosts can open the disks, and a failed host can be fenced."""
+ROOT_DISK_DRIVERS = ("dir", "rbd")
+"""The drivers for pools of root disks: other hosts can open a disk, but never together with the failed host."""
 _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 _EPILOG = """Every option can also be given in the environment: --state-dir as NOVELLA_AGENT_STATE_DIR, and so on.
@@ -101,7 +101,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
         " folder's volumes; none: no pool; NOVELLA_AGENT_VOLUME_POOL: several with spaces)")  # fmt: skip
     parser.set_defaults(volume_pool_environment=default("VOLUME_POOL", ""))
     add("--root-disks", default=default("ROOT_DISKS", ""), metavar="POOL",
-        help="the pool of --volume-pool, one of Ceph, with guests' root disks (default: files here)")  # fmt: skip
+        help="the pool of --volume-pool, rbd or dir, with guests' root disks (default: files here)")  # fmt: skip
     add("--volume-ports", default=default("VOLUME_PORTS", "10809-11832"), metavar="FIRST-LAST",
         help="TCP ports at which other hosts reach the volumes of this one, and send guests")  # fmt: skip
     add("--physical-networks", default=default("PHYSICAL_NETWORKS", ""), metavar="NAME:INTERFACE,...",
@@ -260,8 +260,9 @@ def _check_root_disks(settings: AgentSettings) -> None:
         return
     if name not in pools:
         raise ValueError(f"--root-disks {name!r} is not a pool of --volume-pool: {', '.join(pools) or 'none'}")
-    if pools[name].partition(":")[0] != ROOT_DISK_DRIVER or settings.simulated:
-        raise ValueError(f"--root-disks {name!r}: root disks require a Ceph pool ({ROOT_DISK_DRIVER}) and a real host")
+    if pools[name].partition(":")[0] not in ROOT_DISK_DRIVERS or settings.simulated:
+        needed = "a pool of Ceph (rbd) or in a shared folder (dir), and a real host"
+        raise ValueError(f"--root-disks {name!r}: root disks require {needed}")
 
 
 def _ports(value: str, option: str) -> tuple[int, int]:

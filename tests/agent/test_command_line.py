@@ -107,7 +107,7 @@ def test_simulated_hosts_have_names_and_folders_of_their_own(tmp_path: Path) -> 
         (["--volume-ports", "2000-1999"], "is not FIRST-LAST"),
         (["--volume-ports", "80-90"], "is not FIRST-LAST"),
         (["--root-disks", "vms"], "is not a pool of"),
-        (["--root-disks", "local"], "require a Ceph pool"),
+        (["--root-disks", "local"], "require a pool of Ceph"),
         (["--physical-networks", "lan"], "is not NAME:INTERFACE"),
         (["--portal", "ftp://x"], "is not an address like"),
         (["--portal", "http://cloud.example:8000"], "another machine without TLS"),
