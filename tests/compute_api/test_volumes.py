@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import transaction
 from django.utils import timezone
 
 from compute_agent.contract.commands import (
@@ -19,6 +20,7 @@ from compute_agent.contract.commands import (
 )
 from compute_agent.contract.messages import Command, GuestState
 from compute_agent.contract.power import PowerState
+from provisioning.compute.host_link.release import send_destroy
 from provisioning.compute.launch import schedule
 from provisioning.compute.models import BlockDevice, Flavor, Instance, InstanceAction, InstanceActionEvent
 from provisioning.compute.services.hosts import change_host
@@ -268,6 +270,18 @@ def test_a_worker_that_dies_between_the_steps_leaves_a_launch_that_goes_on(
     assert died == ["map_block_devices", "hand_off"]
     assert Instance.objects.get(id=ident).vm_state == "active"
     assert Volume.objects.count() == 1
+
+
+def test_a_launch_with_volumes_continues_when_its_host_still_has_to_remove_an_earlier_guest(
+    api: Api, cloud: Cloud
+) -> None:
+    body = server_body(cloud, imageRef=None, block_device_mapping_v2=[from_image(cloud)])
+    server = uuid.UUID(api.post(f"{V21}/servers", body).json()["server"]["id"])
+    with transaction.atomic():
+        send_destroy(server, cloud.agents["h1"].host.id, 1)
+    cloud.run()
+    row = Instance.objects.get(id=server)
+    assert (row.vm_state, row.attempt) == ("active", 2)
 
 
 @pytest.mark.slow

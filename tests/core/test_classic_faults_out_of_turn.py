@@ -22,7 +22,8 @@ from provisioning.compute.actions import delete
 from provisioning.compute.actions.power import Start, Stop, reboot
 from provisioning.compute.inbound.reports import sync_power
 from provisioning.compute.launch import claim, schedule
-from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceFault, SchedulingDecision
+from provisioning.compute.launch.builds import waiting_build
+from provisioning.compute.models import Allocation, Instance, InstanceFault, SchedulingDecision
 from provisioning.events.models import Event
 from provisioning.hosts import audits, commands
 from provisioning.hosts.models import Host, HostCommand
@@ -101,8 +102,9 @@ def _queued(cloud: Cloud, instance: Instance) -> None:
 
 @point("between claim and hand-off")
 def _claimed(cloud: Cloud, instance: Instance) -> None:
-    row = cloud.fresh(instance)
-    assert claim.find_place(row, InstanceAction.objects.get(instance=row)) is not None
+    found = waiting_build(instance.id, 1)
+    assert found is not None
+    assert claim.find_place(found) is not None
 
 
 @point("handed over, not taken")

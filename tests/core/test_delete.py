@@ -17,6 +17,7 @@ from provisioning.compute import selectors
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.power import Stop
 from provisioning.compute.launch import claim, schedule
+from provisioning.compute.launch.builds import waiting_build
 from provisioning.compute.launch.request import InjectedFile
 from provisioning.compute.models import Allocation, Instance, InstanceAction
 from provisioning.compute.upkeep import reaper
@@ -139,8 +140,9 @@ def test_between_claim_and_hand_off_it_is_gone_at_once(cloud: Cloud, alice: Requ
     """A worker that claimed and died left the launch ``networking``; the job that comes again finds nothing to do."""
     cloud.add_host("kelvin")
     instance = cloud.launch(alice)
-    row = cloud.fresh(instance)
-    assert claim.find_place(row, InstanceAction.objects.get(instance=row)) is not None
+    found = waiting_build(instance.id, 1)
+    assert found is not None
+    assert claim.find_place(found) is not None
     assert state_of(instance) == ("building", "networking")
     delete(alice, instance.id)
     assert state_of(instance) == ("deleted", None)

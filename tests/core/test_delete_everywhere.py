@@ -18,6 +18,7 @@ from provisioning.common.errors import NotFoundError
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.host_link.release import leave_host
 from provisioning.compute.launch import claim
+from provisioning.compute.launch.builds import waiting_build
 from provisioning.compute.launch.checks import MAX_COUNT
 from provisioning.compute.launch.create import launch
 from provisioning.compute.models import Allocation, Instance, InstanceAction
@@ -57,8 +58,9 @@ def everywhere(cloud: Cloud, caller: RequestContext, pairs: list[Pair]) -> dict[
     orders = {order.subject_id: order for order in agent.take()}
     for pair, server in servers.items():
         if pair in claimed:
-            action = InstanceAction.objects.get(instance=server)
-            assert claim.find_place(cloud.fresh(server), action) is not None
+            found = waiting_build(server.id, 1)
+            assert found is not None
+            assert claim.find_place(found) is not None
         if pair not in {*unplaced, *claimed, (VmState.BUILDING, TaskState.SPAWNING)}:
             agent.carry_out(orders[str(server.id)])
         _put(agent, server, pair)

@@ -14,6 +14,7 @@ from provisioning.compute import selectors
 from provisioning.compute.actions.power import Stop
 from provisioning.compute.host_link.outcome import SILENT
 from provisioning.compute.launch import claim, schedule
+from provisioning.compute.launch.builds import waiting_build
 from provisioning.compute.models import Allocation, Instance, InstanceAction
 from provisioning.compute.upkeep import reaper
 from provisioning.hosts import liveness
@@ -61,8 +62,9 @@ def test_a_lost_job_is_cast_again(cloud: Cloud, alice: RequestContext) -> None:
 def test_a_worker_that_died_between_claim_and_hand_off_is_taken_over(cloud: Cloud, alice: RequestContext) -> None:
     cloud.add_host("kelvin")
     instance = cloud.launch(alice)
-    row = cloud.fresh(instance)
-    assert claim.find_place(row, InstanceAction.objects.get(instance=row)) is not None
+    found = waiting_build(instance.id, 1)
+    assert found is not None
+    assert claim.find_place(found) is not None
     OrmQ.objects.all().delete()
     let_deadline_pass(instance)
     reaper.reap()

@@ -12,7 +12,8 @@ from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.reset_state import ResetState
 from provisioning.compute.actions.shelve import Offload, Shelve
 from provisioning.compute.actions.unshelve import unshelve
-from provisioning.compute.launch import claim, schedule
+from provisioning.compute.launch import claim
+from provisioning.compute.launch.builds import waiting_build
 from provisioning.compute.models import Allocation, Instance, InstanceAction
 from provisioning.network.models import Port
 from tests.support import invariants
@@ -24,9 +25,9 @@ pytestmark = pytest.mark.django_db
 
 def claimed(instance: Instance) -> None:
     """A worker that dies between the claim of a place and the order to the host."""
-    action = schedule._waiting(str(instance.id), Instance.objects.get(id=instance.id).attempt)
-    assert action is not None
-    assert claim.find_place(action.instance, action) is not None
+    found = waiting_build(instance.id, Instance.objects.get(id=instance.id).attempt)
+    assert found is not None
+    assert claim.find_place(found) is not None
 
 
 def reset(instance: Instance, to: Any) -> None:

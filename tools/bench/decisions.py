@@ -12,6 +12,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.utils import timezone
 
+from provisioning.compute.launch.builds import waiting_build
 from provisioning.compute.launch.claim import find_place
 from provisioning.compute.models import Instance, InstanceAction, SchedulingDecision
 from provisioning.hosts.models import CachedImage, Host
@@ -125,9 +126,9 @@ def ask(count: int) -> list[str]:
 def decide(ids: list[str]) -> Iterator[tuple[float, float]]:
     """Choose and claim a host for each server; yield the elapsed seconds and the processor seconds."""
     for server in ids:
-        action = InstanceAction.objects.select_related("instance__host").get(instance_id=server)
+        build = waiting_build(uuid.UUID(server), 1)
         began, busy = time.perf_counter(), time.process_time()
-        found = find_place(action.instance, action)
+        found = find_place(build) if build is not None else None
         yield time.perf_counter() - began, time.process_time() - busy
         if found is None:
             raise SystemExit(f"no place for {server}")

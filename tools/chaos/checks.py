@@ -17,7 +17,7 @@ from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURIT
 from compute_agent.contract.volume import VOLUME, VOLUME_COPY
 from provisioning.compute.actions.reset_state import BY_HAND, ResetState
 from provisioning.compute.host_link.newer_guests import is_current
-from provisioning.compute.launch.build_kinds import BUILD_KINDS
+from provisioning.compute.launch.builds import BUILD_KINDS
 from provisioning.compute.models import Allocation, Instance, InstanceAction, Migration, MoveAllocation
 from provisioning.compute.records.migration_records import OPEN
 from provisioning.compute.states import PowerState, VmState

@@ -357,18 +357,16 @@ class HostAction(ServerAction[R], Task[Instance], Generic[R, B]):
         if row is None:
             return
         failure = None if outcome.well else outcome.message or COULD_NOT
-        span = instance_actions.Span(max(outcome.begun_at, row.started_at), outcome.ended_at)
-        step = instance_actions.step(
-            row,
+        step = instance_actions.Step(
             f"compute_{self.record}",
-            span,
-            attempt=instance.attempt,
+            max(outcome.begun_at, row.started_at),
+            outcome.ended_at,
             host=instance.host_name,
             failure=failure,
         )
-        instance_actions.write([step])
+        [written] = instance_actions.record(row, instance.attempt, step)
         self.close(row, failure)
-        state.announce_all(instance, [{"step": instance_actions.shown(step)}])
+        state.announce_all(instance, [{"step": instance_actions.shown(written)}])
 
     def close(self, row: InstanceAction, failure: str | None) -> None:
         """Close the action record, and older open records of the same action."""
@@ -466,9 +464,7 @@ def write_begin(
 ) -> InstanceAction:
     """Write an action record with its first step."""
     row = instance_actions.begin(context, instance.id, record, started)
-    span = instance_actions.since(started)
-    step = instance_actions.step(row, f"api_{record}", span, attempt=instance.attempt, detail=dict(detail or {}))
-    instance_actions.write([step])
+    instance_actions.record(row, instance.attempt, instance_actions.Step(f"api_{record}", started, detail=detail or {}))
     return row
 
 

@@ -24,8 +24,7 @@ from provisioning.compute.actions.ways import DrainWay
 from provisioning.compute.disks import block_devices
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.host_link.release import GUEST, leave_host
-from provisioning.compute.launch.claim import NO_VALID_HOST
-from provisioning.compute.launch.decisions import rank_hosts
+from provisioning.compute.launch.decisions import NO_VALID_HOST, rank_hosts
 from provisioning.compute.launch.retry import cast_schedule
 from provisioning.compute.models import Instance
 from provisioning.compute.moves.estimates import EVACUATE, estimates_of
@@ -142,10 +141,8 @@ class Evacuate(ServerAction[Evacuation]):
             open_evacuation(context, moved, source)
             row = instance_actions.begin(context, moved.id, self.record, started)
             detail = {"from": source.name, GUEST: str(guest)}
-            span = instance_actions.since(started)
-            instance_actions.write(
-                [instance_actions.step(row, "api_evacuate", span, attempt=moved.attempt, detail=detail)]
-            )
+            step = instance_actions.Step("api_evacuate", started, detail=detail)
+            instance_actions.record(row, moved.attempt, step)
             notify(moved, self.notification, Note(context))
             cast_schedule(moved)
             return moved

@@ -26,6 +26,7 @@ from provisioning.compute.actions.base import COULD_NOT, FAILED, HOST_AWAY, Host
 from provisioning.compute.actions.ways import DrainWay
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.host_link.outcome import Outcome
+from provisioning.compute.launch.decisions import NO_VALID_HOST
 from provisioning.compute.models import Instance, InstanceActionEvent
 from provisioning.compute.moves import live, volumes
 from provisioning.compute.moves.cpu import with_cpus
@@ -44,7 +45,6 @@ from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import is_alive
 from provisioning.network import services as network
 
-NO_VALID_HOST = "No valid host was found. "
 STILL_LEAVING = "A host still removes the server's data of an earlier move. Try again later."
 TAKEN = "All suitable hosts were claimed by other servers concurrently. Try again."
 NO_ADDRESS = "The host that should receive the server has no valid address."

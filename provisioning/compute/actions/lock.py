@@ -40,9 +40,8 @@ class _LockAction(ServerAction[str | None]):
                 note = Note(context, service="nova-api")
                 if state.update(instance, self.columns(request), note, self.notification):
                     row = instance_actions.begin(context, instance.id, self.record, started)
-                    span = instance_actions.since(started)
-                    step = instance_actions.step(row, f"api_{self.record}", span, attempt=instance.attempt)
-                    instance_actions.write([step])
+                    step = instance_actions.Step(f"api_{self.record}", started)
+                    instance_actions.record(row, instance.attempt, step)
                     instance_actions.finish(instance.id, self.record)
                     return instance
         raise ConflictError("The server is changing too quickly; try again.")

@@ -12,9 +12,9 @@ from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.compute import selectors
 from provisioning.compute.actions.base import HOST_AWAY, Prepared, ServerAction, check_lock, write_begin
 from provisioning.compute.actions.resize import Resize
-from provisioning.compute.actions.resize_room import NO_VALID_HOST
 from provisioning.compute.actions.ways import DrainWay
 from provisioning.compute.errors import InstanceBusyError
+from provisioning.compute.launch.decisions import NO_VALID_HOST
 from provisioning.compute.models import Instance
 from provisioning.compute.moves import cold
 from provisioning.compute.moves.begin import begin_move

@@ -97,7 +97,6 @@ class ResetState(ServerAction[Literal["active", "error"]]):
             drop_unfinished(before)
             host_commands.withdraw_of_tasks(moved.id)
             row = instance_actions.begin(context, moved.id, self.record, started)
-            span = instance_actions.since(started)
-            instance_actions.write([instance_actions.step(row, f"api_{self.record}", span, attempt=moved.attempt)])
+            instance_actions.record(row, moved.attempt, instance_actions.Step(f"api_{self.record}", started))
             instance_actions.finish(moved.id, self.record)
         return moved

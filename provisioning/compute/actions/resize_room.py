@@ -5,7 +5,7 @@ from provisioning.compute.actions.resize_checks import rank_here
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.flavors.sizes import larger_room, quota_held, room_of
 from provisioning.compute.host_link.allocations import lower_room, raise_room, second_of
-from provisioning.compute.launch.decisions import record_decision
+from provisioning.compute.launch.decisions import NO_VALID_HOST, record_decision
 from provisioning.compute.models import Instance
 from provisioning.compute.moves.hosts import leave_second
 from provisioning.compute.notifications import Note
@@ -17,7 +17,6 @@ from provisioning.hosts.models import Host
 from provisioning.quotas.services.sizes import shrink
 from provisioning.scheduler import explain
 
-NO_VALID_HOST = "No valid host was found. "
 STAYS = "The host of the server"
 
 

@@ -6,8 +6,8 @@ from django.db import transaction
 
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.resize import START, STOP, finish_change, resize
-from provisioning.compute.actions.resize_room import NO_VALID_HOST
 from provisioning.compute.errors import NoRoomError
+from provisioning.compute.launch.decisions import NO_VALID_HOST
 from provisioning.compute.models import Instance, InstanceFault
 from provisioning.compute.state_machine import state
 from provisioning.compute.states import VmState

@@ -88,25 +88,22 @@ def goes_on(instance: Instance) -> bool:
 
 def show_begun(instance: Instance, row: InstanceAction, stopped: Outcome) -> None:
     """Write the steps of a rebuild whose guest is stopped and whose volume is being written."""
-    span = instance_actions.Span(max(stopped.begun_at, row.started_at), stopped.ended_at)
     host = instance.host_name
-    off = instance_actions.step(row, STOP_GUEST, span, attempt=instance.attempt, host=host)
-    begun = instance_actions.step(
-        row, STEP, instance_actions.Span(timezone.now(), None), attempt=instance.attempt, host=host
+    rows = instance_actions.record(
+        row,
+        instance.attempt,
+        instance_actions.Step(STOP_GUEST, max(stopped.begun_at, row.started_at), stopped.ended_at, host),
+        instance_actions.Step(STEP, timezone.now(), None, host),
     )
-    instance_actions.write([off, begun])
-    state.announce_all(instance, [{"step": instance_actions.shown(step)} for step in (off, begun)])
+    state.announce_all(instance, [{"step": instance_actions.shown(step)} for step in rows])
 
 
 def show_ended(instance: Instance, row: InstanceAction, failure: str) -> None:
     """End the step in which the volume was written."""
     begun = instance_actions.started(row, STEP, instance.attempt)
-    step = instance_actions.step(
-        row, STEP, instance_actions.since(begun), attempt=instance.attempt, host=instance.host_name,
-        failure=failure or None,
-    )  # fmt: skip
-    instance_actions.write([step])
-    state.announce_all(instance, [{"step": instance_actions.shown(step)}])
+    step = instance_actions.Step(STEP, begun, host=instance.host_name, failure=failure or None)
+    [written] = instance_actions.record(row, instance.attempt, step)
+    state.announce_all(instance, [{"step": instance_actions.shown(written)}])
 
 
 def _root_of(instance: Instance) -> BlockDevice | None:

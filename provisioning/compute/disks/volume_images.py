@@ -52,9 +52,8 @@ def _record(context: RequestContext, known: Instance, made: ServerImage) -> Imag
     more = {PROPERTY: json.dumps(mapping), "bdm_v2": "True", "root_device_name": "/dev/vda"}
     image = make_record(context, instance, ServerImage(made.id, made.name, made.kind, {**made.more, **more}, "raw"))
     row = instance_actions.begin(context, instance.id, RECORD, started)
-    span = instance_actions.since(started)
     detail = {"image": str(made.id), "volumes": str(len(mapping))}
-    instance_actions.write([instance_actions.step(row, f"api_{RECORD}", span, attempt=instance.attempt, detail=detail)])
+    instance_actions.record(row, instance.attempt, instance_actions.Step(f"api_{RECORD}", started, detail=detail))
     instance_actions.close(row, None)
     state.announce_all(instance, [{}])
     return image

@@ -30,7 +30,7 @@ from provisioning.compute.host_link.release import (
     release_place,
     return_home,
 )
-from provisioning.compute.launch.build_kinds import build_kind_of
+from provisioning.compute.launch.builds import build_kind_of
 from provisioning.compute.launch.finished import finished, is_spawning
 from provisioning.compute.launch.retry import cast_schedule, hold_again
 from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceActionEvent
@@ -300,17 +300,17 @@ def _action_of(instance: Instance, command: HostCommand) -> InstanceAction | Non
 def _row(action: InstanceAction, event: AgentEvent, host: str) -> InstanceActionEvent:
     started = _time(event.started_at)
     ended = event.kind == "step"
-    return instance_actions.step(
-        action,
+    step = instance_actions.Step(
         event.step,
-        instance_actions.Span(started, max(_time(event.finished_at), started) if ended else None),
-        attempt=event.generation,
+        started,
+        max(_time(event.finished_at), started) if ended else None,
         host=host,
         detail={
             one_line(key, 40): one_line(value, MAX_DETAIL) for key, value in list(event.detail.items())[:MAX_DETAILS]
         },
         message=one_line(event.message, MAX_MESSAGE),
     )
+    return instance_actions.row_of(action, event.generation, step)
 
 
 def _time(seconds: float) -> datetime:

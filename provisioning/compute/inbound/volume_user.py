@@ -21,7 +21,7 @@ from provisioning.compute.actions.volumes import AttachVolume, DetachVolume, sen
 from provisioning.compute.disks import block_devices
 from provisioning.compute.host_link import volume_commands
 from provisioning.compute.inbound import volume_progress
-from provisioning.compute.launch.build_kinds import build_kind_of, is_waiting
+from provisioning.compute.launch.builds import build_kind_of, is_waiting
 from provisioning.compute.launch.retry import cast_schedule, fail
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.moves import cold

@@ -42,9 +42,8 @@ def record(action: InstanceAction, failure: Failure, instance: Instance, finishe
     ended = finished or timezone.now()
     before = max((row.finished_at for row in rows.values() if row.finished_at), default=ended)
     begun = rows[name].started_at if name in rows else before
-    span = instance_actions.Span(min(begun, ended), ended)
-    row = instance_actions.step(action, name, span, attempt=failure.attempt, host=failure.host, failure=failure.reason)
-    instance_actions.write([row])
+    step = instance_actions.Step(name, min(begun, ended), ended, failure.host, failure=failure.reason)
+    [row] = instance_actions.record(action, failure.attempt, step)
     state.announce_all(instance, [{"step": instance_actions.shown(row)}])
 
 

@@ -21,6 +21,7 @@ from provisioning.compute.launch.request import LaunchRequest
 from provisioning.compute.launch.reserve import reserve_servers
 from provisioning.compute.models import BlockDevice, Instance, InstanceActionEvent
 from provisioning.compute.records import instance_actions
+from provisioning.compute.records.instance_actions import Step
 from provisioning.compute.services.tags import write_tag_rows
 from provisioning.compute.state_machine import state
 from provisioning.ec2 import metadata_options
@@ -109,16 +110,13 @@ def _write_disks(instance: Instance, devices: list[BlockDevice]) -> None:
 
 def _record_actions(context: RequestContext, instances: list[Instance], started: datetime) -> None:
     rows = instance_actions.begin_all(context, [instance.id for instance in instances], "create", started)
-    span = instance_actions.since(started)
+    now = timezone.now()
     closed = {each.id for each in instances if not each.key_name and not each.admin_password}
-    instance_actions.write(
-        [
-            instance_actions.step(
-                row, "api_create", span, attempt=1, detail=NO_PASSWORD if row.instance_id in closed else None
-            )
-            for row in rows
-        ]
-    )
+    written = []
+    for row in rows:
+        step = Step("api_create", started, now, detail=NO_PASSWORD if row.instance_id in closed else {})
+        written.append(instance_actions.row_of(row, 1, step))
+    instance_actions.write(written)
 
 
 def has_no_password(instance: Instance) -> bool:

@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from time import perf_counter
 from typing import Any
 
@@ -11,11 +12,11 @@ from django.utils import timezone
 
 from provisioning.common.database.prepared import PreparedInsert
 from provisioning.compute.models import Instance, SchedulingDecision
-from provisioning.compute.records import instance_actions
-from provisioning.compute.records.instance_actions import Span
 from provisioning.compute.selectors.host_rows import host_states, hosts_for
 from provisioning.scheduler import Decision, HostState, Options, Ranked, RequestSpec, decide, facts_needed, options_of
 
+NO_VALID_HOST = "No valid host was found. "
+ALL_TAKEN = "All suitable hosts were claimed by other servers concurrently."
 SHOWN = 10
 """Number of best hosts that are recorded with their weights."""
 _RECORD = PreparedInsert(
@@ -35,7 +36,8 @@ class SchedulingAttempt:
     spec: RequestSpec
     hosts: Sequence[HostState]
     decision: Decision
-    span: Span
+    started: datetime
+    ended: datetime
     read_seconds: float
     decide_seconds: float
     failed_before: bool = False
@@ -57,8 +59,9 @@ def rank_for_build(spec: RequestSpec) -> SchedulingAttempt:
     found = rank_hosts(spec)
     if found.decision.ranked or not spec.excluded_hosts:
         return found
-    again = rank_hosts(replace(spec, excluded_hosts=frozenset()))
-    return replace(again, failed_before=True) if again.decision.ranked else found
+    again = replace(spec, excluded_hosts=frozenset())
+    decision = decide(found.hosts, again, options_now())
+    return replace(found, spec=again, decision=decision, failed_before=True) if decision.ranked else found
 
 
 def rank_one_host(
@@ -89,9 +92,7 @@ def _rank(spec: RequestSpec, options: Options, read_hosts: Callable[[], Sequence
     hosts = read_hosts()
     read = perf_counter()
     decision = decide(hosts, spec, options)
-    return SchedulingAttempt(
-        spec, hosts, decision, instance_actions.since(started), read - before, perf_counter() - read
-    )
+    return SchedulingAttempt(spec, hosts, decision, started, timezone.now(), read - before, perf_counter() - read)
 
 
 def record_decision(

@@ -13,7 +13,7 @@ from provisioning.compute.disks.snapshot_images import remove_image
 from provisioning.compute.host_link import firmware_states
 from provisioning.compute.host_link.outcome import Outcome
 from provisioning.compute.launch import attempts
-from provisioning.compute.launch.build_kinds import EVACUATE, UNSHELVE, BuildKind, build_kind_of
+from provisioning.compute.launch.builds import EVACUATE, UNSHELVE, BuildKind, build_kind_of
 from provisioning.compute.launch.retry import fail, retry
 from provisioning.compute.models import Instance
 from provisioning.compute.notifications import Note

@@ -5,10 +5,10 @@ from django.utils import timezone
 from compute_agent.contract.commands import BuildRequest
 from provisioning.compute.host_link import firmware_states
 from provisioning.compute.host_link.guest_spec import guest_spec
-from provisioning.compute.launch.build_kinds import EVACUATE, UNSHELVE, build_kind_of
-from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent
-from provisioning.compute.records import host_commands, instance_actions
-from provisioning.compute.records.migration_records import evacuated_from
+from provisioning.compute.launch.builds import UNSHELVE, Build
+from provisioning.compute.models import InstanceAction, InstanceActionEvent
+from provisioning.compute.records import host_commands
+from provisioning.compute.records.instance_actions import Step
 from provisioning.compute.selectors.root_pools import shared_pool
 from provisioning.compute.state_machine import state
 from provisioning.compute.state_machine.deadlines import deadline_of
@@ -19,36 +19,26 @@ TAKES_ROOT = "takes_root"
 """Key in the detail of a step: the host acquires the root disk that the server has in a pool."""
 
 
-def hand_off(instance: Instance, host: HostState, action: InstanceAction) -> InstanceActionEvent | None:
+def hand_off(build: Build, host: HostState) -> Step | None:
     """Send the build command and change the state through ``block_device_mapping`` to ``spawning``.
 
     Inside the caller's transaction. Returns the step to write, or None when the instance has changed concurrently.
     Raises NotFoundError when the image was deleted.
     """
     started = timezone.now()
-    kind = build_kind_of(instance)
-    source = evacuated_from(instance.id) if kind is EVACUATE else None
-    take_root = source is not None and bool(shared_pool(instance, source))
+    instance = build.instance
+    take_root = build.source is not None and bool(shared_pool(instance, build.source))
     spec = guest_spec(instance, zone=host.availability_zone, host_id=host.id, with_bits=not take_root)
-    if kind is None or not state.walk(
-        instance, kind.hand_off_transitions(instance.task_state), attempt=instance.attempt
-    ):
+    if state.walk(instance, build.kind.hand_off_transitions(instance.task_state), attempt=instance.attempt) is None:
         return None
     request = BuildRequest(
         instance=spec,
-        firmware_state=firmware_states.digest_of(instance) if kind is UNSHELVE else "",
+        firmware_state=firmware_states.digest_of(instance) if build.kind is UNSHELVE else "",
         start=instance.vm_state != VmState.STOPPED,
         take_root=take_root,
     )
     host_commands.send(host.id, instance.id, instance.attempt, request, deadline_of(TaskState.SPAWNING, started))
-    return instance_actions.step(
-        action,
-        "hand_off",
-        instance_actions.since(started),
-        attempt=instance.attempt,
-        host=host.name,
-        detail={TAKES_ROOT: "yes"} if take_root else None,
-    )
+    return Step("hand_off", started, host=host.name, detail={TAKES_ROOT: "yes"} if take_root else {})
 
 
 def creates_root(action: InstanceAction, attempt: int) -> bool:

@@ -12,9 +12,10 @@ from provisioning.common.values.ids import NOBODY
 from provisioning.compute.disks import block_devices
 from provisioning.compute.launch.attempts import MAPPING
 from provisioning.compute.launch.block_devices import invalid
-from provisioning.compute.launch.build_kinds import LAUNCH, build_kind_of
-from provisioning.compute.models import BlockDevice, Instance, InstanceAction, InstanceActionEvent
+from provisioning.compute.launch.builds import LAUNCH, Build
+from provisioning.compute.models import BlockDevice, Instance, InstanceAction
 from provisioning.compute.records import instance_actions
+from provisioning.compute.records.instance_actions import Step
 from provisioning.compute.state_machine import state
 from provisioning.compute.states import TaskState
 from provisioning.ec2 import creation_tags, given
@@ -57,27 +58,26 @@ def reserve_volumes(instance: Instance, devices: list[BlockDevice]) -> None:
         device.attachment_id = row.id
 
 
-def begins_mapping(instance: Instance, action: InstanceAction, steps: list[InstanceActionEvent]) -> bool:
+def begins_mapping(build: Build, steps: list[Step]) -> bool:
     """Move a launch to ``block_device_mapping`` and write ``steps``, inside the caller's transaction.
 
     False when the launch already has this task, or when the build is an unshelve, which has no such task.
     """
-    if build_kind_of(instance) is not LAUNCH or instance.task_state == TaskState.BLOCK_DEVICE_MAPPING:
+    instance = build.instance
+    if build.kind is not LAUNCH or instance.task_state == TaskState.BLOCK_DEVICE_MAPPING:
         return False
     moved = state.advance(instance, "map_block_devices", attempt=instance.attempt)
     if moved is None:
         return False
-    begun = instance_actions.step(
-        action, MAPPING, instance_actions.Span(timezone.now(), None), attempt=instance.attempt, host=instance.host_name
-    )
-    instance_actions.write([*steps, begun])
-    state.announce_all(moved, [{"step": instance_actions.shown(begun)}])
+    begun = Step(MAPPING, timezone.now(), None, host=instance.host_name)
+    *_, row = instance_actions.record(build.action, moved.attempt, *steps, begun)
+    state.announce_all(moved, [{"step": instance_actions.shown(row)}])
     return True
 
 
 def map_block_devices(
     instance: Instance, devices: list[BlockDevice], host: HostState, action: InstanceAction
-) -> tuple[bool, list[InstanceActionEvent]]:
+) -> tuple[bool, list[Step]]:
     """Advance the volumes of a build, inside the caller's transaction with the server locked.
 
     1. Requested new volumes are created.
@@ -93,14 +93,11 @@ def map_block_devices(
     for device in devices:
         _make(instance, device, host)
     waiting = [device for device in devices if not _connect(instance, device, host)]
-    span = instance_actions.Span(
-        instance_actions.started(action, MAPPING, instance.attempt), None if waiting else timezone.now()
-    )
+    started = instance_actions.started(action, MAPPING, instance.attempt)
     detail = {"volumes": str(len(devices)), "made": str(sum(device.made for device in devices))}
     if waiting:
         detail["waiting"] = str(len(waiting))
-    step = instance_actions.step(action, MAPPING, span, attempt=instance.attempt, host=host.name, detail=detail)
-    return not waiting, [step]
+    return not waiting, [Step(MAPPING, started, None if waiting else timezone.now(), host.name, detail)]
 
 
 def volumes_are_made(instance: Instance) -> bool:

@@ -3,6 +3,7 @@
 import uuid
 
 from django.conf import settings
+from django.db import transaction
 
 from provisioning.common.errors import OverQuotaError
 from provisioning.compute.disks import block_devices
@@ -18,12 +19,15 @@ from provisioning.compute.host_link.release import (
     spare_guest,
 )
 from provisioning.compute.launch import attempts
-from provisioning.compute.launch.build_kinds import EVACUATE, build_kind_of
+from provisioning.compute.launch.builds import EVACUATE, LAUNCH, Build, build_kind_of
+from provisioning.compute.launch.decisions import ALL_TAKEN, NO_VALID_HOST, SchedulingAttempt, record_decision
+from provisioning.compute.launch.dry_run import smaller_that_fits
 from provisioning.compute.launch.hand_off import creates_root
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.notifications import Note
 from provisioning.compute.records import host_commands, instance_actions
 from provisioning.compute.records.faults import record_fault
+from provisioning.compute.records.instance_actions import Step
 from provisioning.compute.records.migration_records import evacuated_from, set_migration
 from provisioning.compute.services.hosts import build_failed
 from provisioning.compute.state_machine import state
@@ -32,6 +36,7 @@ from provisioning.jobs.cast import cast
 from provisioning.network import services as network
 from provisioning.quotas.services.ledger import commit
 from provisioning.quotas.services.sizes import grow, shrink
+from provisioning.scheduler import explain
 from provisioning.scheduler.condition import hosts_in_words
 
 
@@ -97,6 +102,21 @@ def _leave_new_host(instance: Instance, holder: Host) -> None:
         return_home(instance)
     else:
         spare_guest(instance, instance.host)
+
+
+def fail_without_host(build: Build, found: SchedulingAttempt) -> None:
+    """Set the instance to ERROR without a host. The fault has the filters' counts and a smaller flavor that fits."""
+    instance = build.instance
+    sentences = [explain(found.decision) or ALL_TAKEN]
+    if build.kind is LAUNCH:
+        sentences.append(smaller_that_fits(instance, found.hosts, found.spec, found.decision))
+    message = NO_VALID_HOST + " ".join(filter(None, sentences))
+    with transaction.atomic():
+        if fail(instance, message, clean=True) is None:
+            return
+        record_decision(instance, build.action.action, found, None)
+        step = Step("schedule", found.started, found.ended, failure=message)
+        instance_actions.record(build.action, instance.attempt, step)
 
 
 def retry(instance: Instance, host_id: uuid.UUID, reason: str, *, clean: bool) -> Instance | None:

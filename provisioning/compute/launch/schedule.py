@@ -4,7 +4,7 @@ import logging
 import uuid
 
 from django.db import transaction
-from django.db.models import IntegerField, UUIDField
+from django.db.models import UUIDField
 from django.utils import timezone
 
 from provisioning.common.database.prepared import Prepared
@@ -12,12 +12,12 @@ from provisioning.common.errors import NovellaError
 from provisioning.compute.disks.block_devices import volumes_of
 from provisioning.compute.host_link import newer_guests
 from provisioning.compute.launch.allocate import allocate
-from provisioning.compute.launch.build_kinds import BUILD_KINDS, build_kind_of, is_waiting
+from provisioning.compute.launch.builds import Build, waiting_build
 from provisioning.compute.launch.claim import find_place
 from provisioning.compute.launch.hand_off import hand_off
 from provisioning.compute.launch.map_block_devices import begins_mapping, map_block_devices
 from provisioning.compute.launch.retry import fail
-from provisioning.compute.models import Allocation, Instance, InstanceAction
+from provisioning.compute.models import Allocation, Instance
 from provisioning.compute.records import instance_actions
 from provisioning.compute.selectors.hosts import state_of
 from provisioning.compute.state_machine import state
@@ -32,10 +32,10 @@ UNEXPECTED = "An unexpected problem in the cloud stopped the build. Please repor
 def give_up(reason: str, *, instance_id: str, attempt: int) -> None:
     """Fail the build when the queue no longer retries its job."""
     log.error("Stopped scheduling instance %s (attempt %s): %s", instance_id, attempt, reason)
-    action = _waiting(instance_id, attempt)
-    if action is not None:
+    build = waiting_build(uuid.UUID(instance_id), attempt)
+    if build is not None:
         with transaction.atomic():
-            fail(action.instance, UNEXPECTED, details=reason)
+            fail(build.instance, UNEXPECTED, details=reason)
 
 
 @job("compute.schedule", topic="scheduler", on_give_up=give_up)
@@ -50,87 +50,58 @@ def schedule(instance_id: str, attempt: int) -> None:
     again. The job is idempotent: after a crash of a worker, a repeated job continues. No guest is built while an
     operator has not decided about a newer guest of the server (``newer_guests``).
     """
-    action = _waiting(instance_id, attempt)
-    if action is None or (attempt > 1 and newer_guests.open_of(action.instance_id)):
+    build = waiting_build(uuid.UUID(instance_id), attempt)
+    if build is None or (attempt > 1 and newer_guests.open_of(build.instance.id)):
         return
+    claimed = Allocation.objects.filter(instance_id=build.instance.id)
     host: HostState | None
-    if action.instance.host_id is not None:
-        host = _place_of(action.instance)
-    elif attempt > 1 and Allocation.objects.filter(instance_id=action.instance_id).exists():
+    if build.instance.host_id is not None:
+        host = state_of(claimed.select_related("host").get().host, timezone.now())
+    elif attempt > 1 and claimed.exists():
         return  # the previous host has not confirmed the removal yet; its report casts this job again
     else:
-        host = find_place(action.instance, action)
-    while host is not None and action is not None and _build(action.instance, host, action):
-        action = _waiting(instance_id, attempt)
+        host = find_place(build)
+    while host is not None and build is not None and _build(build, host):
+        build = waiting_build(build.instance.id, build.instance.attempt)
 
 
-def _waiting(instance_id: str, attempt: int) -> InstanceAction | None:
-    """Return the unfinished action of the build, with its instance loaded; None after a command was sent to a host."""
-    for action in _BEGUN(instance_id=uuid.UUID(instance_id), attempt=attempt):
-        kind = build_kind_of(action.instance)
-        if kind is not None and kind.action == action.action and is_waiting(action.instance):
-            return action
-    return None
-
-
-_BEGUN = Prepared(
-    lambda instance_id, attempt: (
-        InstanceAction.objects.select_related("instance__host")
-        .filter(
-            instance_id=instance_id,
-            action__in=[kind.action for kind in BUILD_KINDS],
-            instance__attempt=attempt,
-            finished_at=None,
-        )
-        .order_by("-id")
-    ),
-    instance_id=UUIDField(),
-    attempt=IntegerField(),
-)
-
-
-def _as_read(instance: Instance) -> tuple[object, ...]:
-    """Return the values of columns that are unchanged since the server was read."""
-    return tuple(getattr(instance, name) for name in _AS_READ)
-
-
-_AS_READ = ("attempt", "vm_state", "task_state", "host_id")
-_READ = Prepared(lambda key: Instance.objects.filter(id=key).values_list(*_AS_READ), key=UUIDField())
-
-
-def _place_of(instance: Instance) -> HostState:
-    """Return the host that an earlier run has claimed."""
-    return state_of(Allocation.objects.select_related("host").get(instance=instance).host, timezone.now())
-
-
-def _build(instance: Instance, host: HostState, action: InstanceAction) -> bool:
+def _build(build: Build, host: HostState) -> bool:
     """Allocate the network, map block devices and hand off; an error that another host would not avoid fails the build.
 
     Everything is one transaction, except that the network of a server with volumes is committed first. Returns whether
     to call this function again.
     """
+    instance = build.instance
     try:
         with transaction.atomic():
             state.lock([instance.id])
-            if _READ(key=instance.id) != [_as_read(instance)]:
+            if _READ(key=instance.id) != [tuple(getattr(instance, name) for name in _AS_READ)]:
                 return False
             devices, steps = volumes_of(instance.id), []
             if instance.task_state != TaskState.BLOCK_DEVICE_MAPPING:
-                steps = [allocate(instance, host, action)]
-            if devices and begins_mapping(instance, action, steps):
+                steps = [allocate(build, host)]
+            if devices and begins_mapping(build, steps):
                 return True
-            mapped, more = map_block_devices(instance, devices, host, action)
-            handed = hand_off(instance, host, action) if mapped else None
-            if mapped and handed is None:
-                transaction.set_rollback(True)
-                return False
-            instance_actions.write([*steps, *more, *([handed] if handed else [])])
+            mapped, more = map_block_devices(instance, devices, host, build.action)
+            steps += more
+            if mapped:
+                handed = hand_off(build, host)
+                if handed is None:
+                    transaction.set_rollback(True)
+                    return False
+                steps.append(handed)
+            rows = instance_actions.record(build.action, instance.attempt, *steps)
             if not mapped:
-                state.announce_all(instance, [{"step": instance_actions.shown(step)} for step in more])
+                state.announce_all(instance, [{"step": instance_actions.shown(row)} for row in rows[-len(more) :]])
     except NovellaError as error:
         log.warning("Instance %s cannot be built: %s", instance.id, error.message)
-        stopped = _waiting(str(instance.id), instance.attempt)
+        stopped = waiting_build(instance.id, instance.attempt)
         if stopped is not None:
             with transaction.atomic():
                 fail(stopped.instance, error.message, clean=True)
     return False
+
+
+_AS_READ = ("attempt", "vm_state", "task_state", "host_id")
+_READ = Prepared(lambda key: Instance.objects.filter(id=key).values_list(*_AS_READ), key=UUIDField())
+"""Reads the columns that are unchanged unless another job or an action has changed the server."""

@@ -270,9 +270,9 @@ def _hand_over(instance: Instance, host: Host) -> None:
     _leave_other_host(instance)
     devices = block_devices.volumes_of(instance.id)
     mapped, steps = map_block_devices(instance, devices, state_of(host, timezone.now()), action)
-    instance_actions.write(steps)
+    rows = instance_actions.record(action, instance.attempt, *steps)
     if not mapped:
-        state.announce_all(instance, [{"step": instance_actions.shown(step)} for step in steps])
+        state.announce_all(instance, [{"step": instance_actions.shown(row)} for row in rows])
         return
     if instance.task_state == TaskState.RESIZE_REVERTING:
         start = (instance.previous_vm_state or instance.vm_state) != VmState.STOPPED
@@ -447,7 +447,8 @@ def _write_step(instance: Instance, name: str, outcome: Outcome) -> None:
     action = current_action(instance)
     if action is None:
         return
-    span = instance_actions.Span(max(outcome.begun_at, action.started_at), outcome.ended_at)
-    step = instance_actions.step(action, name, span, attempt=instance.attempt, host=instance.host_name)
-    instance_actions.write([step])
-    state.announce_all(instance, [{"step": instance_actions.shown(step)}])
+    step = instance_actions.Step(
+        name, max(outcome.begun_at, action.started_at), outcome.ended_at, host=instance.host_name
+    )
+    [written] = instance_actions.record(action, instance.attempt, step)
+    state.announce_all(instance, [{"step": instance_actions.shown(written)}])

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -197,41 +197,39 @@ def prolong(action_id: int, until: datetime) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """Duration of a step; ``finished`` None: it is running."""
+class Step:
+    """A step of an action, finished now by default; ``finished`` None: it is running."""
 
+    name: str
     started: datetime
-    finished: datetime | None
+    finished: datetime | None = field(default_factory=timezone.now)
+    host: str = ""
+    detail: Mapping[str, str] = field(default_factory=dict)
+    failure: str | None = None
+    """The reason of a failure."""
+    message: str = ""
 
 
-def since(started: datetime) -> Span:
-    """Return the span from ``started`` to now."""
-    return Span(started, timezone.now())
+def record(action: InstanceAction, attempt: int, *steps: Step) -> list[InstanceActionEvent]:
+    """Save steps of one attempt, as ``write``."""
+    rows = [row_of(action, attempt, step) for step in steps]
+    write(rows)
+    return rows
 
 
-def step(
-    action: InstanceAction,
-    name: str,
-    span: Span,
-    *,
-    attempt: int,
-    host: str = "",
-    detail: Mapping[str, str] | None = None,
-    failure: str | None = None,
-    message: str = "",
-) -> InstanceActionEvent:
-    """Return an unsaved step; ``failure`` is the reason of a failure."""
-    result = SUCCESS if failure is None else ERROR
+def row_of(action: InstanceAction, attempt: int, step: Step) -> InstanceActionEvent:
+    """Return the unsaved row of a step."""
+    result = SUCCESS if step.failure is None else ERROR
     return InstanceActionEvent(
         action=action,
-        name=name,
+        name=step.name,
         attempt=attempt,
-        started_at=span.started,
-        finished_at=span.finished,
-        result=result if span.finished else "",
-        host=host,
-        detail=dict(detail or {}),
-        message=(failure or message)[:1024],
+        started_at=step.started,
+        finished_at=step.finished,
+        result=result if step.finished else "",
+        host=step.host,
+        detail=dict(step.detail),
+        message=(step.failure or step.message)[:1024],
     )
 
 

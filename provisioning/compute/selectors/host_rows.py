@@ -72,16 +72,14 @@ def collecting_later() -> Iterator[None]:
 
 def _host_rows(columns: tuple[str, ...], only: uuid.UUID | None) -> list[tuple[Any, ...]]:
     since = long_ago(timezone.now())
-    return _every(columns).raw(since=since) if only is None else _one(columns).raw(since=since, only=only)
+    return _read(columns).raw(since=since) if only is None else _read(columns, one=True).raw(since=since, only=only)
 
 
 @cache
-def _every(columns: tuple[str, ...]) -> Prepared[Any]:
-    return Prepared(lambda since: _query(since).values_list(*columns), since=DateTimeField())
-
-
-@cache
-def _one(columns: tuple[str, ...]) -> Prepared[Any]:
+def _read(columns: tuple[str, ...], *, one: bool = False) -> Prepared[Any]:
+    """Return the query of all hosts, or of one."""
+    if not one:
+        return Prepared(lambda since: _query(since).values_list(*columns), since=DateTimeField())
     return Prepared(
         lambda since, only: _query(since).filter(id=only).values_list(*columns), since=DateTimeField(), only=UUIDField()
     )

@@ -40,8 +40,8 @@ def spec_of(
         availability_zone=instance.availability_zone,
         excluded_hosts=frozenset(uuid.UUID(text) for text in instance.excluded_hosts).union(excluded),
         requested_host=instance.requested_host,
-        same_hosts=_hosts_of(instance, hints["same_host"]) if "same_host" in hints else None,
-        different_hosts=_hosts_of(instance, hints.get("different_host")),
+        same_hosts=hosts_of_servers(instance.project_id, hints["same_host"]) if "same_host" in hints else None,
+        different_hosts=hosts_of_servers(instance.project_id, hints.get("different_host")),
         group=group_of(instance) if group is _Unread.GROUP else group,
         architecture=_property(properties, "hw_architecture", "architecture"),
         aggregate_specs=aggregate_specs(specs),
@@ -63,10 +63,3 @@ def _property(properties: Mapping[str, Any], name: str, old_name: str) -> str:
 def _query(hint: object) -> object:
     """Return the condition of the hint ``query``, which callers may pass as JSON text."""
     return json.loads(hint) if isinstance(hint, str) else hint
-
-
-def _hosts_of(instance: Instance, named: object) -> frozenset[uuid.UUID]:
-    """Return the hosts of the servers in a hint."""
-    if not named:
-        return frozenset()
-    return hosts_of_servers(instance.project_id, named if isinstance(named, list) else [named])

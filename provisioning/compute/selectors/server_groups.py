@@ -1,7 +1,7 @@
 """Queries of server groups, for projects and the scheduler."""
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from django.db.models import Count, QuerySet
 
@@ -70,8 +70,11 @@ def group_of(instance: Instance) -> GroupSpec | None:
     return GroupSpec(group.policy, members, group.max_server_per_host or 1)
 
 
-def hosts_of_servers(project_id: uuid.UUID, servers: Iterable[object]) -> frozenset[uuid.UUID]:
-    """Return the hosts of these servers, ignoring servers outside the project."""
-    ids = [found for found in map(read_id, servers) if found is not None]
+def hosts_of_servers(project_id: uuid.UUID, servers: object) -> frozenset[uuid.UUID]:
+    """Return the hosts of the servers in a hint, one or a list; servers outside the project are ignored."""
+    if not servers:
+        return frozenset()
+    named = servers if isinstance(servers, list) else [servers]
+    ids = [found for found in map(read_id, named) if found is not None]
     rows = Instance.objects.filter(id__in=ids, project_id=project_id, deleted_at=None, host__isnull=False)
     return frozenset(rows.values_list("host_id", flat=True))

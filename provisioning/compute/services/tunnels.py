@@ -95,8 +95,8 @@ def record_opened(context: RequestContext, target: TunnelTarget) -> Opening:
         if step is None:
             action = instance_actions.begin(context, target.instance.id, ACTION, now)
             detail = {"address": target.address, "port": str(target.port), "connections": "0"}
-            span = instance_actions.Span(now, now)
-            step = instance_actions.step(action, ACTION, span, attempt=target.instance.attempt, detail=detail)
+            started = instance_actions.Step(ACTION, now, now, detail=detail)
+            step = instance_actions.row_of(action, target.instance.attempt, started)
             instance_actions.close(action, None)
             state.announce_all(target.instance, [{}])
         step.detail = _more(step.detail, connections=1)

@@ -18,7 +18,7 @@ from provisioning.compute.actions.registry import of_task
 from provisioning.compute.host_link.guest_spec import guest_spec
 from provisioning.compute.host_link.outcome import SILENT, Outcome
 from provisioning.compute.host_link.release import finish_delete, send_destroy
-from provisioning.compute.launch.build_kinds import LAUNCH, build_kind_of, is_waiting
+from provisioning.compute.launch.builds import LAUNCH, build_kind_of, is_waiting
 from provisioning.compute.launch.finished import finished
 from provisioning.compute.launch.map_block_devices import volumes_are_made
 from provisioning.compute.launch.retry import cast_schedule, fail, retry

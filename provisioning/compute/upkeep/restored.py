@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from compute_agent.contract.commands import AttachInterfaceRequest, DetachInterfaceRequest
 from provisioning.compute.actions.snapshot import drop_unfinished
-from provisioning.compute.launch.build_kinds import build_kind_of, is_waiting
+from provisioning.compute.launch.builds import build_kind_of, is_waiting
 from provisioning.compute.launch.retry import fail
 from provisioning.compute.models import Allocation, Instance, MoveAllocation
 from provisioning.compute.records import host_commands

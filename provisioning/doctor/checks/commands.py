@@ -12,7 +12,7 @@ from compute_agent.contract.messages import decode_command_body
 from provisioning.common.database.prepared import Prepared
 from provisioning.compute.actions.registry import awaiting, commanded_tasks, host_actions
 from provisioning.compute.host_link.release import host_holding, send_destroy
-from provisioning.compute.launch.build_kinds import build_kind_of
+from provisioning.compute.launch.builds import build_kind_of
 from provisioning.compute.models import Instance
 from provisioning.compute.records.host_commands import about_servers, of_tasks
 from provisioning.compute.states import TaskState, VmState

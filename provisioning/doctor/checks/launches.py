@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from django.db.models import F, Q
 
-from provisioning.compute.launch.build_kinds import BUILD_KINDS, is_waiting
+from provisioning.compute.launch.builds import BUILD_KINDS, is_waiting
 from provisioning.compute.launch.retry import cast_schedule
 from provisioning.compute.models import Allocation, Instance
 from provisioning.doctor.finding import Finding, Repair, check

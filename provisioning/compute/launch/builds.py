@@ -1,11 +1,15 @@
-"""The kinds of builds on a host: of new servers, of offloaded servers that are unshelved, and of servers whose host is
-down.
-"""
+"""Builds on a host: of new servers, of offloaded servers that are unshelved, and of servers whose host is down."""
 
+import uuid
 from dataclasses import dataclass
 
-from provisioning.compute.models import Instance
+from django.db.models import IntegerField, UUIDField
+
+from provisioning.common.database.prepared import Prepared
+from provisioning.compute.models import Instance, InstanceAction
+from provisioning.compute.records.migration_records import evacuated_from
 from provisioning.compute.states import TaskState, VmState
+from provisioning.hosts.models import Host
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +82,40 @@ def is_waiting(instance: Instance) -> bool:
     """Whether the instance is being built and no command was sent to a host yet."""
     kind = build_kind_of(instance)
     return kind is not None and instance.task_state in kind.waiting
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """A build whose command was not sent to a host yet. The steps of the build update ``instance``."""
+
+    instance: Instance
+    action: InstanceAction
+    kind: BuildKind
+    source: Host | None
+    """The host that an evacuation leaves."""
+
+
+def waiting_build(instance_id: uuid.UUID, attempt: int) -> Build | None:
+    """Return the unfinished build of this attempt; None after its command was sent to a host."""
+    for action in _BEGUN(instance_id=instance_id, attempt=attempt):
+        instance = action.instance
+        kind = build_kind_of(instance)
+        if kind is not None and kind.action == action.action and instance.task_state in kind.waiting:
+            return Build(instance, action, kind, evacuated_from(instance_id) if kind is EVACUATE else None)
+    return None
+
+
+_BEGUN = Prepared(
+    lambda instance_id, attempt: (
+        InstanceAction.objects.select_related("instance__host")
+        .filter(
+            instance_id=instance_id,
+            action__in=[kind.action for kind in BUILD_KINDS],
+            instance__attempt=attempt,
+            finished_at=None,
+        )
+        .order_by("-id")
+    ),
+    instance_id=UUIDField(),
+    attempt=IntegerField(),
+)
