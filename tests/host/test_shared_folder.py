@@ -109,7 +109,7 @@ def test_a_guest_moves_and_is_evacuated_without_a_copy(
     here, there = (disk_id(spec.uuid, name) for name in (settings.host, "other"))
     DriverContract().launch(driver, spec, base)
     with pytest.raises(HostError):
-        other.take_over(spec, None)  # the guest runs
+        other.adopt_disks(spec, None)  # the guest runs
     assert roots(settings) == [here]
     driver.stop(spec.uuid, 0)
     sent = driver.disks_to_send(spec.uuid)
@@ -119,7 +119,7 @@ def test_a_guest_moves_and_is_evacuated_without_a_copy(
     assert roots(settings) == [there]
     other.stop(spec.uuid, 0)
     other.disks_to_send(spec.uuid)  # ends the daemon, as the death of the host does
-    assert driver.take_over(spec, None)
+    assert driver.adopt_disks(spec, None)
     start(driver, spec, 3)
     assert roots(settings) == [here]
     other.leave(spec.uuid)

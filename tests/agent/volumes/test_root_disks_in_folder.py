@@ -138,7 +138,7 @@ def test_a_move_copies_nothing_and_is_reverted(hosts: tuple[Host, Host], spec: I
     assert two.reads(spec, 1)
     assert two.writes(spec, 2)
     two.driver.leave(spec.uuid)
-    one.driver.take_back(spec.uuid)
+    one.driver.restore_left_disk(spec.uuid)
     one.start(spec, 3)
     assert one.reads(spec, 1)
     assert roots(one) == [disk_id(spec.uuid, "one")]
@@ -170,7 +170,7 @@ def test_an_evacuation_takes_the_disk_over(hosts: tuple[Host, Host], spec: Insta
     one.launch(spec, base)
     assert one.writes(spec, 3)
     one.loses_power()
-    assert two.driver.take_over(spec, None)
+    assert two.driver.adopt_disks(spec, None)
     two.start(spec, 2)
     assert two.reads(spec, 3)
     one.volumes.check()  # it is back, and serves its volumes again
@@ -191,7 +191,7 @@ def test_a_host_that_still_writes_keeps_the_disk(hosts: tuple[Host, Host], spec:
     one, two = hosts
     one.launch(spec, base)
     with pytest.raises(VolumeInUseError):
-        two.driver.take_over(spec, None)
+        two.driver.adopt_disks(spec, None)
     two.driver.leave(spec.uuid)  # of the failed build
     assert one.writes(spec, 5)
     assert one.reads(spec, 5)
@@ -205,7 +205,7 @@ def test_a_disk_is_not_returned_when_its_old_host_has_another(
     one, two = hosts
     one.launch(spec, base)
     one.loses_power()
-    assert two.driver.take_over(spec, None)
+    assert two.driver.adopt_disks(spec, None)
     one.driver.destroy(spec.uuid)
     one.launch(spec, base)
     assert one.writes(spec, 6)
@@ -225,7 +225,7 @@ def test_a_third_host_does_not_guess_among_two_disks(hosts: tuple[Host, Host], s
     two.driver.create_disk(spec, base)
     third = PoolRootDisks(FakeDriver(), two.volumes, "shared", "three")
     with pytest.raises(HostError, match="several root disks"):
-        third.take_over(spec, None)
+        third.adopt_disks(spec, None)
     assert len(roots(one)) == 2
 
 
