@@ -83,7 +83,7 @@ def decoded(chunk: bytes, disk_size: int) -> list[tuple[Extent, memoryview]]:
     """
     view = memoryview(chunk)
     if len(view) < _HEADER.size:
-        raise ExtentsError("The chunk is cut off.")
+        raise ExtentsError("The chunk is truncated.")
     magic, count = _HEADER.unpack_from(view)
     at = _HEADER.size + count * _EXTENT.size
     if magic != MAGIC or count > MOST_EXTENTS or at > len(view):
@@ -97,7 +97,7 @@ def decoded(chunk: bytes, disk_size: int) -> list[tuple[Extent, memoryview]]:
         behind = offset + length
         held = 0 if zero else length
         if at + held > len(view):
-            raise ExtentsError("The chunk is cut off.")
+            raise ExtentsError("The chunk is truncated.")
         result.append((Extent(offset, length, bool(zero)), view[at : at + held]))
         at += held
     if at != len(view):

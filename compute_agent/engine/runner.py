@@ -24,7 +24,7 @@ AGAIN = 5.0
 """Seconds before retrying a command whose end could not be recorded, for example because the disk was full."""
 BEGUN_AFTER = 1.0
 """Seconds after which a running command is reported as begun. Most commands end earlier."""
-COMMAND_FAILED = "The host could not do it."
+COMMAND_FAILED = "The host could not complete the action."
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class CommandRunner:
         other subjects, or with an older generation, are superseded. ``awaited``: see ``withdraw``.
         """
         if stale := self._store.fence(owned, self._removes):
-            log.warning("%s commands of an earlier process are outdated by the records.", stale)
+            log.warning("%s commands of an earlier process are outdated according to the portal's records.", stale)
         self._open = True
         for stored in self._store.unfinished():
             self._enqueue(stored)

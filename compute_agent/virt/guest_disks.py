@@ -161,7 +161,7 @@ def inspected(output: str) -> InspectedDisk:
 def failure(status: int, error: str) -> GuestDiskError:
     """Return the error of a program that has failed, with the last line of its output, which is the guest's text."""
     last_line = next((line for line in reversed(error.splitlines()) if line.strip()), "")
-    sentence = FAILURES.get(status, "The guest could not do it.")
+    sentence = FAILURES.get(status, "The guest agent could not complete the work.")
     return GuestDiskError(f"{sentence} {clean(last_line)}".strip())
 
 

@@ -139,5 +139,5 @@ def _reason(closed: ConnectionClosed) -> ClientError:
         number, text = CODES[code]
         return ClientError(reason or text, number)
     if code == OVER:
-        return ClientError("The server has cut the connection off.", CUT_OFF)
+        return ClientError("The connection was closed before its end.", CUT_OFF)
     return ClientError(reason or "The connection to the cloud has ended.", CUT_OFF)

@@ -186,7 +186,7 @@ def _capacity(label: str, rows: Iterable[Capacity], prefix: str) -> Iterator[Met
     counts = {
         "hosts": ("Hosts.", [row.hosts for row in rows]),
         "agents_connected": ("Hosts whose agent is connected.", [row.connected for row in rows]),
-        "hosts_up": ("Hosts that were heard of lately.", [row.up for row in rows]),
+        "hosts_up": ("Hosts that sent a heartbeat recently.", [row.up for row in rows]),
         "hosts_enabled": ("Hosts that get new servers.", [row.enabled for row in rows]),
         "hosts_wrong_clock": ("Hosts whose clock is too far from the portal's.", [row.wrong_clock for row in rows]),
         "servers": ("Servers that occupy resources on hosts.", [row.servers for row in rows]),

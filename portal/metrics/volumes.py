@@ -39,7 +39,7 @@ def block_storage(now: datetime) -> Iterator[Metric]:
 def _pools(now: datetime) -> Iterator[Metric]:
     rows = gauges.pool_gauges(now)
     numbers: dict[str, tuple[str, list[float]]] = {
-        "up": ("Whether a host that serves it was heard of lately.", [row.up for row in rows]),
+        "up": ("Whether a host that serves it sent a heartbeat recently.", [row.up for row in rows]),
         "enabled": ("Whether it gets new volumes.", [row.enabled for row in rows]),
         "frozen": ("Whether requests may change nothing there.", [row.frozen for row in rows]),
         "fault": ("Whether its host reports a problem.", [row.faulty for row in rows]),

@@ -64,8 +64,8 @@ def connected(host_id: uuid.UUID, hello: Hello) -> None:
 
 
 def ownership(host_id: uuid.UUID) -> Ownership:
-    """Return the subjects that, by the records, are on the host or on their way to it, and the host's unfinished
-    commands.
+    """Return the subjects that are, according to the records, on the host or on their way to it, and the host's
+    unfinished commands.
     """
     owned = [subject for handler in HANDLERS for subject in handler.owned_by(host_id)]
     subjects = [Owned(subject_kind=each.kind, subject_id=str(each.id), generation=each.generation) for each in owned]

@@ -75,7 +75,9 @@ class SubjectHandler(ABC, Generic[S]):
         """Process the processors of a host's running guests."""
 
     def owned_by(self, host_id: uuid.UUID) -> Iterable[Subject]:
-        """Return the subjects on a host by the records. When its agent starts, the agent removes all other subjects."""
+        """Return the subjects on a host according to the records. When its agent starts, the agent removes all other
+        subjects.
+        """
         return ()
 
     def compare(self, host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool) -> None:

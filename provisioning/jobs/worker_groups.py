@@ -115,7 +115,7 @@ def forget_dead(*, judge_others: bool) -> int:
     """Forget the groups of this machine whose master process has ended; return the number of requeued messages.
 
     ``judge_others``: also forget groups of other machines that were silent for ``SILENT_AFTER`` seconds. It must be
-    False for that time after this process itself was cut off from the database.
+    False for that time after this process itself was disconnected from the database.
     """
     known = dict(WorkerBeat.objects.values_list("name", "beat_at"))
     holders = JobRun.objects.exclude(group="").values_list("group", flat=True).distinct()

@@ -49,7 +49,7 @@ async def test_a_command_for_a_guest_that_is_not_here_fails(tmp_path: Path) -> N
     ("error", "code", "message"),
     [
         (RetryableHostError("No room."), "host_failed", "No room."),
-        (KeyError("inside"), "host_error", "The host could not do it."),
+        (KeyError("inside"), "host_error", "The host could not complete the action."),
     ],
 )
 async def test_a_failed_power_command_leaves_the_guest(

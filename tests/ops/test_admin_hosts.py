@@ -25,7 +25,7 @@ HOSTS, AGGREGATES = "/admin/hosts/host/", "/admin/compute/aggregate/"
 def test_hosts_are_forced_down_after_a_question_and_let_up(admin: Client, cloud: Cloud) -> None:
     host = Host.objects.get()
     question = act(admin, HOSTS, "force_down", [host]).content.decode()
-    assert "Are these hosts switched off or cut off?" in question
+    assert "Are these hosts powered off or isolated?" in question
     assert not Host.objects.get().forced_down
     page = act(admin, HOSTS, "force_down", [host], confirmed="yes").content.decode()
     assert "Hosts forced down: 1." in page

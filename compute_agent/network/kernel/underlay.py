@@ -37,7 +37,9 @@ class Underlay:
         try:
             return self.inside(self._facing_portal)
         except OSError as error:
-            raise RetryableHostError("The host does not know its address between hosts.", detail=str(error)) from error
+            raise RetryableHostError(
+                "The host has no address at which other hosts reach it.", detail=str(error)
+            ) from error
 
     def room(self, address: str) -> int | None:
         """Return the MTU that is left for guests' packets; None if no interface has the address."""

@@ -71,7 +71,7 @@ class HostOperations(Domains):
         """
         for guest in self.guests():
             try:
-                with self._no_copy_begins(guest.uuid), translated("end a copy that was cut off"):
+                with self._no_copy_begins(guest.uuid), translated("end an interrupted copy"):
                     snapshots.end_left_copy(self._domain(guest.uuid))
             except HostError as error:
                 log.info("guest %s: %s %s", guest.uuid, error, error.detail)

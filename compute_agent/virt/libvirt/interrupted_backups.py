@@ -41,7 +41,7 @@ def forget(root: Path) -> list[str]:
         fresh.write_bytes(_JOB.sub(b"<job type='none' async='none'/>", text))
         fresh.chmod(0o600)
         fresh.replace(note)
-        log.warning("A copy of the disk of %s was cut off.", note.stem)
+        log.warning("A copy of the disk of %s was interrupted.", note.stem)
         forgotten.append(note.stem)
     return forgotten
 
@@ -59,7 +59,7 @@ def end(domain: Any) -> list[str]:
     for node in nodes:
         monitor.execute(domain, "blockdev-del", {"node-name": node})  # fails if libvirt was faster
     if nodes and (left := monitor.unused_nodes(domain)):
-        raise RetryableHostError("A copy that was cut off could not be ended.", detail=f"{left} cannot be removed")
+        raise RetryableHostError("An interrupted copy could not be ended.", detail=f"{left} cannot be removed")
     ended = [job["id"] for job in jobs] + nodes
     if ended:
         log.warning("Removed remains in %s of an interrupted copy: %s.", domain.name(), ", ".join(ended))
@@ -74,6 +74,6 @@ def _end_job(domain: Any, name: str) -> None:
         if status == "concluded":
             monitor.execute(domain, "job-dismiss", {"id": name})
         elif time.monotonic() > deadline:
-            raise RetryableHostError("A copy that was cut off could not be ended.", detail=f"{name} is {status}")
+            raise RetryableHostError("An interrupted copy could not be ended.", detail=f"{name} is {status}")
         else:
             time.sleep(LOOK)

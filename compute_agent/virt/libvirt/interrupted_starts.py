@@ -30,7 +30,7 @@ def forget(root: Path) -> list[str]:
             continue
         note.unlink(missing_ok=True)
         note.with_suffix(".pid").unlink(missing_ok=True)
-        log.warning("The start of %s was cut off; it counts as shut off.", note.stem)
+        log.warning("The start of %s was interrupted; it counts as shut off.", note.stem)
         forgotten.append(note.stem)
     return forgotten
 

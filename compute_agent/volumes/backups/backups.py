@@ -115,7 +115,7 @@ def put_together(outlet: BackupOutlet, backup_ids: Sequence[str], path: Path, st
         for backup_id, stored in chain.items():
             for number, named in enumerate(stored.chunks):
                 if stopped():
-                    raise StoppedError("The backup was not written back in time.")
+                    raise StoppedError("The backup was not restored in time.")
                 chunk = outlet.chunk(backup_id, number, named.digest, Progress(done, total), stopped)
                 _write(file.fileno(), chunk, stored.disk_bytes, hollow=not stored.parent_id)
                 done += CHUNK

@@ -21,7 +21,7 @@ class DaemonError(RetryableHostError):
     code = "storage_daemon_failed"
 
     def __init__(self, detail: str, kind: str = "") -> None:
-        super().__init__("The volume's storage daemon could not do it.", detail=detail)
+        super().__init__("The volume's storage daemon could not complete the operation.", detail=detail)
         self.kind = kind
         """QMP's class of the error; empty if the daemon does not answer."""
 

@@ -195,7 +195,7 @@ class OpenApiJson(View):
                 400, f"microversion is one from {span}, or latest; service is one of {', '.join(SERVICES)}."
             )
         if edition(version, service) != MICROVERSIONS.maximum and not _is_signed_in(request):
-            refusal = _refusal(401, "Without a token there is the document of the newest microversion only.")
+            refusal = _refusal(401, "Without a token only the document of the newest microversion is available.")
             refusal["WWW-Authenticate"] = challenge(request)
             return refusal
         try:

@@ -103,7 +103,7 @@ HEADERS: dict[tuple[str, str], tuple[str, ...]] = {
 _WORDS = {
     "X-Subject-Token": "The token that the request is about.",
     "Range": "The requested bytes, `bytes=0-1023`.",
-    "X-Openstack-Image-Size": "How many bytes the image has.",
+    "X-Openstack-Image-Size": "The size of the image in bytes.",
     "X-Image-Meta-Store": "The store of the image's data.",
 }
 

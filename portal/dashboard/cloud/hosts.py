@@ -240,7 +240,7 @@ class HostMaintenanceEnd(HostQuestion):
 class HostForceDown(HostQuestion):
     """Declares that the guests of the host no longer run or write, so that nothing waits for it."""
 
-    question = "Is {name} switched off or cut off?"
+    question = "Is {name} powered off or isolated?"
     consequence = (
         "Force a host down only if its instances can no longer run or write. Deleting them, and detaching their"
         " volumes, then no longer waits for the host. An instance that still runs could damage its volumes."

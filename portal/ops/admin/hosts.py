@@ -230,7 +230,7 @@ class HostAdmin(Written):
     @row_action(
         "Force down: it is switched off, do not wait for its report",
         "Hosts forced down",
-        question="Are these hosts switched off or cut off?",
+        question="Are these hosts powered off or isolated?",
     )
     def force_down(self, context: RequestContext, host: Host) -> None:
         change_host(context, host.id, forced_down=True)

@@ -28,7 +28,7 @@ class InterfaceDifferenceAdmin(Readable):
     @row_action(
         "Detach the interface from the guest",
         "Interfaces to be taken out",
-        question="Detach these interfaces from their guests? Their connections are cut off.",
+        question="Detach these interfaces from their guests? Their connections end.",
     )
     def take_out(self, context: RequestContext, row: InterfaceDifference) -> None:
         interface_decisions.unplug(context, row)

@@ -37,7 +37,7 @@ from provisioning.identity import policy
 from provisioning.identity.policies.base import MEMBER
 
 HOST_AWAY = "The server's host does not answer. Try again when it is back."
-COULD_NOT = "The host could not do it."
+COULD_NOT = "The host could not complete the action."
 FAILED, BROKE = "action_failed", "action_broke"
 """Transitions of a failed task: back to the previous state, or to ERROR when the state of the guest is unknown."""
 

@@ -22,7 +22,7 @@ NEVER_BUILT = "It has never been built."
 BUSY = "It has a task in progress ({task})."
 FENCE_FIRST = (
     "Server {id} has volumes or a root disk in a pool, which host {host} may still have open. Make sure that the host"
-    " is powered off or cut off, force it down, and try again."
+    " is powered off or isolated, force it down, and try again."
 )
 NOT_CONFIRMED = "Host {host} has not confirmed yet that it has removed what an evacuation of server {id} left there."
 EVACUATED_FROM = (VmState.ACTIVE, VmState.STOPPED, VmState.ERROR)

@@ -102,7 +102,7 @@ def newer() -> Iterator[Finding]:
     names = dict(Host.objects.values_list("id", "name")) if kept else {}
     taken = _vnis_of_others(kept)
     for row in kept:
-        sentence = f"It keeps the {_named(row)} for a guest that is not there by the records. It is not touched."
+        sentence = f"It keeps the {_named(row)} for a guest that it does not have in the records. It is not touched."
         if row.vni is not None and row.vni in taken:
             sentence += f" Its VNI {row.vni} now belongs to the network {taken[row.vni]}: remove that guest first."
         yield Finding("warning", f"host {names.get(row.host_id, row.host_id)}", sentence, evidence=_named(row))

@@ -53,7 +53,11 @@ def _of_host(host: Host, reported: GuestVolumes) -> Iterator[Finding]:
         has = set(reported.guests[str(row.id)])
         for key in sorted(has - by_volume.keys()):
             owner = Attachment.objects.filter(volume_id=read_id(key) or NOBODY).first()
-            whose = f"; by the records it is attached to the server {owner.instance_id}" if owner is not None else ""
+            whose = (
+                f"; according to the records it is attached to the server {owner.instance_id}"
+                if owner is not None
+                else ""
+            )
             sentence = f"Its guest on host {host.name} has the volume {key} without an attachment{whose}."
             evidence = (key, str(owner.instance_id) if owner is not None else "")
             way = TAKEN_OUT if kept_volumes.was_given(row, read_id(key) or NOBODY) else LEFT_ALONE

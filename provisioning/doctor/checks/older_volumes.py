@@ -36,7 +36,7 @@ def _sentence(row: Attachment) -> str:
     sentence = f"Host {name} has it open for attachment {row.id}, {known}; no other attachment is allowed."
     if not any(row.id == each.id for each in holds.elsewhere(row.volume)):
         return f"{sentence} Delete that attachment when its server no longer uses the volume."
-    daemon = f", and by the records host {row.volume.daemon_host} serves it" if row.volume.daemon_host else ""
+    daemon = f", and according to the records host {row.volume.daemon_host} serves it" if row.volume.daemon_host else ""
     return (
         f"{sentence} It was opened there after the restored copy was taken{daemon}: hosts get no commands for it."
         f" The attachment is released when host {name} reports the server's disks. Otherwise delete it when its server"

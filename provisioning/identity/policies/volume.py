@@ -209,7 +209,7 @@ RULES = (
     rule("volume_extension:volume_image_metadata:remove", MEMBER, "Remove the image metadata of a volume."),
     rule("volume_extension:types_extra_specs:index", READER, "List type extra specs."),
     rule("volume_extension:types_extra_specs:create", ADMIN, "Create type extra specs."),
-    rule("volume_extension:types_extra_specs:show", READER, "Show one specified type extra specs."),
+    rule("volume_extension:types_extra_specs:show", READER, "Show one extra spec of a volume type."),
     rule(
         "volume_extension:types_extra_specs:read_sensitive",
         ADMIN,

@@ -315,7 +315,7 @@ MEASURES = parts(
         "GET novella-measures/cloud": _measures(
             lambda context, **kwargs: measures.of_cloud(**kwargs),
             "novella:hosts:measures",
-            "Show what all hosts use together.",
+            "Show the usage of all hosts together.",
         ),
         "GET novella-measures/pools/{pool_id}": _measures(
             lambda context, pool_id, **kwargs: measures.of_pool(measures.pool_with_id(pool_id).id, **kwargs),
