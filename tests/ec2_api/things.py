@@ -77,6 +77,10 @@ ARGUMENTS: dict[str, str] = {
 """A parameter, without its number → the beginning of the ids that it takes."""
 
 
+OTHER = {("DescribePlacementGroups", "GroupIds"): "pg"}
+"""Action and parameter → the beginning, where it is another one."""
+
+
 @dataclass(frozen=True)
 class Things:
     """Ids by their beginnings (``i``, ``vol``), other words by their names, and keys by person."""
@@ -106,6 +110,7 @@ def make_things(people: People, world: World) -> Things:
         "key-name": SECRET,
         "public-key": KeyPair.objects.get(name=SECRET).public_key.strip(),
         "type": world.cloud.small.name,
+        "pg-name": SECRET,
         "group-name": SecurityGroup.objects.get(pk=world.ids["group"]).name,
         "zone": "nova",
         "outside": ids.id_of("vpc", uuid.UUID(world.ids["outside"])),
@@ -257,7 +262,7 @@ def guesses(action: Action) -> list[dict[str, Any]]:
         return [{}]
     required, ids_taken = {}, {}
     for name, member in model.members_of(shape).items():
-        prefix = prefix_of(model.parameter_name(member, name))
+        prefix = OTHER.get((action.name, name)) or prefix_of(model.parameter_name(member, name))
         guess = _guess(member, f"<{prefix}>" if prefix else "x")
         if name in shape.required_members or name == "Attribute":  # which the model does not always require
             required[name] = guess

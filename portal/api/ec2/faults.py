@@ -34,6 +34,7 @@ OVER_QUOTA = {
     "cores": "VcpuLimitExceeded",
     "ram": "InstanceLimitExceeded",
     "key_pairs": "KeyPairLimitExceeded",
+    "server_groups": "PlacementGroupLimitExceeded",
     "volumes": "VolumeLimitExceeded",
     "gigabytes": "VolumeLimitExceeded",
     "snapshots": "SnapshotLimitExceeded",

@@ -48,6 +48,7 @@ ROUTE_TABLE = Kind("rtb", "route-table", "InvalidRouteTableId.Malformed", "Inval
 ROUTE_ASSOCIATION = Kind("rtbassoc", "", "InvalidAssociationID.Malformed", "InvalidAssociationID.NotFound")
 ACL = Kind("acl", "network-acl", "InvalidNetworkAclId.Malformed", "InvalidNetworkAclID.NotFound")
 GATEWAY = Kind("igw", "internet-gateway", "InvalidInternetGatewayId.Malformed", "InvalidInternetGatewayID.NotFound")
+PLACEMENT_GROUP = Kind("pg", "placement-group", "InvalidPlacementGroupId.Malformed", "InvalidPlacementGroup.Unknown")
 
 KINDS = (
     *(
@@ -65,7 +66,7 @@ KINDS = (
         SUBNET,
         INTERFACE,
     ),
-    *(ATTACHMENT, ROUTE_TABLE, ROUTE_ASSOCIATION, GATEWAY, ACL),
+    *(ATTACHMENT, ROUTE_TABLE, ROUTE_ASSOCIATION, GATEWAY, ACL, PLACEMENT_GROUP),
 )
 
 

@@ -15,5 +15,9 @@ OF_PROJECTS = (
     Owned("server groups", remove=lambda ids: ServerGroup.objects.filter(project_id__in=ids).delete()),
 )
 OF_USERS = (Owned("key pairs", remove=lambda ids: KeyPair.objects.filter(user_id__in=ids).delete()),)
-EC2_KINDS = (Kind("i", "instance", Instance), Kind("key", "key-pair", KeyPair))
+EC2_KINDS = (
+    Kind("i", "instance", Instance),
+    Kind("key", "key-pair", KeyPair),
+    Kind("pg", "placement-group", ServerGroup),
+)
 WITH_EC2_VALUES = (Instance, BlockDevice)

@@ -30,6 +30,11 @@ def server_groups_for(
     return list(rows.order_by("created_at", "id")[offset : None if limit is None else offset + limit])
 
 
+def own_server_groups(context: RequestContext) -> QuerySet[ServerGroup]:
+    """Return the groups of the caller's project."""
+    return ServerGroup.objects.filter(project_id=context.project_id or NOBODY)
+
+
 def server_group_for(context: RequestContext, group_id: object) -> ServerGroup:
     """Return a group. Raises NotFoundError, also for another project's group unless the caller may see all."""
     rows = ServerGroup.objects.filter(id=read_id(group_id) or NOBODY)

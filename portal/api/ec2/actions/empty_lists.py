@@ -23,7 +23,6 @@ _LISTS = {
         _SERVERS, "LaunchTemplates", f"Filters IncludeManagedResources LaunchTemplateIds LaunchTemplateNames {_PAGED}"
     ),
     "DescribeNatGateways": (_ROUTERS, "NatGateways", f"Filter NatGatewayIds {_PAGED}"),
-    "DescribePlacementGroups": (_SERVERS, "PlacementGroups", "Filters GroupIds GroupNames"),
     "DescribeSpotInstanceRequests": (_SERVERS, "SpotInstanceRequests", f"Filters SpotInstanceRequestIds {_PAGED}"),
     "DescribeVpcClassicLink": (_NETWORKS, "Vpcs", "Filters VpcIds"),
     "DescribeVpcClassicLinkDnsSupport": (_NETWORKS, "Vpcs", f"VpcIds {_PAGED}"),

@@ -1,6 +1,6 @@
 """All actions of EC2."""
 
-from portal.api.ec2.actions import addresses, empty_lists, key_pairs, places, prefix_lists, tags
+from portal.api.ec2.actions import addresses, empty_lists, key_pairs, placement_groups, places, prefix_lists, tags
 from portal.api.ec2.actions.images import attributes as images_attributes
 from portal.api.ec2.actions.images import changes as images_changes
 from portal.api.ec2.actions.images import describe as images_describe
@@ -68,6 +68,9 @@ _ALL: tuple[Action | Table, ...] = (
     key_pairs.import_,
     key_pairs.DESCRIBE_KEY_PAIRS,
     key_pairs.delete,
+    placement_groups.create,
+    placement_groups.DESCRIBE_PLACEMENT_GROUPS,
+    placement_groups.delete,
     places.DESCRIBE_REGIONS,
     places.DESCRIBE_AVAILABILITY_ZONES,
     places.DESCRIBE_INSTANCE_TYPES,

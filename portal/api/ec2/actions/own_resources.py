@@ -10,6 +10,7 @@ from portal.api.ec2.actions.instances.related import visible_rows
 from portal.api.ec2.names import Kind, Rows, with_keys
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors as compute
+from provisioning.compute.selectors.server_groups import own_server_groups
 from provisioning.ec2.ids import resource_of
 from provisioning.network import selectors as network
 from provisioning.network.records.owners import OF_THE_CLOUD
@@ -26,6 +27,7 @@ _OWN: Mapping[Kind, OwnRows] = {
     names.INSTANCE: visible_rows,
     names.INTERFACE: lambda context: network.ports_for(context).exclude(OF_THE_CLOUD),
     names.KEY_PAIR: compute.own_key_pairs,
+    names.PLACEMENT_GROUP: own_server_groups,
     names.GROUP: lambda context: network.security_groups_for(context).filter(own(context)),
     names.RULE: network.security_group_rules_for,
     names.VOLUME: visible_volumes,

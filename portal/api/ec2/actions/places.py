@@ -122,7 +122,7 @@ def _type(flavor: Flavor) -> dict[str, Any]:
             "EncryptionSupport": "supported",
             "NvmeSupport": "unsupported",
         },
-        "PlacementGroupInfo": {"SupportedStrategies": ["spread"]},
+        "PlacementGroupInfo": {"SupportedStrategies": ["cluster", "spread"]},
         "NetworkInfo": {"Ipv6Supported": True, "EnaSupport": "unsupported", "EfaSupported": False},
         "HibernationSupported": False,
         "BurstablePerformanceSupported": False,

@@ -108,6 +108,7 @@ _OF_INSTANCES: dict[str, Filter] = {
     "monitoring-state": "Monitoring.State",
     "network-interface.availability-zone": "Placement.AvailabilityZone",
     **under("NetworkInterfaces[]", _OF_INTERFACES, prefix="network-interface."),
+    "placement-group-name": "Placement.GroupName",
     "reason": "StateTransitionReason",
     "state-reason-code": "StateReason.Code",
     "state-reason-message": "StateReason.Message",
@@ -138,7 +139,7 @@ DESCRIBE_INSTANCES = Described(
         "network-interface.requester-managed": _with_interfaces(lambda instance: False),
         **nothing(
             "capacity-reservation-id client-token host-id hypervisor iam-instance-profile.arn "
-            "iam-instance-profile.id instance-lifecycle kernel-id outpost-arn placement-group-name "
+            "iam-instance-profile.id instance-lifecycle kernel-id outpost-arn "
             "placement-partition-number platform product-code product-code.type ramdisk-id requester-id "
             "spot-instance-request-id"
         ),

@@ -44,8 +44,8 @@ class Related:
 
 
 def visible_rows(context: RequestContext) -> QuerySet[Instance]:
-    """Return the project's instances, including instances terminated in the last hour."""
-    return selectors.rows_with_ended(context, timezone.now() - SHOWN_AFTER_END)
+    """Return the project's instances with their groups, including instances terminated in the last hour."""
+    return selectors.rows_with_ended(context, timezone.now() - SHOWN_AFTER_END).select_related("server_group")
 
 
 def wanted(call: Call, specified: Sequence[str]) -> list[Instance]:
@@ -77,6 +77,7 @@ def related(instances: Sequence[Instance]) -> Related:
             names.SUBNET: [address.subnet_id for interface in every for address in interface.addresses],
             names.GROUP: [group for interface in every for group in interface.groups],
             names.VOLUME: [device.volume_id for device in devices],
+            names.PLACEMENT_GROUP: [instance.server_group_id for instance in instances],
         }
     )
     return Related(

@@ -11,6 +11,7 @@ from portal.api.ec2.actions.instances import related as reading
 from portal.api.ec2.actions.instances import shapes
 from portal.api.ec2.actions.instances.block_devices import Asked, disks_of, store_requested
 from portal.api.ec2.actions.instances.metadata import read as read_options
+from portal.api.ec2.actions.placement_groups import of_placement
 from portal.api.ec2.actions.places import flavor_of_type
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
@@ -35,6 +36,7 @@ _CODES = {
     "security_groups": "InvalidGroup.NotFound",
     "availability_zone": "InvalidParameterValue",
     "block_device_mapping_v2": "InvalidBlockDeviceMapping",
+    "group": "InvalidPlacementGroup.Unknown",
 }
 """Field that a launch rejects → error code."""
 CREATED_LATER = (names.VOLUME, names.INTERFACE)
@@ -98,6 +100,7 @@ def _request(
     if image is None:
         raise errors.missing_parameter("ImageId")
     placement = call.get("Placement", {})
+    group = of_placement(call, placement)
     networks, groups = _networks(call, most)
     groups = groups or _default_groups(call, networks)
     return LaunchRequest(
@@ -111,15 +114,19 @@ def _request(
         min_count=least,
         max_count=most,
         availability_zone=placement.get("AvailabilityZone") or None,
+        scheduler_hints={} if group is None else {"group": str(group.id)},
         disks=tuple(each.disk for each in disks),
         metadata_options=options,
     )
 
 
+_PLACEMENT = frozenset({"AvailabilityZone", "GroupId", "GroupName", "Tenancy"})
+
+
 def _check_supported(call: Call) -> None:
     """Reject arguments of which this cloud supports only one value. Raises Ec2Error."""
     placement = call.get("Placement", {})
-    strange = sorted(name for name, value in placement.items() if value and name not in {"AvailabilityZone", "Tenancy"})
+    strange = sorted(name for name, value in placement.items() if value and name not in _PLACEMENT)
     if strange:
         raise errors.unsupported(f"The parameter Placement.{strange[0]} is not supported by this cloud")
     refused = {

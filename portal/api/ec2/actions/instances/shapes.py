@@ -42,7 +42,7 @@ def instance_shape(instance: Instance, related: Related) -> dict[str, Any]:
         "AmiLaunchIndex": instance.launch_index,
         "ProductCodes": [],
         "LaunchTime": instance.created_at,
-        "Placement": {"AvailabilityZone": zone_of(instance), "Tenancy": "default", "GroupName": ""},
+        "Placement": _placement(instance, related),
         "Monitoring": {"State": "disabled"},
         "Architecture": ARCHITECTURE,
         "RootDeviceType": "ebs" if _boots_from_volume(instance, related) else "instance-store",
@@ -62,6 +62,12 @@ def instance_shape(instance: Instance, related: Related) -> dict[str, Any]:
     _add_addresses(shape, interfaces, related)
     _add_reason(shape, instance, state, related)
     return shape
+
+
+def _placement(instance: Instance, related: Related) -> dict[str, Any]:
+    group = instance.server_group
+    found = {"AvailabilityZone": zone_of(instance), "Tenancy": "default", "GroupName": group.name if group else ""}
+    return found | ({"GroupId": related.ids[names.PLACEMENT_GROUP][group.id]} if group else {})
 
 
 def type_of(instance: Instance, related: Related) -> str:
