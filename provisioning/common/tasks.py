@@ -68,6 +68,8 @@ class RecordTask(Task[R], Generic[R]):
     """Status during the task → its timeout. Empty for a task whose timeout another task with the same status declares,
     and for a job that the queue gives up.
     """
+    when_overdue: ClassVar[str] = ""
+    """For the operator guide: the result of ``overdue``, without a full stop."""
     clock: ClassVar[str] = "deadline"
     """The column that shows when the task is overdue: ``deadline``, or ``updated_at`` plus the timeout. All tasks of a
     model have the same.

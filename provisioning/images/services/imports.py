@@ -141,6 +141,7 @@ class Import(JobTask[ImageTask]):
     topic, job, payload = "images", "images.import", "task_id"
     leaves_room = True
     timeouts = dict.fromkeys(tasks.OPEN, timeout("importing", 900))
+    when_overdue = "the import is queued again, unless it waits for its turn or a process writes its file"
 
     def run(self, key: uuid.UUID) -> None:
         run(key)

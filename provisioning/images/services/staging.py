@@ -74,6 +74,9 @@ class Stage(FileTask):
 
     legal_from = (Image.Status.QUEUED,)
     timeouts = {Image.Status.UPLOADING: timeout("uploading", 60)}
+    when_overdue = (
+        "if no process receives the data, and it has waited for `NOVELLA_STAGING_TIMEOUT`, the data is discarded"
+    )
 
     def in_progress(self, image: Image) -> bool:
         kept_until = image.updated_at + timedelta(seconds=settings.STAGING_TIMEOUT)

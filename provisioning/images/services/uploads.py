@@ -77,6 +77,7 @@ class Upload(FileTask):
 
     legal_from = (Image.Status.QUEUED,)
     timeouts = {Image.Status.SAVING: timeout("saving", 60)}
+    when_overdue = "if no process receives the data, the image is completed or `queued` again"
 
     def overdue(self, image: Image) -> None:
         """Complete an image whose data has arrived completely; set another one back to ``queued``."""

@@ -87,6 +87,7 @@ class Restore(UserTask[Backup, RestoreRequest, Restored], VolumeTask[RestoreVolu
     refused = InvalidBackupError
     notification = "restore"
     timeouts = by_status({VolumeStatus.RESTORING_BACKUP: 60 * MINUTE})
+    when_overdue = "the volume is in `error_restoring`; the backup is `available` again"
     awaited_in = (VolumeStatus.RESTORING_BACKUP,)
 
     def locked(self, context: RequestContext, key: str | uuid.UUID) -> Backup:

@@ -189,6 +189,9 @@ class CreateBackup(OfVolume[BackupRequest, Backup], CopyTask[Backup, BackupVolum
     refused = InvalidVolumeError
     notification = "create"
     timeouts = {BackupStatus.CREATING: TIMEOUT}
+    when_overdue = (
+        "the backup is completed if its data is complete; otherwise it is in `error`, and its data is removed"
+    )
     awaited_in = (BackupStatus.CREATING,)
 
     def allowed(self, request: BackupRequest) -> Collection[str]:
@@ -284,6 +287,7 @@ class BeBackedUp(RecordTask[Volume]):
 
     model = Volume
     timeouts = {VolumeStatus.BACKING_UP: TIMEOUT}
+    when_overdue = "the deadline of its backup applies; without a backup, the volume returns to its previous status"
 
     def lock(self, key: uuid.UUID) -> Volume | None:
         return state.lock([key]).get(key)

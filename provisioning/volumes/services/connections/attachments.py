@@ -305,6 +305,9 @@ class Attach(RecordTask[Attachment]):
     model = Attachment
     clock = "updated_at"
     timeouts = by_status({AttachStatus.ATTACHING: 3 * MINUTE})
+    when_overdue = (
+        "without a connection, the attachment is in `error_attaching`; otherwise the server's host is commanded again"
+    )
 
     def lock(self, key: uuid.UUID) -> Attachment | None:
         with contextlib.suppress(AttachmentNotFoundError):

@@ -145,6 +145,7 @@ class Create(VolumeTask[CreateVolumeRequest]):
 
     body = CreateVolumeRequest
     timeouts = by_status({VolumeStatus.CREATING: 10 * MINUTE, VolumeStatus.DOWNLOADING: 30 * MINUTE})
+    when_overdue = "the volume is in `error`, with a message; a launch or rebuild that waits for it fails"
 
     def end(self, volume: Volume, event: AgentEvent, body: CreateVolumeRequest, host_id: uuid.UUID) -> None:
         """Handle the report, even if the task has timed out. After a retryable failure, another pool is tried."""

@@ -133,6 +133,7 @@ class Delete(VolumeTask[DeleteVolumeRequest]):
         VolumeStatus.ERROR_DELETING,
     )
     timeouts = by_status({VolumeStatus.DELETING: 10 * MINUTE})
+    when_overdue = "the volume is in `error_deleting`, with a message; it can be deleted again"
     awaited_in = (VolumeStatus.DELETING, VolumeStatus.ERROR_DELETING)
 
     def finished(self, volume: Volume, event: AgentEvent, body: DeleteVolumeRequest, host_id: uuid.UUID) -> None:

@@ -34,6 +34,7 @@ class Revert(UserVolumeTask[str, RevertVolumeRequest]):
     body = RevertVolumeRequest
     notification = "revert"
     timeouts = by_status({VolumeStatus.REVERTING: 10 * MINUTE})
+    when_overdue = "the volume is in `error`, with a message: its data is undefined"
     awaited_in = (VolumeStatus.REVERTING, VolumeStatus.ERROR)
 
     def prepare(self, context: RequestContext, volume: Volume, request: str) -> Mapping[str, Any]:

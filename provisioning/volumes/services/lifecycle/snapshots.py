@@ -175,6 +175,7 @@ class CreateSnapshot(OfVolume[SnapshotRequest, Snapshot], SnapshotTask[SnapshotV
     refused = InvalidVolumeError
     notification = "create"
     timeouts = {SnapshotStatus.CREATING: Create.timeouts[VolumeStatus.CREATING]}
+    when_overdue = "the snapshot is in `error`, with a message"
     awaited_in = (SnapshotStatus.CREATING, SnapshotStatus.ERROR)
 
     def allowed(self, request: SnapshotRequest) -> Collection[str]:
@@ -223,6 +224,7 @@ class DeleteSnapshot(UserTask[Snapshot, Deletion, None], SnapshotTask[DeleteSnap
     legal_from = DELETABLE_SNAPSHOTS
     notification = "delete"
     timeouts = {SnapshotStatus.DELETING: Delete.timeouts[VolumeStatus.DELETING]}
+    when_overdue = "the snapshot is in `error_deleting`; it can be deleted again"
     awaited_in = (SnapshotStatus.DELETING, SnapshotStatus.ERROR_DELETING)
 
     def locked(self, context: RequestContext, key: str | uuid.UUID) -> Snapshot:

@@ -77,6 +77,7 @@ class UploadToImage(
     body = UploadVolumeRequest
     legal_from = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE)
     timeouts = by_status({VolumeStatus.UPLOADING: 30 * MINUTE})
+    when_overdue = "the image is deleted, unless it has its data; the volume returns to its previous status"
 
     def allowed(self, request: UploadRequest) -> Collection[str]:
         return self.legal_from if request.force else (VolumeStatus.AVAILABLE,)

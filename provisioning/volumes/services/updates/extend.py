@@ -40,6 +40,9 @@ class Extend(UserVolumeTask[int, GrowVolumeRequest]):
     body = GrowVolumeRequest
     notification = "resize"
     timeouts = by_status({VolumeStatus.EXTENDING: 5 * MINUTE})
+    when_overdue = (
+        "the volume is in `error_extending` with its previous size; if only a guest has not switched, the task ends"
+    )
 
     def prepare(self, context: RequestContext, volume: Volume, request: int) -> Mapping[str, Any]:
         """Raise ForbiddenError for an attached volume if the policy forbids it, and InvalidInputError for the size."""

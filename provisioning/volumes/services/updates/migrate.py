@@ -88,6 +88,7 @@ class Move(OfVolume[P, Volume], VolumeTask[FetchVolumeRequest], Generic[P]):
     status: ClassVar[VolumeStatus]
     body = FetchVolumeRequest
     legal_from = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE)
+    when_overdue = "the migration is aborted: the volume is unchanged"
 
     def check_movable(self, volume: Volume) -> None:
         """Raise InvalidVolumeError for a volume whose data cannot be moved now."""
