@@ -13,7 +13,7 @@ from pathlib import Path
 from django.apps import apps
 
 from provisioning.jobs import retention
-from provisioning.jobs.bounds import BOUNDS, Bound, By, table, value_of
+from provisioning.wiring.bounds import BOUNDS, Bound, By, table, value_of
 from tests.support.limited import limited
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "operator-guide.md"
@@ -22,7 +22,7 @@ BEGIN, END = "<!-- bounds -->\n", "<!-- end of bounds -->\n"
 
 def test_every_model_has_a_bound() -> None:
     labels = {model._meta.label for model in apps.get_models(include_auto_created=True)}
-    assert labels == BOUNDS.keys(), "say in provisioning.jobs.bounds what bounds its rows"
+    assert labels == BOUNDS.keys(), "say in provisioning.wiring.bounds what bounds its rows"
 
 
 def of(kind: By) -> Mapping[str, Bound]:
@@ -31,7 +31,7 @@ def of(kind: By) -> Mapping[str, Bound]:
 
 def test_quotas_count_what_they_are_said_to_bound() -> None:
     for label, bound in of(By.QUOTA).items():
-        resources = {limit for limit in bound.limits if limit.islower()}
+        resources = {limit for limit in bound.limits if isinstance(limit, str) and limit.islower()}
         assert resources, label
         assert resources <= set(limited()[label]), label
     assert limited().keys() == of(By.QUOTA).keys()

@@ -7,9 +7,40 @@ for a different table in the operator guide (``WRITE_BOUNDS=1`` writes it).
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from typing import TypeGuard
 
 from django.conf import settings
-from django.utils.module_loading import import_string
+
+import provisioning.batches.services
+import provisioning.catalogue.index
+import provisioning.compute.disks.device_names
+import provisioning.compute.plans.moves
+import provisioning.compute.records.instance_actions
+import provisioning.compute.services.remote_consoles
+import provisioning.compute.services.tags
+import provisioning.compute.upkeep.kept_interfaces
+import provisioning.ec2.client_tokens
+import provisioning.ec2.tags
+import provisioning.hosts.calls
+import provisioning.hosts.commands
+import provisioning.hosts.refused
+import provisioning.identity.credentials.ec2_signatures
+import provisioning.identity.lockout.lockout
+import provisioning.identity.services.application_credentials
+import provisioning.identity.services.credentials
+import provisioning.identity.services.sign_ins
+import provisioning.identity.services.trusts
+import provisioning.images.records.fields
+import provisioning.launches.bounds
+import provisioning.metadefs.services.bounds
+import provisioning.network.services.base.tags
+import provisioning.network.services.floating_ips.port_forwardings
+import provisioning.network.services.routing.internet_gateways
+import provisioning.starred.services
+import provisioning.volumes.services.connections.attachments
+import provisioning.volumes.services.messages
+
+Limit = str | int | timedelta
 
 
 class By(StrEnum):
@@ -29,20 +60,18 @@ class By(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A limit. ``limits`` are the names of its numbers or times: quotas, settings (in capitals), or constants (dotted
-    paths).
-    """
+    """A limit. ``limits`` are its numbers or times, or the names of quotas and settings (in capitals)."""
 
     by: By
     words: str
-    limits: tuple[str, ...] = ()
+    limits: tuple[Limit, ...] = ()
 
 
 def _quota(*resources: str) -> Bound:
     return Bound(By.QUOTA, "its quota", resources)
 
 
-def _number(of: str, limit: str) -> Bound:
+def _number(of: str, limit: Limit) -> Bound:
     return Bound(By.PARENT, f"of each {of}", (limit,))
 
 
@@ -50,7 +79,7 @@ def _part(of: str) -> Bound:
     return Bound(By.PART, of)
 
 
-def _age(words: str, *limits: str) -> Bound:
+def _age(words: str, *limits: Limit) -> Bound:
     return Bound(By.AGE, words, limits)
 
 
@@ -60,8 +89,8 @@ _OPERATORS = Bound(By.OPERATORS, "written by operators")
 _HOSTS = Bound(By.OPERATORS, "written for hosts")
 _CLOUD = Bound(By.OPERATORS, "written by the cloud for itself")
 _UNUSED = Bound(By.OPERATORS, "not used")
-_HISTORY = "provisioning.compute.records.instance_actions.MOST_OF_SERVER"
-_OF_NAMESPACE = _number("namespace", "provisioning.metadefs.services.bounds.MOST")
+_HISTORY = provisioning.compute.records.instance_actions.MOST_OF_SERVER
+_OF_NAMESPACE = _number("namespace", provisioning.metadefs.services.bounds.MOST)
 
 BOUNDS: dict[str, Bound] = {
     # compute
@@ -73,17 +102,17 @@ BOUNDS: dict[str, Bound] = {
     "compute.InstanceFault": _number("server", _HISTORY),
     "compute.SchedulingDecision": _number("server", _HISTORY),
     "compute.Migration": _number("server", _HISTORY),
-    "compute.InstanceTag": _number("server", "provisioning.compute.services.tags.MOST"),
-    "compute.BlockDevice": _number("server", "provisioning.compute.disks.device_names.MOST_DISKS"),
+    "compute.InstanceTag": _number("server", provisioning.compute.services.tags.MOST),
+    "compute.BlockDevice": _number("server", provisioning.compute.disks.device_names.MOST_DISKS),
     "compute.Allocation": _part("one of a server"),
     "compute.MoveAllocation": _part("one of a server that moves"),
     "compute.FirmwareState": _part("one of a shelved server"),
     "compute.NewerGuest": _part("one of a server on a host"),
-    "compute.InterfaceDifference": _number("server", "provisioning.compute.upkeep.kept_interfaces.MOST_INTERFACES"),
+    "compute.InterfaceDifference": _number("server", provisioning.compute.upkeep.kept_interfaces.MOST_INTERFACES),
     "compute.ConsoleToken": Bound(
         By.AGE,
         "after its end; unused ones of a server are few",
-        ("CONSOLE_TOKEN_TTL", "provisioning.compute.services.remote_consoles.MOST_UNUSED"),
+        ("CONSOLE_TOKEN_TTL", provisioning.compute.services.remote_consoles.MOST_UNUSED),
     ),
     "compute.Flavor": _OPERATORS,
     "compute.FlavorAccess": _OPERATORS,
@@ -105,14 +134,14 @@ BOUNDS: dict[str, Bound] = {
     "network.SecurityGroupRule": _quota("security_group_rules"),
     "network.RbacPolicy": _quota("rbac_policies"),
     "network.PortForwarding": _number(
-        "floating IP", "provisioning.network.services.floating_ips.port_forwardings.MOST_ELEMENTS"
+        "floating IP", provisioning.network.services.floating_ips.port_forwardings.MOST_ELEMENTS
     ),
     "network.InternetGateway": Bound(
         By.PARENT,
         "of each project, in addition to one of each router",
-        ("provisioning.network.services.routing.internet_gateways.MOST_ON_THE_SHELF",),
+        (provisioning.network.services.routing.internet_gateways.MOST_ON_THE_SHELF,),
     ),
-    "network.Tag": _number("network, subnet, port and so on", "provisioning.network.services.base.tags.MOST"),
+    "network.Tag": _number("network, subnet, port and so on", provisioning.network.services.base.tags.MOST),
     "network.Port_security_groups": _part("the groups of a port"),
     "network.Vpc": _part("one of a network"),
     "network.GroupVpc": _part("one of a security group"),
@@ -126,12 +155,12 @@ BOUNDS: dict[str, Bound] = {
     "volumes.Backup": _quota("backups"),
     "volumes.Group": _quota("groups"),
     "volumes.DeletedData": _quota("gigabytes"),
-    "volumes.Attachment": _number("volume", "provisioning.volumes.services.connections.attachments.MOST_OF_VOLUME"),
+    "volumes.Attachment": _number("volume", provisioning.volumes.services.connections.attachments.MOST_OF_VOLUME),
     "volumes.GroupSnapshot": _part("one of some snapshots"),
     "volumes.Group_volume_types": _part("the types of a group"),
     "volumes.Transfer": _part("one of a volume"),
     "volumes.VolumeModification": _part("one of a volume"),
-    "volumes.Message": _number("project", "provisioning.volumes.services.messages.MOST_OF_PROJECT"),
+    "volumes.Message": _number("project", provisioning.volumes.services.messages.MOST_OF_PROJECT),
     "volumes.VolumeType": _OPERATORS,
     "volumes.VolumeTypeAccess": _OPERATORS,
     "volumes.TypeEncryption": _OPERATORS,
@@ -145,39 +174,39 @@ BOUNDS: dict[str, Bound] = {
     "images.Image": Bound(
         By.QUOTA, "its quota; deleted ones are purged by age", ("image_count_total", "RETENTION_DAYS")
     ),
-    "images.ImageTag": _number("image", "provisioning.images.records.fields.MAX_TAGS"),
-    "images.ImageProperty": _number("image", "provisioning.images.records.fields.MAX_PROPERTIES"),
+    "images.ImageTag": _number("image", provisioning.images.records.fields.MAX_TAGS),
+    "images.ImageProperty": _number("image", provisioning.images.records.fields.MAX_PROPERTIES),
     "images.ImageMember": _number("image", "IMAGE_MEMBER_LIMIT"),
     "images.ImageTask": _age("after its end", "TASK_RETENTION"),
     "catalogue.CatalogueIndex": _OPERATORS,
-    "catalogue.CatalogueImage": _number("project", "provisioning.catalogue.index.MOST"),
-    "metadefs.MetadefNamespace": _number("project", "provisioning.metadefs.services.bounds.MOST_NAMESPACES"),
+    "catalogue.CatalogueImage": _number("project", provisioning.catalogue.index.MOST),
+    "metadefs.MetadefNamespace": _number("project", provisioning.metadefs.services.bounds.MOST_NAMESPACES),
     "metadefs.MetadefProperty": _OF_NAMESPACE,
     "metadefs.MetadefObject": _OF_NAMESPACE,
     "metadefs.MetadefTag": _OF_NAMESPACE,
     "metadefs.MetadefAssociation": _OF_NAMESPACE,
-    "metadefs.MetadefResourceType": _number("cloud", "provisioning.metadefs.services.bounds.MOST_TYPES"),
+    "metadefs.MetadefResourceType": _number("cloud", provisioning.metadefs.services.bounds.MOST_TYPES),
     "metadefs.LoadedMetadef": _CLOUD,
     # identity
     "identity.SignIn": Bound(
         By.PARENT,
         "of each user: browsers, and programs",
         (
-            "provisioning.identity.services.sign_ins.MOST_BROWSERS",
-            "provisioning.identity.services.sign_ins.MOST_PROGRAMS",
+            provisioning.identity.services.sign_ins.MOST_BROWSERS,
+            provisioning.identity.services.sign_ins.MOST_PROGRAMS,
         ),
     ),
-    "identity.KnownAddress": _number("user", "provisioning.identity.lockout.lockout.MOST_ADDRESSES"),
+    "identity.KnownAddress": _number("user", provisioning.identity.lockout.lockout.MOST_ADDRESSES),
     "identity.ApplicationCredential": _number(
-        "user", "provisioning.identity.services.application_credentials.MOST_OF_USER"
+        "user", provisioning.identity.services.application_credentials.MOST_OF_USER
     ),
-    "identity.AccessRule": _number("user", "provisioning.identity.services.application_credentials.MOST_RULES_OF_USER"),
+    "identity.AccessRule": _number("user", provisioning.identity.services.application_credentials.MOST_RULES_OF_USER),
     "identity.ApplicationCredential_access_rules": _number(
-        "application credential", "provisioning.identity.services.application_credentials.MOST_RULES"
+        "application credential", provisioning.identity.services.application_credentials.MOST_RULES
     ),
     "identity.ApplicationCredential_roles": _part("the roles of an application credential"),
-    "identity.Credential": _number("user", "provisioning.identity.services.credentials.MOST_OF_USER"),
-    "identity.Trust": _number("user", "provisioning.identity.services.trusts.MOST_OF_USER"),
+    "identity.Credential": _number("user", provisioning.identity.services.credentials.MOST_OF_USER),
+    "identity.Trust": _number("user", provisioning.identity.services.trusts.MOST_OF_USER),
     "identity.TrustRole": _part("the roles of a trust"),
     "identity.RevokedToken": _age("when the token has expired", "TOKEN_LIFETIME"),
     **dict.fromkeys(
@@ -197,37 +226,37 @@ BOUNDS: dict[str, Bound] = {
     "quotas.Reservation": _part("one of each quota of what is counted"),
     # EC2
     "ec2.Ec2Id": _part("one of a tagged resource, an association or an image with a chosen UUID"),
-    "ec2.Ec2Tag": _number("resource", "provisioning.ec2.tags.MOST"),
+    "ec2.Ec2Tag": _number("resource", provisioning.ec2.tags.MOST),
     "ec2.CreationTags": _part("one of each kind of resource that a launch creates"),
     "ec2.MetadataOptions": _part("one of a server"),
     "ec2.GivenValue": _part("a few of each resource that EC2 shows, deleted with it"),
-    "ec2.ClientToken": _age("after its request", "provisioning.ec2.client_tokens.KEPT"),
+    "ec2.ClientToken": _age("after its request", provisioning.ec2.client_tokens.KEPT),
     "ec2.SpentSignature": _age(
-        "at the latest after its request", "provisioning.identity.credentials.ec2_signatures.LONGEST_EXPIRY"
+        "at the latest after its request", provisioning.identity.credentials.ec2_signatures.LONGEST_EXPIRY
     ),
     # batches
-    "batches.Batch": _number("user in each project", "provisioning.batches.services.MOST_OF_USER"),
-    "batches.BatchItem": _number("batch", "provisioning.batches.services.MOST_ITEMS"),
+    "batches.Batch": _number("user in each project", provisioning.batches.services.MOST_OF_USER),
+    "batches.BatchItem": _number("batch", provisioning.batches.services.MOST_ITEMS),
     # processors and drains
     "cpus.Processor": _part("one of each running server, at most"),
     "cpus.GuestProcessor": _part("one of a running server"),
     "drains.Drain": _DELETED,
-    "drains.DrainItem": _number("drain", "provisioning.compute.plans.moves.MOST"),
+    "drains.DrainItem": _number("drain", provisioning.compute.plans.moves.MOST),
     "launches.InstanceLease": _part("one of a server"),
-    "launches.LaunchTemplate": _number("project", "provisioning.launches.bounds.MOST_TEMPLATES"),
-    "launches.LaunchTemplateVersion": _number("launch template", "provisioning.launches.bounds.MOST_VERSIONS"),
-    "launches.Snippet": _number("project", "provisioning.launches.bounds.MOST_SNIPPETS"),
+    "launches.LaunchTemplate": _number("project", provisioning.launches.bounds.MOST_TEMPLATES),
+    "launches.LaunchTemplateVersion": _number("launch template", provisioning.launches.bounds.MOST_VERSIONS),
+    "launches.Snippet": _number("project", provisioning.launches.bounds.MOST_SNIPPETS),
     # measures
     "measures.Report": _HOSTS,
     "measures.Block": _HOSTS,
     "measures.Rejection": _HOSTS,
-    "starred.Star": _number("user in each project", "provisioning.starred.services.MOST"),
+    "starred.Star": _number("user in each project", provisioning.starred.services.MOST),
     # hosts, events, jobs
-    "hosts.HostCommand": _age("after its end", "provisioning.hosts.commands.KEPT"),
-    "hosts.HostCall": Bound(By.PARENT, "waiting at each host", ("provisioning.hosts.calls.MOST_OF_HOST",)),
+    "hosts.HostCommand": _age("after its end", provisioning.hosts.commands.KEPT),
+    "hosts.HostCall": Bound(By.PARENT, "waiting at each host", (provisioning.hosts.calls.MOST_OF_HOST,)),
     "hosts.Host": _OPERATORS,
     "hosts.JoinToken": _OPERATORS,
-    "hosts.RefusedAgent": Bound(By.PARENT, "in total", ("provisioning.hosts.refused.MOST",)),
+    "hosts.RefusedAgent": Bound(By.PARENT, "in total", (provisioning.hosts.refused.MOST,)),
     "hosts.Restore": _OPERATORS,
     **dict.fromkeys(
         (
@@ -258,11 +287,13 @@ BOUNDS: dict[str, Bound] = {
 }
 
 
-def value_of(limit: str) -> object:
-    """Return the number or time of a limit; for a quota its name. Raises ImportError, AttributeError."""
-    if "." in limit:
-        return import_string(limit)
-    return getattr(settings, limit) if limit.isupper() else limit
+def value_of(limit: Limit) -> object:
+    """Return the number or time of a limit; for a quota its name. Raises AttributeError for an unknown setting."""
+    return getattr(settings, limit) if _is_setting(limit) else limit
+
+
+def _is_setting(limit: Limit) -> TypeGuard[str]:
+    return isinstance(limit, str) and limit.isupper()
 
 
 def table() -> list[str]:
@@ -281,14 +312,13 @@ def _text(bound: Bound) -> str:
     return f"{' and '.join(numbers)} {bound.words}" if bound.by is By.PARENT else f"{bound.words}: {', '.join(numbers)}"
 
 
-def _number_in_words(limit: str) -> str:
-    if limit.isupper():
+def _number_in_words(limit: Limit) -> str:
+    if _is_setting(limit):
         return f"`NOVELLA_{_SETTINGS.get(limit, limit)}`"
-    value = value_of(limit)
-    if isinstance(value, timedelta):
-        number, unit = (value.days, "day") if value.days else (value.seconds // 60, "minute")
+    if isinstance(limit, timedelta):
+        number, unit = (limit.days, "day") if limit.days else (limit.seconds // 60, "minute")
         return f"{number} {unit}{'s' * (number != 1)}"
-    return f"{value:,}" if isinstance(value, int) else f"`{value}`"
+    return f"{limit:,}" if isinstance(limit, int) else f"`{limit}`"
 
 
 _SETTINGS = {"TASK_RETENTION": "IMAGE_TASK_RETENTION"}
