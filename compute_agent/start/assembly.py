@@ -1,21 +1,17 @@
 """Assembles a host from its settings. Modules for real hypervisors are imported only if needed."""
 
-import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
 from compute_agent.engine.threads import Threads
 from compute_agent.host import Host
 from compute_agent.link.backup_link import BackupLink
 from compute_agent.link.console_dial import ConsoleDialer
-from compute_agent.link.dial import SocketOpener
-from compute_agent.link.errors import HostUnfitError
 from compute_agent.link.firmware_link import FirmwareLink
 from compute_agent.link.image_send import ImageSender
 from compute_agent.network.fake import FakeNetwork
 from compute_agent.servers.services import HostServices
 from compute_agent.settings import AgentSettings
+from compute_agent.start.machine import Machine, libraries
 from compute_agent.start.options import fault_point
 from compute_agent.start.volumes import RESTORES, make_volumes
 from compute_agent.virt.fake.driver import FakeDriver
@@ -29,16 +25,6 @@ from compute_agent.volumes.services import Outside
 LOOPBACK = "127.0.0.1"
 """The address at which simulated hosts receive guests: they share a machine."""
 STORE_NAME = "agent.sqlite3"
-
-
-@dataclass(frozen=True)
-class Machine:
-    """The machine, as ``machine.prepare`` returns it."""
-
-    opener: SocketOpener
-    """Opens sockets to the portal."""
-    virt_type: str
-    """``kvm`` or ``qemu``; empty for simulated hosts."""
 
 
 MakeServices = Callable[[AgentSettings, Threads, Machine], HostServices]
@@ -77,21 +63,13 @@ def fake_services(
     )
 
 
-def load(module: str) -> object:
-    """Import a module for real hypervisors.  Raises HostUnfitError if its libraries are not installed."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise HostUnfitError(f"The libvirt driver needs the Python package {error.name!r}; install it.") from error
-
-
 def services_of(settings: AgentSettings, threads: Threads, machine: Machine) -> HostServices:
     """Create the parts for the settings' driver.  Raises HostUnfitError."""
     if settings.simulated:
         return fake_services(settings, threads, machine)
-    real: Any = load("compute_agent.start.libvirt_host")
-    services: HostServices = real.libvirt_services(settings, threads, machine)
-    return services
+    with libraries():
+        from compute_agent.start import libvirt_host  # noqa: PLC0415 - simulated hosts lack its libraries
+    return libvirt_host.libvirt_services(settings, threads, machine)
 
 
 def make_host(

@@ -3,20 +3,21 @@
 import contextlib
 import logging
 import shutil
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from compute_agent.link.credential import FILE_NAME
 from compute_agent.link.errors import HostUnfitError, StartError
 from compute_agent.settings import AgentSettings
-from compute_agent.start.assembly import STORE_NAME, load
-from compute_agent.start.machine import LOCK_NAME, enter, lock
+from compute_agent.start.assembly import STORE_NAME
+from compute_agent.start.machine import LOCK_NAME, enter, libraries, lock
 from compute_agent.start.options import Options
 from compute_agent.virt.errors import HostError
 
 log = logging.getLogger(__name__)
 
-CLEANERS = ("compute_agent.virt.libvirt.cleanup", "compute_agent.start.volume_cleanup", "compute_agent.network.cleanup")
+RemoveEverything = Callable[[AgentSettings], list[str]]
+"""Removes one kind of resources. Returns a line for each."""
 
 
 def clean(options: Options) -> None:
@@ -38,20 +39,39 @@ def _clean_host(settings: AgentSettings) -> None:
         with contextlib.suppress(HostUnfitError):  # a deleted namespace needs no cleanup
             enter(settings.machine_netns)
     if not settings.simulated and not (settings.state_dir / "fake-hypervisor.jsonl").exists():
-        for name in CLEANERS:
-            _call_cleaner(name, settings)
+        for cleaner in (_of_guests, _of_volumes, _of_networks):
+            _call_cleaner(cleaner, settings)
     shutil.rmtree(settings.state_dir)
     log.info("Removed %s.", settings.state_dir)
 
 
-def _call_cleaner(name: str, settings: AgentSettings) -> None:
+def _of_guests() -> RemoveEverything:
+    from compute_agent.virt.libvirt.cleanup import remove_everything  # noqa: PLC0415 - simulated hosts lack its libraries
+
+    return remove_everything
+
+
+def _of_volumes() -> RemoveEverything:
+    from compute_agent.start.volume_cleanup import remove_everything  # noqa: PLC0415 - simulated hosts lack its libraries
+
+    return remove_everything
+
+
+def _of_networks() -> RemoveEverything:
+    from compute_agent.network.cleanup import remove_everything  # noqa: PLC0415 - simulated hosts lack its libraries
+
+    return remove_everything
+
+
+def _call_cleaner(cleaner: Callable[[], RemoveEverything], settings: AgentSettings) -> None:
     try:
-        cleaner: Any = load(name)
+        with libraries():
+            remove_everything = cleaner()
     except HostUnfitError as error:
         log.warning("Without its packages no guest can have been created: %s", error)
         return
     try:
-        for line in cleaner.remove_everything(settings):
+        for line in remove_everything(settings):
             log.info("Removed %s.", line)
     except HostError as error:
         raise HostUnfitError(f"Not everything could be removed: {error.message} {error.detail}") from error

@@ -20,7 +20,7 @@ from compute_agent.servers.root_disks import PoolRootDisks
 from compute_agent.servers.sending_guests import SendingGuests
 from compute_agent.servers.services import HostServices
 from compute_agent.settings import AgentSettings
-from compute_agent.start.assembly import Machine
+from compute_agent.start.machine import Machine
 from compute_agent.start.volumes import RESTORES, SERVED, make_volumes, rights_of
 from compute_agent.virt.driver import ComputeDriver
 from compute_agent.virt.libvirt.domain_xml import VirtType

@@ -3,16 +3,39 @@
 import fcntl
 import functools
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from compute_agent.link.dial import SocketOpener, here
 from compute_agent.link.errors import HostUnfitError, StartError, StateInUseError
 from compute_agent.settings import AgentSettings
-from compute_agent.start.assembly import Machine, load
 from compute_agent.start.options import Options
 
 LOCK_NAME = "agent.lock"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The machine, as ``prepare`` returns it."""
+
+    opener: SocketOpener
+    """Opens sockets to the portal."""
+    virt_type: str
+    """``kvm`` or ``qemu``; empty for simulated hosts."""
+
+
+@contextmanager
+def libraries() -> Iterator[None]:
+    """Import a module for real hypervisors in this context.
+
+    Raises HostUnfitError if its libraries are not installed.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise HostUnfitError(f"The libvirt driver needs the Python package {error.name!r}; install it.") from error
 
 
 def lock(state_dir: Path) -> None:
@@ -32,7 +55,8 @@ def lock(state_dir: Path) -> None:
 
 def enter(name: str) -> None:
     """Enter the namespace of ``machine_netns``, which must exist.  Raises HostUnfitError."""
-    namespace: Any = load("compute_agent.network.kernel.namespace")
+    with libraries():
+        from compute_agent.network.kernel import namespace  # noqa: PLC0415 - simulated hosts lack its libraries
     if name not in namespace.listed(name):
         raise HostUnfitError(f"There is no network namespace {name} (--machine-netns).")
     namespace.enter(name)
@@ -47,7 +71,8 @@ def prepare(options: Options) -> Machine:
         return Machine(here, "")
     try:
         opener = enter_network(settings)
-        kvm: Any = load("compute_agent.virt.libvirt.kvm")
+        with libraries():
+            from compute_agent.virt.libvirt import kvm  # noqa: PLC0415 - simulated hosts lack its libraries
         return Machine(opener, kvm.prepare(settings))
     except ValueError as error:
         raise HostUnfitError(f"This machine cannot be prepared for guests: {error}.") from error
@@ -65,7 +90,8 @@ def enter_network(settings: AgentSettings) -> SocketOpener:
     """
     if settings.netns is None and settings.machine_netns is None:
         return here
-    namespace: Any = load("compute_agent.network.kernel.namespace")
+    with libraries():
+        from compute_agent.network.kernel import namespace  # noqa: PLC0415 - simulated hosts lack its libraries
     opener = functools.partial(namespace.open_in, namespace.current())
     if settings.machine_netns is not None:
         enter(settings.machine_netns)

@@ -13,9 +13,9 @@ from compute_agent.host import Host
 from compute_agent.link.errors import HostUnfitError, StartError
 from compute_agent.link.machine_id import machine_id
 from compute_agent.link.portal_link import PortalLink
-from compute_agent.start.assembly import Machine, MakeServices, make_host, services_of
+from compute_agent.start.assembly import MakeServices, make_host, services_of
 from compute_agent.start.clean import clean
-from compute_agent.start.machine import prepare
+from compute_agent.start.machine import Machine, prepare
 from compute_agent.start.options import Options, parse
 from compute_agent.virt.errors import HostError
 

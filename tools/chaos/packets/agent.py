@@ -17,8 +17,8 @@ from compute_agent.metadata.service import MetadataService
 from compute_agent.network.linux import LinuxNetwork
 from compute_agent.servers.services import HostServices
 from compute_agent.settings import AgentSettings
-from compute_agent.start.assembly import Machine, fake_services
-from compute_agent.start.machine import enter_network, lock
+from compute_agent.start.assembly import fake_services
+from compute_agent.start.machine import Machine, enter_network, lock
 from compute_agent.start.main import main
 from compute_agent.start.options import Options
 from compute_agent.virt.migration_link.address import MigrationAddress
