@@ -5,7 +5,6 @@ Daphne's server would), no thread and no database connection, so that ``manage.p
 fork.
 """
 
-import importlib
 import os
 import sys
 
@@ -30,7 +29,9 @@ application = ProtocolTypeRouter({"http": PooledHandler(), "websocket": websocke
 
 def install() -> None:
     """Patch Daphne in this process, before it listens."""
-    importlib.import_module("portal.web.daphne_internals").install(refusal)
+    from portal.web import daphne_internals  # noqa: PLC0415 - it imports Daphne's server, which opens an event loop
+
+    daphne_internals.install(refusal)
 
 
 if "daphne.server" in sys.modules:  # started as ``python -m daphne``

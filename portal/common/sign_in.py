@@ -6,7 +6,6 @@ disabled user or project, a revoked role) ends the browser's session at its next
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from importlib import import_module
 from typing import Any, cast
 
 from asgiref.sync import sync_to_async
@@ -15,7 +14,7 @@ from django.contrib.auth import SESSION_KEY
 from django.contrib.auth.backends import BaseBackend
 from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.auth.models import AnonymousUser
-from django.contrib.sessions.backends.base import SessionBase
+from django.contrib.sessions.backends.signed_cookies import SessionStore
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.middleware.csrf import rotate_token
@@ -242,8 +241,7 @@ def token_of_cookies(cookies: Mapping[str, str]) -> str:
     cookie = cookies.get(settings.SESSION_COOKIE_NAME)
     if not cookie:
         return ""
-    store: type[SessionBase] = import_module(settings.SESSION_ENGINE).SessionStore
-    return str(store(session_key=cookie).get(TOKEN, ""))
+    return str(SessionStore(session_key=cookie).get(TOKEN, ""))
 
 
 def _proof(user_name: str, password: str, domain: str) -> PasswordProof:

@@ -110,7 +110,6 @@ token.
 """
 
 ROOT_URLCONF = "portal.urls"
-ASGI_APPLICATION = "portal.asgi.application"
 APPEND_SLASH = False
 
 TEMPLATES = [

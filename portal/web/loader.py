@@ -5,7 +5,6 @@ refused. After the forks the master replaces this process.
 """
 
 import ctypes
-import importlib
 import os
 import signal
 import socket
@@ -51,7 +50,8 @@ class Loader:
         serves.
         """
         row = 0 if len(self._state.rows) == 1 else self._fork()
-        process = importlib.import_module("portal.web.process")  # creates the event loop, so only after the fork
+        from portal.web import process  # noqa: PLC0415 - it creates the event loop, so only after the fork
+
         install()
         process.run(self._listening, application, options, self._board, row)
         return 0

@@ -8,7 +8,6 @@ overrides them while the cloud runs. A check may refer to these attributes of th
 project's objects.
 """
 
-import importlib
 import logging
 import os
 import threading
@@ -202,7 +201,9 @@ def _library() -> tuple[Any, Any]:
     """Return oslo.policy and its options. Loaded at the first use, because it takes 24 MiB and workers
     do not need it.
     """
-    cfg, library = importlib.import_module("oslo_config.cfg"), importlib.import_module("oslo_policy.policy")
+    from oslo_config import cfg  # noqa: PLC0415 - see above
+    from oslo_policy import policy as library  # noqa: PLC0415
+
     options = cfg.ConfigOpts()
     options([], project="novella", default_config_files=[], default_config_dirs=[])
     return library, options

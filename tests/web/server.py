@@ -10,7 +10,7 @@ from django.http.response import HttpResponseBase
 
 settings.DATABASES["default"]["NAME"] = os.environ["TESTS_DATABASE"]
 
-from portal.asgi import application  # noqa: E402 - Django must not be set up before the line above
+from portal.asgi import application, install  # noqa: E402 - Django must not be set up before the line above
 from portal.web import board, master  # noqa: E402
 
 if "TESTS_STALLED" in os.environ:
@@ -38,4 +38,4 @@ if "TESTS_STUCK" in os.environ:
 if "TESTS_SILENT" in os.environ:
     master.SILENT_FOR, board.ASK_EVERY = float(os.environ["TESTS_SILENT"]), 0.1
 
-__all__ = ["application"]
+__all__ = ["application", "install"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,12 +14,11 @@ SERVICE = "ec2"
 @functools.cache
 def service() -> ServiceModel:
     """Return the model without its documentation, which is its largest part."""
-    loader_class = import_module("botocore.loaders").Loader
-    loader = loader_class(extra_search_paths=[loader_class.BUILTIN_DATA_PATH], include_default_search_paths=False)
-    found: ServiceModel = import_module("botocore.model").ServiceModel(
-        _undocumented(loader.load_service_model(SERVICE, "service-2")), SERVICE
-    )
-    return found
+    from botocore import loaders, model  # noqa: PLC0415 - see above
+
+    path = loaders.Loader.BUILTIN_DATA_PATH
+    loader = loaders.Loader(extra_search_paths=[path], include_default_search_paths=False)
+    return model.ServiceModel(_undocumented(loader.load_service_model(SERVICE, "service-2")), SERVICE)
 
 
 @functools.cache

@@ -1,9 +1,9 @@
 """``manage.py web``: the web processes of one port."""
 
 import argparse
-import importlib
 import socket
 import sys
+from importlib import import_module
 from typing import Any
 
 from django.conf import settings
@@ -16,14 +16,6 @@ from provisioning.common.processes.before_fork import in_child
 from provisioning.identity.encryption import key_records
 
 APPLICATION = "portal.asgi:application"
-PRELOAD = (
-    "daphne.http_protocol",
-    "daphne.ws_protocol",
-    "django.db.models.sql.compiler",
-    "twisted.internet.asyncioreactor",
-    "twisted.internet.endpoints",
-)
-"""Modules that every process needs besides the application, and that open no resources."""
 
 
 class Command(BaseCommand):
@@ -40,7 +32,7 @@ class Command(BaseCommand):
             "--proxy-headers", action="store_true", help="read the client's address from X-Forwarded-For"
         )
         parser.add_argument("--access-log", metavar="FILE", help="where to write a line for each request; - for stdout")
-        parser.add_argument("--application", default=APPLICATION, help="module:name of what is served")
+        parser.add_argument("--application", default=APPLICATION, help="module:name of the served application")
         parser.add_argument(RESUME, type=State.read, help=argparse.SUPPRESS)  # passed by the master at a restart
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -57,8 +49,14 @@ class Command(BaseCommand):
             listening = socket.socket(fileno=resumed.listening) if resumed else listen(options["bind"], options["port"])
         except OSError as error:
             raise CommandError(f"{options['bind']} port {options['port']}: {error.strerror}.") from error
-        for name in (*PRELOAD, options["application"].partition(":")[0]):
-            importlib.import_module(name)
-        install = importlib.import_module(settings.ASGI_APPLICATION.rpartition(".")[0]).install
+        _preload()
+        module = import_module(options["application"].partition(":")[0])
         get_resolver()._populate()  # otherwise each process does it at its first request
-        sys.exit(Loader(listening, options["processes"], resumed).run(options["application"], daphne, install))
+        sys.exit(Loader(listening, options["processes"], resumed).run(options["application"], daphne, module.install))
+
+
+def _preload() -> None:
+    """Import the modules that every process needs besides the application, and that open no resources."""
+    from daphne import http_protocol, ws_protocol  # noqa: F401, PLC0415 - only this command needs them
+    from django.db.models.sql import compiler  # noqa: F401, PLC0415
+    from twisted.internet import asyncioreactor, endpoints  # noqa: F401, PLC0415

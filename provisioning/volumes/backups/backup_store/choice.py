@@ -1,8 +1,6 @@
 """Chooses the store of new backups, and finds the store of an existing backup."""
 
 from functools import cache
-from importlib import import_module
-from typing import Any
 
 from django.conf import settings
 
@@ -34,6 +32,6 @@ def store_named(service: str) -> ObjectStore:
 @cache
 def _s3(*values: str) -> ObjectStore:
     """Return the store for these settings, shared by all threads. The S3 library is only imported if it is needed."""
-    s3: Any = import_module("provisioning.volumes.backups.backup_store.s3")
-    store: ObjectStore = s3.S3Store(s3.S3Settings(*values))
-    return store
+    from provisioning.volumes.backups.backup_store import s3  # noqa: PLC0415 - see above
+
+    return s3.S3Store(s3.S3Settings(*values))
