@@ -277,7 +277,7 @@ VOLUMES = _of_project(
         "snapshot",
         "Take snapshot",
         "camera",
-        "volume:create_snapshot",
+        volume_services.CreateSnapshot.rule,
         "Data that an instance has not yet written to its disk is not part of the snapshot.",
         _snapshot_volume,
         argument=_ending,
@@ -286,7 +286,7 @@ VOLUMES = _of_project(
         "backup",
         "Back up",
         "archive",
-        "backup:create",
+        backups.CreateBackup.rule,
         "A copy outside the volume's pool, kept when the volume is deleted.",
         _back_up_volume,
         argument=_ending,
@@ -303,7 +303,7 @@ SNAPSHOTS = _of_project(
     "snapshots",
     volumes.visible_snapshots,
     _delete(
-        "volume:delete_snapshot",
+        volume_services.DeleteSnapshot.rule,
         "Their volumes, and volumes created from them, do not change. This cannot be undone.",
         _delete_snapshot,
     ),
@@ -313,7 +313,7 @@ BACKUPS = Kind(
     "backup",
     "backups",
     lambda context, ids: copies.visible_backups(context).filter(pk__in=_ids(ids)),
-    (_delete("backup:delete", "This cannot be undone.", _delete_backup),),
+    (_delete(backups.DeleteBackup.rule, "This cannot be undone.", _delete_backup),),
     owners=_owners,
 )
 

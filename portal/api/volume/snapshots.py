@@ -135,13 +135,13 @@ SNAPSHOT = Resource(
     show=Operation(snapshot_for, "volume:get_snapshot", "Show a snapshot of a volume."),
     create=Operation(
         _create,
-        "volume:create_snapshot",
+        services.CreateSnapshot.rule,
         "Create a snapshot of a volume. For a volume in use, ``force`` must be true before 3.65, and must not be false"
         " in 3.65.",
         shows=_PLAIN,
     ),
     update=Operation(_update, "volume:update_snapshot", "Update name and description.", shows=_PLAIN, body=_CHANGES),
-    delete=Operation(_delete, "volume:delete_snapshot", "Delete a snapshot of a volume."),
+    delete=Operation(_delete, services.DeleteSnapshot.rule, "Delete a snapshot of a volume."),
     short=_SUMMARY,
     attributes=(
         *_PLAIN,

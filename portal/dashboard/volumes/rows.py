@@ -2,13 +2,16 @@
 
 import uuid
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
+
+from django.db.models import Model
 
 from portal.common import statuses
 from portal.dashboard.records.views import instance_names, may
 from portal.dashboard.volumes.wording import type_name
 from portal.dashboard.words.wording import progress
 from provisioning.common.context import RequestContext
+from provisioning.common.tasks import UserTask
 from provisioning.identity import policy
 from provisioning.volumes import services
 from provisioning.volumes.models import Attachment, Backup, Snapshot, Volume
@@ -28,6 +31,7 @@ BROKEN = frozenset(
     }
 )
 NOBODY = uuid.UUID(int=0)
+R = TypeVar("R", bound=Model)
 
 
 def backup_row(context: RequestContext, backup: Backup) -> dict[str, Any]:
@@ -37,9 +41,14 @@ def backup_row(context: RequestContext, backup: Backup) -> dict[str, Any]:
         "status": statuses.backup_status(backup.status),
         "progress": None if available else progress(backup.progress_bytes, backup.progress_total),
         "volume_name": "",
-        "can_restore": available and may(context, Restore.rule, backup),
-        "can_delete": backup.status in {"available", "error"} and may(context, DeleteBackup.rule, backup),
+        "can_restore": _can_start(context, Restore, backup),
+        "can_delete": _can_start(context, DeleteBackup, backup),
     }
+
+
+def _can_start(context: RequestContext, task: type[UserTask[R, Any, Any]], record: R) -> bool:
+    """Return whether the caller may start a task with the record in its status."""
+    return getattr(record, "status") in task.legal_from and may(context, task.rule, record)  # noqa: B009
 
 
 def row_of(context: RequestContext, volume: Volume, names: dict[uuid.UUID, str]) -> dict[str, Any]:
@@ -54,14 +63,14 @@ def row_of(context: RequestContext, volume: Volume, names: dict[uuid.UUID, str])
         "type": type_name(volume.volume_type),
         "users": [_use(context, each, names) for each in attachments],
         "can_edit": changes,
-        "can_extend": (free or (used and may(context, "volume:extend_attached_volume", volume)))
-        and may(context, services.Extend.rule, volume),
+        "can_extend": _can_start(context, services.Extend, volume)
+        and (not used or may(context, "volume:extend_attached_volume", volume)),
         "can_attach": (free or (used and volume.multiattach))
         and policy.allows(context, "os_compute_api:os-volumes-attachments:create"),
-        "can_snapshot": (free or used) and may(context, services.CreateSnapshot.rule, volume),
-        "can_back_up": (free or used) and may(context, CreateBackup.rule, volume),
-        "can_retype": (free or used) and may(context, services.Retype.rule, volume),
-        "can_upload": free and may(context, services.UploadToImage.rule, volume),
+        "can_snapshot": _can_start(context, services.CreateSnapshot, volume),
+        "can_back_up": _can_start(context, CreateBackup, volume),
+        "can_retype": _can_start(context, services.Retype, volume),
+        "can_upload": free and _can_start(context, services.UploadToImage, volume),
         "can_hand_over": free and may(context, "volume:create_transfer", volume),
         "can_withdraw": volume.status == VolumeStatus.AWAITING_TRANSFER
         and may(context, "volume:delete_transfer", volume),
@@ -99,12 +108,9 @@ def snapshot_row(context: RequestContext, snapshot: Snapshot) -> dict[str, Any]:
         "volume": snapshot.volume,
         "status": statuses.snapshot_status(snapshot.status),
         "can_create_volume": available and policy.allows(context, "volume:create"),
-        "can_revert": available
-        and snapshot.volume.status == VolumeStatus.AVAILABLE
-        and may(context, services.Revert.rule, snapshot.volume),
+        "can_revert": available and _can_start(context, services.Revert, snapshot.volume),
         "can_edit": may(context, "volume:update_snapshot", snapshot),
-        "can_delete": snapshot.status in {SnapshotStatus.AVAILABLE, SnapshotStatus.ERROR, SnapshotStatus.ERROR_DELETING}
-        and may(context, services.DeleteSnapshot.rule, snapshot),
+        "can_delete": _can_start(context, services.DeleteSnapshot, snapshot),
     }
 
 

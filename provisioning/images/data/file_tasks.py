@@ -2,6 +2,7 @@
 
 import uuid
 from datetime import datetime
+from typing import ClassVar
 
 from provisioning.common.tasks import TASKS, RecordTask, Timeout
 from provisioning.images.data import store
@@ -17,6 +18,8 @@ class FileTask(RecordTask[Image]):
     """Writes the file of an image in the process that receives the data. It is interrupted if that process has died."""
 
     model = Image
+    status: ClassVar[Image.Status]
+    """The status during the task."""
     clock = "updated_at"
 
     def give_up(self, key: uuid.UUID, now: datetime) -> bool:

@@ -6,7 +6,8 @@ from typing import Any
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import ForbiddenError, NotFoundError
+from provisioning.common.errors import ConflictError, ForbiddenError, NotFoundError
+from provisioning.images.data.file_tasks import FileTask
 from provisioning.images.models import Image
 from provisioning.images.selectors import image_for
 from provisioning.images.selectors.access import owns
@@ -33,6 +34,15 @@ def locked(image_id: uuid.UUID) -> Image:
     if found is None:
         raise NotFoundError(f"No image found with ID {image_id}")
     return found
+
+
+def begin(task: type[FileTask], image: Image, **columns: Any) -> None:
+    """Start a task by a conditional update, so that only one of two requests starts it.
+
+    Raises ConflictError for an image in another status than those of ``legal_from``.
+    """
+    if not any(move(image.id, Image.Status(status), task.status, **columns) for status in task.legal_from):
+        raise ConflictError(f"Image status transition from {image.status} to {task.status} is not allowed")
 
 
 def move(image_id: uuid.UUID, before: Image.Status, after: Image.Status, **columns: Any) -> bool:

@@ -10,12 +10,12 @@ from django.db import transaction
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import ConflictError, GoneError, NotFoundError
+from provisioning.common.errors import GoneError, NotFoundError
 from provisioning.images.data import store
 from provisioning.images.data.file_tasks import FileTask, timeout
 from provisioning.images.models import Image
 from provisioning.images.services import intake
-from provisioning.images.services.access import move, owned
+from provisioning.images.services.access import begin, move, owned
 from provisioning.images.services.announcements import announce
 from provisioning.images.services.storage import hold_storage
 
@@ -34,8 +34,7 @@ def stage(
     if "glance-direct" not in settings.IMPORT_METHODS:
         raise NotFoundError("'glance-direct' method is not available at this site.")
     image = owned(context, image_id)
-    if not move(image.id, Image.Status.QUEUED, Image.Status.UPLOADING, size=None):
-        raise ConflictError(f"Image status transition from {image.status} to uploading is not allowed")
+    begin(Stage, image, size=None)
     try:
         with store.new_file(image.id) as file:
             size = intake.write(file, intake.largest(image.project_id), chunks, expected_size)
@@ -73,6 +72,7 @@ class Stage(FileTask):
     """Receive data that waits for its import, or for its next part."""
 
     legal_from = (Image.Status.QUEUED,)
+    status = Image.Status.UPLOADING
     timeouts = {Image.Status.UPLOADING: timeout("uploading", 60)}
     when_overdue = (
         "if no process receives the data, and it has waited for `NOVELLA_STAGING_TIMEOUT`, the data is discarded"

@@ -8,13 +8,13 @@ from django.conf import settings
 from django.db import transaction
 
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import ConflictError, InvalidInputError, NovellaError, TooLargeError
+from provisioning.common.errors import InvalidInputError, NovellaError, TooLargeError
 from provisioning.images.data import store
 from provisioning.images.data.file_tasks import FileTask, timeout
 from provisioning.images.models import Image
 from provisioning.images.records.formats import check_container, check_taken
 from provisioning.images.services import intake
-from provisioning.images.services.access import move, owned
+from provisioning.images.services.access import begin, move, owned
 from provisioning.images.services.announcements import announce
 from provisioning.images.services.storage import hold_storage
 
@@ -40,8 +40,7 @@ def upload(
     """
     image = owned(context, image_id)
     _formats(image)
-    if not move(image.id, Image.Status.QUEUED, Image.Status.SAVING):
-        raise ConflictError(f"Image status transition from {image.status} to saving is not allowed")
+    begin(Upload, image)
     try:
         image.refresh_from_db()  # the formats cannot change from here on
         # As in Glance: the standard command line uploads nothing where it has no terminal.
@@ -76,6 +75,7 @@ class Upload(FileTask):
     """Receive the data of an image in one stream."""
 
     legal_from = (Image.Status.QUEUED,)
+    status = Image.Status.SAVING
     timeouts = {Image.Status.SAVING: timeout("saving", 60)}
     when_overdue = "if no process receives the data, the image is completed or `queued` again"
 

@@ -166,7 +166,7 @@ def _create_snapshot(view: ResourceView, values: Values) -> Snapshot:
 
 
 def _delete_snapshot(view: ResourceView, identity: str) -> None:
-    _snapshot(view, identity, "volume:delete_snapshot")
+    _snapshot(view, identity, services.DeleteSnapshot.rule)
     services.DeleteSnapshot.begin(view.context, identity, services.Deletion())
 
 
@@ -199,7 +199,7 @@ SNAPSHOT = Resource(
         _create_snapshot,
         "os_compute_api:os-volumes:snapshots:create",
         "Create a snapshot of a volume.",
-        also=("volume:create_snapshot",),
+        also=(services.CreateSnapshot.rule,),
     ),
     delete=Operation(_delete_snapshot, "os_compute_api:os-volumes:snapshots:delete", status=202),
     short=_SNAPSHOT,

@@ -109,7 +109,7 @@ class VolumeAdmin(OfVolumes):
         "reset": "volume_extension:volume_admin_actions:reset_status",
         "detach": "volume_extension:volume_admin_actions:force_detach",
         "migrate": Migrate.rule,
-        "change_type": "volume:retype",
+        "change_type": Retype.rule,
         "force_delete": "volume_extension:volume_admin_actions:force_delete",
     }
     list_display = ("__str__", "state", "size", "project", "volume_type", "place", "used_by", "created_at")

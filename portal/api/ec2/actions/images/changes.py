@@ -197,7 +197,7 @@ def _deleted(call: Call, snapshot: Snapshot) -> str:
     """Delete a snapshot of a deregistered image; return EC2's result code."""
     if images_naming(call.project_id, snapshot.id):
         return "skipped"
-    if not policy.allows(call.context, "volume:delete_snapshot"):
+    if not policy.allows(call.context, DeleteSnapshot.rule):
         return "missing-permissions"
     try:
         DeleteSnapshot.begin(call.context, snapshot.id, Deletion())

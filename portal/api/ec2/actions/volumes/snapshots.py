@@ -21,7 +21,7 @@ KIND = names.SNAPSHOT
 
 @action(
     "CreateSnapshot",
-    "volume:create_snapshot",
+    services.CreateSnapshot.rule,
     takes="VolumeId Description TagSpecifications",
     missing=names.VOLUME.missing,
 )
@@ -36,7 +36,7 @@ def create_snapshot(call: Call) -> dict[str, Any]:
     return shapes.snapshot_shapes([made])[0]
 
 
-@action("DeleteSnapshot", "volume:delete_snapshot", takes="SnapshotId", missing=KIND.missing)
+@action("DeleteSnapshot", services.DeleteSnapshot.rule, takes="SnapshotId", missing=KIND.missing)
 def delete_snapshot(call: Call) -> dict[str, Any]:
     """Delete a snapshot; volumes created from it are kept."""
     snapshot = snapshot_of(call, call.arguments["SnapshotId"])
