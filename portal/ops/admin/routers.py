@@ -42,7 +42,7 @@ def _outer_addresses(routers: Sequence[Router]) -> dict[Any, list[str]]:
     rows = FixedIP.objects.filter(port__in=gateways).order_by("id").values_list("port_id", "address")
     for port, address in rows:
         found[port].append(address)
-    return {row.pk: found[row.gateway_port_id] for row in routers}
+    return {row.pk: found[row.gateway_port_id] for row in routers if row.gateway_port_id}
 
 
 def _gateway(router: Router, addresses: Sequence[str]) -> str | SafeString:

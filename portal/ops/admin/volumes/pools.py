@@ -84,7 +84,9 @@ def _served_by(pool: StoragePool) -> SafeString:
     """Render links to the pool's hosts; hosts that are down, or do not serve the pool now, are marked."""
     now = timezone.now()
     rows = sorted(pool.servings.all(), key=lambda each: each.host.name)
-    return format_html_join(", ", "{}{}", ((link_to(each.host), _trouble(each, now)) for each in rows)) or "-"
+    return format_html_join(", ", "{}{}", ((link_to(each.host), _trouble(each, now)) for each in rows)) or SafeString(
+        "-"
+    )
 
 
 def _trouble(serving: PoolHost, now: datetime) -> str:
