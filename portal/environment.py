@@ -1,50 +1,16 @@
-"""The database and the secret keys, read from the environment."""
+"""The database, read from the environment."""
 
-import secrets
 from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
-from provisioning.common.environment import declare, env, integer
+from provisioning.common.environment import env, integer
 
 OF_ALL, LEAST, MOST = 48, 12, 24
 """Connections to PostgreSQL shared by the web processes of a machine (about half of the 100 that the server allows by
 default), and the minimum and maximum for one process.
 """
-
-
-def secret_keys(name: str, path: Path) -> list[str]:
-    """Read secret keys: the first key signs, and signatures by the other keys are still accepted.
-
-    They come from ``name`` and ``name_FALLBACKS``, or from the lines of a file that is created on first use (mode
-    0600).
-    """
-    configured: str = env.str(declare(name, shown="generated, in `secrets/`"), default="")
-    if configured:
-        return [configured, *(key for key in env.list(f"{name}_FALLBACKS", default=[]) if key)]
-    folder = path.parent
-    if not path.exists():
-        for each in (folder.parent.parent, folder.parent, folder):  # the mode applies only to the last directory
-            each.mkdir(parents=True, exist_ok=True, mode=0o700)
-        temporary = folder / f".{path.name}.{secrets.token_hex(4)}"
-        temporary.touch(mode=0o600)
-        temporary.write_text(secrets.token_urlsafe(48))
-        try:
-            path.hardlink_to(temporary)  # the first of several processes creates it
-        except FileExistsError:
-            pass
-        finally:
-            temporary.unlink()
-    return path.read_text().split()
-
-
-def add_secret_key(path: Path, keep: int) -> None:
-    """Prepend a new key to the file, and keep at most ``keep`` keys in it. The file is replaced atomically."""
-    fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    fresh.touch(mode=0o600)
-    fresh.write_text("\n".join([secrets.token_urlsafe(48), *path.read_text().split()][:keep]))
-    fresh.replace(path)
 
 
 def database(name: str, data: Path, role: str, patience: int, processes: int = 1) -> dict[str, Any]:

@@ -25,7 +25,7 @@ SAY = "import sys, json; print(json.dumps([name for name, module in sys.modules.
 
 
 @pytest.mark.slow
-def test_importing_the_settings_leaves_nothing_out(tmp_path: Path) -> None:
+def test_importing_the_settings_leaves_nothing_out_and_creates_nothing(tmp_path: Path) -> None:
     """Tools do so: type checkers, editors, ``django-admin``."""
     program = "import portal.settings, sys; print([name for name, module in sys.modules.items() if module is None])"
     environment = {"NOVELLA_ROLE": "web", "NOVELLA_DATA": str(tmp_path), "DJANGO_SETTINGS_MODULE": "portal.settings"}
@@ -33,6 +33,7 @@ def test_importing_the_settings_leaves_nothing_out(tmp_path: Path) -> None:
         [sys.executable, "-c", program], cwd=CHECKOUT, env=environment, capture_output=True, text=True
     )
     assert (done.stdout, done.returncode) == ("[]\n", 0)
+    assert not list(tmp_path.iterdir()), "importing the settings creates no keys and no folders"
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,14 @@ from django.http import HttpResponse
 from django.test import RequestFactory
 
 from portal.common.security_headers import SecurityHeadersMiddleware
-from portal.environment import database, secret_keys
-from provisioning.identity.encryption import key_records
+from portal.environment import database
+from provisioning.identity.encryption import key_records, signing_keys
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 SHOW = """
+import django
 from django.conf import settings as s
+django.setup()
 print(s.SECRET_KEY, *s.SECRET_KEY_FALLBACKS, s.BUS_KEY, *s.BUS_KEY_FALLBACKS, s.SECURE_HSTS_SECONDS)
 """
 
@@ -38,27 +41,43 @@ def _no_keys_given(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_the_key_before_signed_is_accepted_until_it_is_dropped(db: None, tmp_path: Path, settings: Any) -> None:
     paths = {name: tmp_path / "secrets" / name for name in ("secret_key", "bus_key")}
 
-    def start() -> None:
-        """Read the keys, as a process does that starts."""
-        settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS = secret_keys("NOVELLA_SECRET_KEY", paths["secret_key"])
-        settings.BUS_KEY, *settings.BUS_KEY_FALLBACKS = secret_keys("NOVELLA_BUS_KEY", paths["bus_key"])
-
     settings.PORTAL_DIR = tmp_path
-    start()
+    signing_keys.load()
     key_records.agree()
     signed, old = signing.dumps("alice"), (settings.SECRET_KEY, settings.BUS_KEY)
     call_command("rotate_signing_keys")
-    start()
+    signing_keys.load()
     key_records.agree()
     assert ([old[0]], [old[1]]) == (settings.SECRET_KEY_FALLBACKS, settings.BUS_KEY_FALLBACKS)
     assert len({*old, settings.SECRET_KEY, settings.BUS_KEY}) == 4
     assert signing.loads(signed) == "alice"
     assert {path.stat().st_mode & 0o777 for path in paths.values()} == {0o600}
     call_command("rotate_signing_keys", "--keep", "1")
-    start()
+    signing_keys.load()
     key_records.agree()
     with pytest.raises(signing.BadSignature):
         signing.loads(signed)
+
+
+@pytest.mark.usefixtures("_no_keys_given")
+def test_processes_that_start_at_the_same_time_have_the_same_keys(tmp_path: Path) -> None:
+    path = tmp_path / "portal" / "secrets" / "secret_key"
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda _: tuple(signing_keys.keys("NOVELLA_SECRET_KEY", path)), range(32)))
+    assert len(set(found)) == 1
+    assert [each.name for each in path.parent.iterdir()] == ["secret_key"]
+
+
+@pytest.mark.usefixtures("_no_keys_given")
+def test_a_command_without_keys_runs_in_a_folder_that_it_cannot_write(tmp_path: Path, settings: Any) -> None:
+    (tmp_path / "secrets").touch()  # root may write in any folder, but not below a file
+    settings.PORTAL_DIR, settings.ROLE, settings.SECRET_KEY = tmp_path, "command", ""
+    signing_keys.load()
+    with pytest.raises(ImproperlyConfigured, match="SECRET_KEY"):
+        signing.dumps("alice")
+    settings.ROLE = "web"
+    with pytest.raises(OSError, match="secrets"):
+        signing_keys.load()
 
 
 def test_keys_of_the_environment_are_rotated_there(monkeypatch: pytest.MonkeyPatch) -> None:

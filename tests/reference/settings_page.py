@@ -11,13 +11,13 @@ from provisioning.common.environment import DECLARED
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PARTS = (
-    "provisioning/common", "portal/settings/web", "portal/settings", "provisioning/identity", "provisioning/compute",
+    "provisioning/common", "portal/settings/web", "portal/settings/data",
+    "provisioning/identity", "provisioning/compute",
     "provisioning/cpus", "provisioning/drains", "provisioning/launches", "provisioning/scheduler", "provisioning/hosts",
     "provisioning/network", "provisioning/images", "provisioning/catalogue", "provisioning/volumes",
     "provisioning/jobs", "provisioning/measures", "provisioning/notifications", "provisioning/doctor",
 )  # fmt: skip
 """In the order of the page."""
-TITLES = {"portal/settings": "Keys and the database"}
 HEAD = """# Settings
 
 <!-- Edit the docstrings in the settings of each part, and generate this page: WRITE_PAGES=1 pytest tests/reference -->
@@ -36,7 +36,7 @@ def _part(part: str) -> str:
     base = CHECKOUT / part
     path = next(each for each in (base / "settings.py", base / "__init__.py", base.with_suffix(".py")) if each.exists())
     tree = ast.parse(path.read_text())
-    title = TITLES.get(part) or str(ast.get_docstring(tree)).rstrip(".")
+    title = str(ast.get_docstring(tree)).rstrip(".")
     rows = "".join(_row(name, about) for name, about in _documented(tree))
     return f"\n## {title}\n\n| setting | default | values | |\n|---|---|---|---|\n{rows}"
 

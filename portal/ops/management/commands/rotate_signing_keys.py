@@ -8,8 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from portal.environment import add_secret_key
-from provisioning.identity.encryption import key_records
+from provisioning.identity.encryption import key_records, signing_keys
 from provisioning.identity.models import KeyRecord
 
 KEYS = {"NOVELLA_SECRET_KEY": "secret_key", "NOVELLA_BUS_KEY": "bus_key"}
@@ -43,7 +42,7 @@ class Command(BaseCommand):
                 " one first in the settings whose names end with _FALLBACKS."
             )
         for name in KEYS.values():
-            add_secret_key(Path(settings.PORTAL_DIR) / "secrets" / name, options["keep"])
+            signing_keys.add(Path(settings.PORTAL_DIR) / "secrets" / name, options["keep"])
         if options["keep"] == 1:  # no process has the recorded keys any longer
             KeyRecord.objects.filter(kind__in=[key_records.SESSIONS, key_records.QUEUE]).delete()
         self.stdout.write("New keys sign from the next start of web and workers on; restart them now.")
