@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import random
+import signal
+import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import replace
@@ -18,6 +22,7 @@ from compute_agent.virt.processes import progress
 from tests.agent.cast import make_spec
 from tests.agent.driver_contract import VOLUME
 from tools.chaos import moves, plan
+from tools.chaos.cloud import Cloud
 from tools.chaos.detours import Detours
 from tools.chaos.frames import read_frame, text_frame
 from tools.chaos.journals import JOURNAL, Hypervisors, switch_off
@@ -146,3 +151,13 @@ def test_more_is_moved_if_requested() -> None:
     counts = [sum(each.kind in plan.OF_MOVES for each in every.operations) for every in both]
     assert counts[0] > 2 * counts[1] > 0
     assert set(moves.SEND) <= set(plan.OF_MOVES)
+
+
+def test_the_end_of_a_killed_program_is_left_to_the_supervisor() -> None:
+    """Another kill at the same time must not collect it: the supervisor would wait for it without an end."""
+    program = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, program.pid, os.WEXITED | os.WNOWAIT)
+    cloud = SimpleNamespace(_service=lambda name: SimpleNamespace(process=program))
+    Cloud._signal_master(cloud, "agent", signal.SIGKILL)  # type: ignore[arg-type] # it uses nothing else
+    assert os.waitid(os.P_PID, program.pid, os.WEXITED | os.WNOWAIT) is not None
+    assert program.wait() == 0

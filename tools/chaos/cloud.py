@@ -343,9 +343,12 @@ class Cloud:
         self.do(work)
 
     def _signal_master(self, name: str, number: signal.Signals) -> None:
+        """Send a signal to a program that may have ended: only the supervisor collects its end, which
+        ``Popen.send_signal`` would do as well.
+        """
         service = self._service(name)
         if service.process is not None:
-            service.process.send_signal(number)
+            os.kill(service.process.pid, number)
 
     def stop_program(self, name: str) -> None:
         """Send SIGSTOP to all processes of a program."""
