@@ -34,15 +34,15 @@ class BootSources:
         self.boot = BootFiles()
         self._images = images
         self._instance_uuid = instance_uuid
-        self._wanted = (image, kernel, ramdisk)
+        self._requested = (image, kernel, ramdisk)
         self._stopped = stopped
         self._needed = needed
         self._facts: dict[str, str] = {}
 
     @property
-    def wanted(self) -> bool:
+    def any_needed(self) -> bool:
         """Whether there is anything to fetch."""
-        return any(self._wanted)
+        return any(self._requested)
 
     def step(self) -> Step:
         """Return the step that downloads the images unless the cache has them.
@@ -53,7 +53,7 @@ class BootSources:
 
     def _fetch(self) -> None:
         began = time.monotonic()
-        image, kernel, ramdisk = self._wanted
+        image, kernel, ramdisk = self._requested
         images = (image if image is not None and self._needed() else None, kernel, ramdisk)
         found = [self._get(each) if each is not None else None for each in images]
         got = [each for each in found if each is not None]

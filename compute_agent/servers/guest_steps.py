@@ -51,7 +51,7 @@ def make_steps(
 
     return [
         Step(PLUG_NETWORK, partial(host.network.plug, spec)),
-        *([sources.step()] if sources.wanted else []),
+        *([sources.step()] if sources.any_needed else []),
         Step(CREATE_DISK, create_disk),
         Step(CREATE_SEED, partial(host.driver.create_seed, spec)),
         Step(DEFINE_DOMAIN, partial(host.driver.define, spec, attempt)),

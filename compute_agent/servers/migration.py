@@ -109,7 +109,7 @@ class Receive(ServerHandler[ReceiveLiveRequest]):
 
         return [
             Step(PLUG_NETWORK, partial(host.network.plug, spec, away=True)),
-            *([sources.step()] if sources.wanted else []),
+            *([sources.step()] if sources.any_needed else []),
             Step(CREATE_DISK, create_disk),
             Step(APPLY_FIREWALL, partial(host.network.apply_firewall, spec)),
             Step(LISTEN, listen, facts=result),

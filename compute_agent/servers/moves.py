@@ -134,7 +134,7 @@ def receive_steps(host: HostServices, request: ReceiveGuestRequest, attempt: int
 
     return [
         Step(PLUG_NETWORK, partial(host.network.plug, spec)),
-        *([sources.step()] if sources.wanted else []),
+        *([sources.step()] if sources.any_needed else []),
         Step(COPY_DISK, copy),
         Step(CREATE_DISK, boot_files),
         Step(CREATE_SEED, partial(host.driver.create_seed, spec)),

@@ -58,14 +58,14 @@ class OverQuotaError(NovellaError):
 
     code = "over_quota"
 
-    def __init__(self, resource: str, *, limit: int, used: int, asked: int, of_user: bool = False) -> None:
+    def __init__(self, resource: str, *, limit: int, used: int, requested: int, of_user: bool = False) -> None:
         """Compose the message from the limit, the usage and the requested amount; ``of_user``: the limit is the user's
         own.
         """
-        self.resource, self.limit, self.used, self.asked, self.of_user = resource, limit, used, asked, of_user
+        self.resource, self.limit, self.used, self.requested, self.of_user = resource, limit, used, requested, of_user
         left = max(limit - used, 0)
         super().__init__(
-            f"Quota exceeded for {resource}: Requested {asked}, but already used {used} of {limit} {resource}"
+            f"Quota exceeded for {resource}: Requested {requested}, but already used {used} of {limit} {resource}"
             f" ({left} left)"
         )
 

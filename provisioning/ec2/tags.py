@@ -62,7 +62,7 @@ def check(tags: Mapping[str, str]) -> None:
         if len(value) > LONGEST_VALUE:
             raise InvalidInputError(f"Tag values must have at most {LONGEST_VALUE} characters", field="Tag.Value")
     if len(tags) > MOST:
-        raise OverQuotaError("tags of a resource", limit=MOST, used=0, asked=len(tags))
+        raise OverQuotaError("tags of a resource", limit=MOST, used=0, requested=len(tags))
 
 
 @when_broken_off
@@ -87,7 +87,7 @@ def write(project_id: uuid.UUID, targets: Sequence[Target], tags: Mapping[str, s
     )
     counted = Ec2Tag.objects.filter(resource_id__in=resources)
     for each in counted.values("kind", "resource_id").annotate(many=Count("pk")).filter(many__gt=MOST):
-        raise OverQuotaError("tags of a resource", limit=MOST, used=each["many"] - len(tags), asked=len(tags))
+        raise OverQuotaError("tags of a resource", limit=MOST, used=each["many"] - len(tags), requested=len(tags))
 
 
 def _lock(resources: Iterable[uuid.UUID]) -> None:

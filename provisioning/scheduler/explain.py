@@ -9,7 +9,7 @@ NO_HOSTS = "There are no hosts in this cloud yet."
 def funnel(decision: Decision) -> str:
     """Return how many hosts there were, and how many passed each filter that rejected some:
 
-    ``12 hosts → 9 have the memory → 0 have the disk: 20 GiB asked, 14 GiB is the most free.``
+    ``12 hosts → 9 have the memory → 0 have the disk: 20 GiB requested, 14 GiB is the most free.``
     """
     if not decision.hosts:
         return NO_HOSTS
@@ -30,7 +30,7 @@ def why(result: FilterResult) -> str:
     requested, most = (in_words(amount, result.unit) for amount in amounts)
     if requested == most:  # equal only after rounding
         requested, most = (f"{amount} {result.unit}" for amount in amounts)
-    return f"{requested} asked, {most} is the most free"
+    return f"{requested} requested, {most} is the most free"
 
 
 def in_words(amount: int, unit: str) -> str:

@@ -69,7 +69,7 @@ def test_operators_ask_for_amounts(api: Api, people: People, cloud: Cloud) -> No
     answer = ask(operator, vcpus=1, ram=1 << 20, disk=2)
     assert answer["fits"] == 0
     assert answer["filters"][-1]["name"] == "RamFilter"
-    assert "1024 GiB asked" in answer["sentence"]
+    assert "1024 GiB requested" in answer["sentence"]
     assert api.post(PATH, {"would_fit": {"vcpus": 1, "ram": 1024, "disk": 2}}).status_code == 403
 
 

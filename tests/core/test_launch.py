@@ -244,7 +244,7 @@ def test_over_quota_leaves_nothing_behind(
     with pytest.raises(OverQuotaError) as caught:
         cloud.launch(context("alice"))
     error = caught.value
-    assert (error.resource, error.limit, error.used, error.asked) == (resource, limit, used, asked)
+    assert (error.resource, error.limit, error.used, error.requested) == (resource, limit, used, asked)
     assert counts() == before
 
 
@@ -273,7 +273,7 @@ def test_as_many_as_the_quota_allows_but_no_fewer_than_asked(cloud: Cloud, alice
     set_limit(alice.project_id, "instances", 5)
     with pytest.raises(OverQuotaError) as caught:
         launch(context("alice"), cloud.request(min_count=3, max_count=5))
-    assert (caught.value.used, caught.value.asked, caught.value.limit) == (3, 3, 5)
+    assert (caught.value.used, caught.value.requested, caught.value.limit) == (3, 3, 5)
     assert Instance.objects.count() == 3
 
 

@@ -19,8 +19,8 @@ from django.utils import timezone
 from django.utils.html import escape
 
 from portal.dashboard.lists import export, find, selection
-from portal.dashboard.lists.asked import ListQuery
 from portal.dashboard.lists.declaration import RecordList
+from portal.dashboard.lists.list_query import ListQuery
 from portal.dashboard.lists.live import render
 from portal.dashboard.lists.views import ListPage
 from provisioning.batches.models import Batch
@@ -225,7 +225,7 @@ def test_the_pages_have_each_row_once_forth_and_back(
     full: None, the_list: RecordList[Any], client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = shown(client.get(the_list.address))
-    monkeypatch.setattr("portal.dashboard.lists.asked.SIZE", 2)
+    monkeypatch.setattr("portal.dashboard.lists.list_query.SIZE", 2)
     for rel, address in (("next", the_list.address), ("prev", f"{the_list.address}?page=9999")):
         seen: list[list[str]] = []
         while address:

@@ -308,7 +308,7 @@ def test_what_finds_no_place_says_why_in_a_short_sentence(at_alice: Client, alic
     big = sizes(answer)["m1.big"]
     assert (big.room, big.reason) == (0, "")
     assert big.full.startswith("No hosts have the ")
-    assert "asked, " in big.full
+    assert "requested, " in big.full
     assert f"fits {TIMES}0" in answer.content.decode()
     assert "host-1" not in answer.content.decode()
 

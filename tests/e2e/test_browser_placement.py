@@ -23,7 +23,7 @@ pytestmark = [
     ),
 ]
 TIMES = "\N{MULTIPLICATION SIGN}"
-SENTENCE = "4 hosts → 3 are up → 2 have the memory → 0 have the disk: 40 GiB asked, 30 GiB is the most free."
+SENTENCE = "4 hosts → 3 are up → 2 have the memory → 0 have the disk: 40 GiB requested, 30 GiB is the most free."
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,9 @@ def test_the_wizard_says_what_fits_while_choices_change(cloud: OneMachine, chrom
     expect(size(page, "m1.nano").get_by_test_id("room")).to_have_text(f"fits {TIMES}10+")
     expect(size(page, "m1.small").get_by_test_id("room")).to_have_text(f"fits {TIMES}3")
     expect(size(page, "m1.medium").get_by_test_id("room")).to_have_text(f"fits {TIMES}0")
-    expect(size(page, "m1.medium")).to_contain_text("No hosts have the disk: 40 GiB asked, 30 GiB is the most free.")
+    expect(size(page, "m1.medium")).to_contain_text(
+        "No hosts have the disk: 40 GiB requested, 30 GiB is the most free."
+    )
     picture(page, "fits")
 
     page.locator("summary", has_text="Advanced").click()
@@ -162,5 +164,5 @@ def test_the_command_line_says_the_same(cloud: OneMachine) -> None:
         check=False,
     )
     assert output.returncode == 1, output.stderr
-    assert output.stdout.startswith("m1.medium fits 0 times; 2 asked for.\n")
+    assert output.stdout.startswith("m1.medium fits 0 times; 2 requested for.\n")
     assert SENTENCE in output.stdout

@@ -27,7 +27,7 @@ ERRORS: dict[str, Exception] = {
     "missing": errors.NotFoundError("Gone."),
     "network": NetworkNotFoundError("No network."),
     "conflict": errors.ConflictError("Busy."),
-    "quota": errors.OverQuotaError("cores", limit=4, used=3, asked=2),
+    "quota": errors.OverQuotaError("cores", limit=4, used=3, requested=2),
     "large": errors.TooLargeError("Too much."),
     "unavailable": errors.UnavailableError("Later."),
     "django404": Http404("secret path"),

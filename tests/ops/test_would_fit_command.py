@@ -47,7 +47,7 @@ def test_a_table_for_people(cloud: Cloud) -> None:
     status, out = run("--flavor", "m1.small")
     assert status == 0
     lines = out.splitlines()
-    assert lines[:3] == ["m1.small fits 8 times; 1 asked for.", "", "One more:"]
+    assert lines[:3] == ["m1.small fits 8 times; 1 requested.", "", "One more:"]
     assert next(line for line in lines if line.startswith("ComputeFilter")).split()[1:3] == ["2", "2"]
     assert lines[-2].split() == ["host", "servers"]
     assert lines[-1].split() == ["node-1", "8"]
@@ -58,7 +58,7 @@ def test_the_status_says_whether_all_fit(cloud: Cloud) -> None:
     assert run("--flavor", "m1.big", "--count", "2")[0] == 0
     status, out = run("--flavor", "m1.big", "--count", "3")
     assert status == 1
-    assert "fits 2 times; 3 asked for." in out
+    assert "fits 2 times; 3 requested." in out
     assert run("--flavor", "1", "--host", "node-2")[0] == 1
 
 
@@ -79,7 +79,7 @@ def test_image_zone_project_and_hints(cloud: Cloud, people: People) -> None:
     options = ("--flavor", "1", "--image", "small", "--zone", "nova", "--project", "wonderland", "--count", "2")
     assert run(*options)[0] == 0
     status, out = run(*options, "--hint", f"group={group.id}")
-    assert (status, out.splitlines()[0]) == (1, "1 fits once; 2 asked for.")
+    assert (status, out.splitlines()[0]) == (1, "1 fits once; 2 requested.")
 
 
 @pytest.mark.parametrize(

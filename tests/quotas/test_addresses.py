@@ -90,7 +90,7 @@ def test_further_addresses_of_a_server_end_at_the_limit(cloud: Cloud, running: I
         OverQuotaError, match="Quota exceeded for fixed_ips: Requested 1, but already used 3 of 3"
     ) as no:
         add(running, cloud.network)
-    assert (no.value.resource, no.value.limit, no.value.used, no.value.asked) == ("fixed_ips", 3, 3, 1)
+    assert (no.value.resource, no.value.limit, no.value.used, no.value.requested) == ("fixed_ips", 3, 3, 1)
     assert (guest_addresses().count(), held()) == (3, (3, 0))
 
 

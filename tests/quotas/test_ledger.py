@@ -90,7 +90,7 @@ def test_over_quota_names_the_limit_and_leaves_nothing_behind() -> None:
     with pytest.raises(OverQuotaError) as caught:
         reserve(PROJECT, uuid.uuid4(), SIZE)
     error = caught.value
-    assert (error.resource, error.limit, error.used, error.asked) == ("cores", 3, 2, 2)
+    assert (error.resource, error.limit, error.used, error.requested) == ("cores", 3, 2, 2)
     assert error.message == ("Quota exceeded for cores: Requested 2, but already used 2 of 3 cores (1 left)")
     assert list(QuotaUsage.objects.order_by("id").values()) == before
     assert Reservation.objects.count() == 3
@@ -137,7 +137,7 @@ def test_what_is_limited_for_each_thing_is_compared() -> None:
     check_each({"metadata_items": -1}, "metadata_items", 1000)
     with pytest.raises(OverQuotaError) as caught:
         check_each({"metadata_items": 2}, "metadata_items", 3)
-    assert (caught.value.limit, caught.value.used, caught.value.asked) == (2, 0, 3)
+    assert (caught.value.limit, caught.value.used, caught.value.requested) == (2, 0, 3)
     for wrong in (
         lambda: check_each({}, "ports", 1),
         lambda: hold(PROJECT, uuid.uuid4(), {"metadata_items": 1}),
@@ -198,7 +198,7 @@ def test_room_is_checked_and_nothing_held() -> None:
     check_room(PROJECT, {"cores": 2, "ram": 1 << 30})
     with pytest.raises(OverQuotaError) as caught:
         check_room(PROJECT, {"cores": 3})
-    assert (caught.value.limit, caught.value.used, caught.value.asked) == (3, 1, 3)
+    assert (caught.value.limit, caught.value.used, caught.value.requested) == (3, 1, 3)
     assert held() == {"cores": 1, "ram": 512}
 
 

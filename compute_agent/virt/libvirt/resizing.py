@@ -177,7 +177,7 @@ def _empty_disks(paths: InstancePaths) -> set[Path]:
 
 
 def _extra(disk: Path, local: LocalFile | None) -> None:
-    """Replace an ephemeral or swap disk by one of the wanted size, or remove it if ``wanted`` is None.
+    """Replace an ephemeral or swap disk by one of the requested size, or remove it if ``local`` is None.
 
     The old file is renamed and kept for a revert.
     """

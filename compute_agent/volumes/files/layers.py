@@ -369,7 +369,7 @@ class Layers:
         except FileNotFoundError as error:
             raise VolumeNotFoundError from error
         try:
-            _take(descriptor)
+            _lock_for_daemon(descriptor)
         except OSError as error:
             os.close(descriptor)
             with contextlib.suppress(OSError):
@@ -383,7 +383,7 @@ class Layers:
         return descriptor
 
 
-def _take(descriptor: int) -> None:
+def _lock_for_daemon(descriptor: int) -> None:
     """Lock a file for a daemon. Raises OSError if it is locked already.
 
     A released lock can stay locked for a moment: a program that another thread is starting has a copy of each open

@@ -206,7 +206,7 @@ class HostDrainChange(QuestionPage, HostPage):
             raise Http404
         self.change = CHANGES[kwargs["change"]]
 
-    def asked(self) -> Question:
+    def as_question(self) -> Question:
         return self.change
 
     def do(self) -> None:

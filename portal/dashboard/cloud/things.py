@@ -59,7 +59,7 @@ def troubles_of(
     context: RequestContext, findings: Sequence[Finding], examined: DoctorRun | None = None
 ) -> list[Trouble]:
     """Return the findings with their things, with one query for each kind among them."""
-    known = _Known(findings)
+    known = _Subjects(findings)
     admin = policy.allows(context, "novella:admin")
     result = []
     for each in findings:
@@ -73,7 +73,7 @@ def troubles_of(
     return result
 
 
-class _Known:
+class _Subjects:
     """The resources that the subjects of findings name."""
 
     def __init__(self, findings: Sequence[Finding]) -> None:

@@ -94,7 +94,7 @@ class UserActionPage(QuestionPage, UserPage):
             raise Http404
         self.action, self.rule = action, action.rule
 
-    def asked(self) -> Question:
+    def as_question(self) -> Question:
         return self.action
 
     def text(self) -> str:

@@ -78,7 +78,7 @@ class Wizard:
         return next((choice for choice in self.flavors if choice.flavor.flavorid == self.chosen("flavor")), None)
 
     @property
-    def wanted(self) -> FlavorRequest:
+    def flavor_request(self) -> FlavorRequest:
         """The chosen number of servers, zone and server group."""
         key = self.chosen("server_group")
         group = next((group for group in self.server_groups if str(group.id) == key), None)
@@ -202,7 +202,7 @@ def open_wizard(context: RequestContext, form: LaunchForm) -> Wizard:
     wizard.outsides = reachable_external_networks(
         context, [{"network_id": str(net.id)} for net in wizard.chosen_networks]
     )
-    wizard.flavors = flavor_choices(context, wizard.image, wizard.limits, wizard.wanted)
+    wizard.flavors = flavor_choices(context, wizard.image, wizard.limits, wizard.flavor_request)
     if not form.is_bound:
         fitting = [choice for choice in wizard.flavors if not choice.reason]
         best = next((choice for choice in fitting if choice.room), None) or next(iter(fitting), None)

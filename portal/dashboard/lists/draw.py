@@ -7,9 +7,9 @@ from typing import Any
 from django.utils.safestring import SafeString, mark_safe
 
 from portal.dashboard.lists import cells
-from portal.dashboard.lists.asked import ListQuery
 from portal.dashboard.lists.declaration import Column, RecordList
 from portal.dashboard.lists.find import IdPage
+from portal.dashboard.lists.list_query import ListQuery
 from portal.dashboard.words.markup import escaped, format_html
 
 DASH = SafeString('<span class="faint">\N{EN DASH}</span>')

@@ -13,8 +13,8 @@ from django.http.response import HttpResponseBase
 from django.utils.html import strip_tags
 
 from portal.dashboard.lists import find
-from portal.dashboard.lists.asked import ListQuery
 from portal.dashboard.lists.declaration import Column, RecordList
+from portal.dashboard.lists.list_query import ListQuery
 from portal.web.streams import file_response
 from provisioning.common.context import RequestContext
 

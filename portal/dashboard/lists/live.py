@@ -8,8 +8,8 @@ from django.template.loader import render_to_string
 from django.utils.html import format_html
 
 from portal.dashboard.lists import draw, find
-from portal.dashboard.lists.asked import ListQuery
 from portal.dashboard.lists.declaration import RecordList
+from portal.dashboard.lists.list_query import ListQuery
 from provisioning.common.context import RequestContext
 from provisioning.events.selectors import LoggedEvent
 from provisioning.identity import policy

@@ -10,8 +10,8 @@ import uuid
 from typing import TYPE_CHECKING, Any, cast
 
 from portal.dashboard.lists import find
-from portal.dashboard.lists.asked import ListQuery
 from portal.dashboard.lists.declaration import RecordList
+from portal.dashboard.lists.list_query import ListQuery
 from provisioning.common.values.ids import read_id
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 
 from portal.dashboard.frame.pages import Page, PageRequest
-from portal.dashboard.lists import asked as state
 from portal.dashboard.lists import draw, export, find, selection
-from portal.dashboard.lists.asked import ListQuery
+from portal.dashboard.lists import list_query as state
 from portal.dashboard.lists.declaration import Filter, HeadLink, RecordList
+from portal.dashboard.lists.list_query import ListQuery
 from portal.dashboard.records import refusals
 from provisioning.common.errors import NovellaError
 
@@ -60,7 +60,7 @@ class ListPage(Page):
             "heading": self.heading,
             "parents": [(label, reverse(name)) for label, name in self.parents],
             "lead": self.lead,
-            "asked": list_query,
+            "list_query": list_query,
             "found": found,
             "records": [record for record, _ in pairs],
             "rows": [row for _, row in pairs],
@@ -114,7 +114,7 @@ class ListPage(Page):
         shown = list_query.shown(self.records, self.context)
         context: dict[str, Any] = {
             "list": self.records,
-            "asked": list_query,
+            "list_query": list_query,
             "back": self.records.address + list_query.query(page=list_query.page),
             "sizes": state.SIZES,
             "columns": [(each, each in shown) for each in list_query.seen[1:]],

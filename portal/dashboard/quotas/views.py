@@ -25,7 +25,7 @@ from provisioning.quotas.limits import DEFAULTS, NETWORK, PER_TYPE, UNLIMITED, V
 from provisioning.quotas.services.limits import reset_limits, set_limits
 from provisioning.volumes.selectors.offers import type_names
 
-FURTHER_RULES = (("update_quota", NETWORK), ("volume_extension:quotas:update", VOLUME))
+OTHER_RULES = (("update_quota", NETWORK), ("volume_extension:quotas:update", VOLUME))
 """Policy rules for the limits of services other than Compute; the limits of volume types have the rule of volumes."""
 Groups = Mapping[str, list[Bar]]
 
@@ -89,7 +89,7 @@ class ProjectQuotas(QuotaPage, OneProjectPage):
         """
         closed = {
             name
-            for rule, names in FURTHER_RULES
+            for rule, names in OTHER_RULES
             if not self.allows(rule, {"project_id": self.project.id})
             for name in names
         }

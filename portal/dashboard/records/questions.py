@@ -44,7 +44,7 @@ class QuestionPage(Page):
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
         self.find()
-        question, back = self.asked(), self.back()
+        question, back = self.as_question(), self.back()
         return self.ask(
             {
                 "title": question.question.format_map(self.words()),
@@ -66,12 +66,12 @@ class QuestionPage(Page):
     def find(self) -> None:
         """Set the attributes that texts and action use, unless the policy check has. Raises NotFoundError."""
 
-    def asked(self) -> Question:
+    def as_question(self) -> Question:
         return Question(self.question, self.consequence, self.label, self.message, self.danger)
 
     def text(self) -> str:
         """Return the consequence that the confirmation describes."""
-        return self.asked().text
+        return self.as_question().text
 
     def words(self) -> Mapping[str, object]:
         """Return the words of the texts."""
@@ -86,7 +86,7 @@ class QuestionPage(Page):
 
     def result(self, words: Mapping[str, object]) -> str:
         """Return the message after the action, with the words from before it."""
-        return self.asked().message.format_map(words)
+        return self.as_question().message.format_map(words)
 
     def success_url(self) -> str:
         """Return the page to redirect to."""

@@ -23,7 +23,7 @@ def message_of(error: NovellaError, labels: Mapping[str, str] | None = None) -> 
     if isinstance(error, OverQuotaError):
         label = bars.LABELS.get(error.resource, error.resource)
         whose = "Your own quota in this project" if error.of_user else "The project's quota"
-        return f"{whose} is exceeded. {label}: {error.used} of {error.limit} used, {error.asked} more requested."
+        return f"{whose} is exceeded. {label}: {error.used} of {error.limit} used, {error.requested} more requested."
     sentence = SENTENCES.get(type(error))
     if sentence is not None:
         return sentence

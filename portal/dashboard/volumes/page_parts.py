@@ -7,8 +7,8 @@ from typing import Any
 from django.utils.safestring import SafeString
 
 from portal.dashboard.lists import draw
-from portal.dashboard.lists.asked import ListQuery
 from portal.dashboard.lists.declaration import RecordList
+from portal.dashboard.lists.list_query import ListQuery
 from portal.dashboard.records.owners import other_project
 from portal.dashboard.volumes.listing import BACKUPS, SNAPSHOTS
 from portal.dashboard.volumes.rows import names_of, row_of

@@ -115,7 +115,7 @@ def record_decision(
         driver=found.decision.driver,
         filters=[_rounded(asdict(result)) for result in found.decision.filters],
         weights=[_weight(ranked) for ranked in found.decision.ranked[:SHOWN]],
-        asked=_asked(instance, found, flavor),
+        asked=_requested(instance, found, flavor),
         losses={name: list(hosts) for name, hosts in found.decision.losses.items()},
         seconds=found.read_seconds + found.decide_seconds,
         read_seconds=found.read_seconds,
@@ -132,7 +132,7 @@ def _weight(ranked: Ranked) -> dict[str, Any]:
     return {"host": ranked.host.name, "weight": round(ranked.weight, 4), "parts": parts}
 
 
-def _asked(instance: Instance, found: SchedulingAttempt, flavor: Mapping[str, Any] | None) -> Mapping[str, Any]:
+def _requested(instance: Instance, found: SchedulingAttempt, flavor: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """Return the requested properties for the owner, without host names and empty values."""
     spec = found.spec
     request = {

@@ -38,6 +38,6 @@ def quote(
             continue
         if used + low * amount > limit:
             of_user = resource in room.of_user
-            raise OverQuotaError(resource, limit=limit, used=used, asked=low * amount, of_user=of_user)
+            raise OverQuotaError(resource, limit=limit, used=used, requested=low * amount, of_user=of_user)
         count = min(count, (limit - used) // amount)
     return LaunchQuote(flavor=flavor, image=image, count=count, amounts=amounts, limits=room.limits, usage=room.usage)

@@ -100,10 +100,10 @@ def why_none(found: SchedulingAttempt, request: MoveRequest) -> str:
     return " ".join(filter(None, [text, *reasons]))
 
 
-def _spec(wanted: MoveRequest) -> RequestSpec:
-    spec = with_root_pool(spec_of(wanted.instance, flavor=wanted.flavor), wanted.instance)
-    spec = with_cpu(spec, wanted.instance) if wanted.live else spec
-    return replace(spec, excluded_hosts=frozenset(), requested_host=wanted.host)
+def _spec(requested: MoveRequest) -> RequestSpec:
+    spec = with_root_pool(spec_of(requested.instance, flavor=requested.flavor), requested.instance)
+    spec = with_cpu(spec, requested.instance) if requested.live else spec
+    return replace(spec, excluded_hosts=frozenset(), requested_host=requested.host)
 
 
 def _times(number: int) -> str:

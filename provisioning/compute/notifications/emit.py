@@ -171,13 +171,13 @@ def _initiator(instance: Instance, name: str, note: Note) -> dict[str, Any]:
     """Return the initiator: the caller, or that of the action in progress."""
     if note.context is not None:
         context = note.context
-        return _asked(context.request_id, context.user_id, context.project_id)
+        return _request_fields(context.request_id, context.user_id, context.project_id)
     action = name.partition(".")[0]
     if action in {"create", UPDATE}:
         own = (instance.request_id, instance.user_id, instance.project_id) if action == "create" else (None, None, None)
-        return _asked(*own)
+        return _request_fields(*own)
     row = _newest_of(tuple(ACTIONS.get(action, (action,)))).first(instance_id=instance.id)
-    return _asked(*(row or (None, None, None)))
+    return _request_fields(*(row or (None, None, None)))
 
 
 @cache
@@ -193,7 +193,7 @@ def _newest_of(actions: tuple[str, ...]) -> Prepared[tuple[str, UUID | None, UUI
     )
 
 
-def _asked(request_id: str | None, user_id: Any, project_id: Any) -> dict[str, Any]:
+def _request_fields(request_id: str | None, user_id: Any, project_id: Any) -> dict[str, Any]:
     current = tracing.request_id.get()
     return {
         "request_id": request_id or (current if current.startswith("req-") else None),

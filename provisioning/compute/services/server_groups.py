@@ -155,4 +155,4 @@ def _check_members(
         return
     members = servers.count()
     if members + count > limit:
-        raise OverQuotaError("server_group_members", limit=limit, used=members, asked=count, of_user=of_user)
+        raise OverQuotaError("server_group_members", limit=limit, used=members, requested=count, of_user=of_user)

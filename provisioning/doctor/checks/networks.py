@@ -46,7 +46,7 @@ def ports_of_nothing() -> Iterator[Finding]:
         whose, _ = _GONE[port.device_owner]
         sentence = f"It belongs to the {whose} {port.device_id}, which does not exist. Its addresses: {port.many}."
         remedy = "Delete it, and release its addresses."
-        yield Finding("error", f"port {port.id}", sentence, remedy, alone(_give_back(port.id)))
+        yield Finding("error", f"port {port.id}", sentence, remedy, alone(_free_address(port.id)))
 
 
 def _unowned() -> QuerySet[Port]:
@@ -56,7 +56,7 @@ def _unowned() -> QuerySet[Port]:
     return Port.objects.filter(gone, device_id__isnull=False)
 
 
-def _give_back(port_id: uuid.UUID) -> Callable[[], str | None]:
+def _free_address(port_id: uuid.UUID) -> Callable[[], str | None]:
     return lambda: "Deleted." if addresses.delete_ports(_unowned().filter(id=port_id)) else None
 
 

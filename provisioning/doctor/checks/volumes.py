@@ -257,7 +257,7 @@ def pool_contents() -> Iterator[Finding]:
             continue
         if not isinstance(answer, PoolContents):
             continue
-        stored, known = {volume.id: volume for volume in answer.volumes}, _Known.of(resting)
+        stored, known = {volume.id: volume for volume in answer.volumes}, _PoolRecords.of(resting)
         if each.pool_id not in seen:
             seen.add(each.pool_id)
             yield from _missing(each.pool, known, stored)
@@ -316,7 +316,7 @@ def _remove(pool_id: uuid.UUID, host_id: uuid.UUID, key: str) -> str | None:
 
 
 @dataclass(frozen=True)
-class _Known:
+class _PoolRecords:
     """The records of one pool, read in a few queries because a pool may have many volumes."""
 
     resting: dict[str, Volume]
@@ -327,7 +327,7 @@ class _Known:
     """Volume → the attachments that a daemon must serve."""
 
     @classmethod
-    def of(cls, volumes: Sequence[Volume]) -> "_Known":
+    def of(cls, volumes: Sequence[Volume]) -> "_PoolRecords":
         """Read the snapshots and attachments of ``volumes``, which were read before the hosts were asked for their
         contents.
         """
@@ -347,7 +347,7 @@ class _Known:
         return cls({data_id_of(row): row for row in volumes if row.id not in busy}, snapshots, clients)
 
 
-def _missing(pool: StoragePool, known: _Known, stored: dict[str, StoredVolume]) -> Iterator[Finding]:
+def _missing(pool: StoragePool, known: _PoolRecords, stored: dict[str, StoredVolume]) -> Iterator[Finding]:
     for key, volume in known.resting.items():
         if key not in stored or stored[key].gone:
             yield Finding("error", _named(volume), f"Its data is not in the pool {pool.name}.", evidence="data")
@@ -359,7 +359,7 @@ def _missing(pool: StoragePool, known: _Known, stored: dict[str, StoredVolume]) 
                 yield Finding("error", f"snapshot {snapshot_id}", sentence, evidence="data")
 
 
-def _unknown_snapshots(known: _Known, stored: dict[str, StoredVolume]) -> Iterator[Finding]:
+def _unknown_snapshots(known: _PoolRecords, stored: dict[str, StoredVolume]) -> Iterator[Finding]:
     """Find snapshots in a pool that have no record.
 
     Snapshots that copies (clones, images, backups) have left behind are deleted. Other snapshots are not touched,
@@ -396,7 +396,7 @@ def _forget(volume_id: uuid.UUID, name: str) -> str | None:
     return "A command to delete it was sent to its host."
 
 
-def _daemons(host: Host, known: _Known, stored: dict[str, StoredVolume]) -> Iterator[Finding]:
+def _daemons(host: Host, known: _PoolRecords, stored: dict[str, StoredVolume]) -> Iterator[Finding]:
     """Find storage daemons that are not needed, and differences between their clients and the attachments."""
     for key, volume in known.resting.items():
         here = stored.get(key)

@@ -52,7 +52,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _LoadedRules:
     """The rules that were read from one state of the file; empty if the file was invalid."""
 
     path: str
@@ -61,7 +61,7 @@ class _Known:
     rules: tuple[Rule, ...]
 
 
-_known: _Known | None = None
+_known: _LoadedRules | None = None
 
 
 def allows(context: RequestContext, name: str, operation: str) -> bool:
@@ -150,15 +150,15 @@ def _rules(context: RequestContext) -> tuple[Rule, ...] | None:
         return _known.rules
 
 
-def _look(path: str, mark: _Mark, *, logged: bool) -> _Known:
+def _look(path: str, mark: _Mark, *, logged: bool) -> _LoadedRules:
     """Read the file. ``logged``: this state of the file was read before, so its error is already logged."""
     settled = mark is None or abs(time.time() - mark[0] / 1e9) > AT_REST
     try:
-        return _Known(path, mark, settled, read(Path(path)))
+        return _LoadedRules(path, mark, settled, read(Path(path)))
     except ProtectionFileError as error:
         if not logged:
             logger.error("The property protections %s are invalid, all is denied: %s", path, error)  # noqa: TRY400
-        return _Known(path, mark, settled, ())
+        return _LoadedRules(path, mark, settled, ())
 
 
 def _mark(path: str) -> _Mark:

@@ -157,7 +157,7 @@ def _gone(image_id: uuid.UUID) -> GoneError:
 
 
 def _bounded(chunks: Iterable[bytes], expected: Expected, *, keep: bool) -> Iterator[bytes]:
-    """Yield the data. Raises TooLargeError beyond ``wanted.limit``, UnavailableError if the store has no space."""
+    """Yield the data. Raises TooLargeError beyond ``expected.limit``, UnavailableError if the store has no space."""
     size = 0
     if keep:
         check_room(expected.size or 0)

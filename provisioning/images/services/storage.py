@@ -18,7 +18,7 @@ def check_count(project_id: uuid.UUID) -> None:
     limit = quotas.limits_of(project_id)["image_count_total"]
     used = 0 if limit == UNLIMITED else images_of(project_id)
     if UNLIMITED < limit <= used:
-        raise OverQuotaError("image_count_total", limit=limit, used=used, asked=1)
+        raise OverQuotaError("image_count_total", limit=limit, used=used, requested=1)
 
 
 def hold_storage(image_id: uuid.UUID, size: int) -> None:

@@ -79,7 +79,7 @@ def _check_volumes(context: RequestContext, plan: LaunchPlan) -> None:
     for resource, amount in (("volumes", len(sizes)), ("gigabytes", sum(sizes))):
         limit, used, requested = limits.get(resource, UNLIMITED), usage.get(resource, 0), amount * plan.count
         if limit != UNLIMITED and used + requested > limit:
-            raise OverQuotaError(resource, limit=limit, used=used, asked=requested)
+            raise OverQuotaError(resource, limit=limit, used=used, requested=requested)
 
 
 def _groups(context: RequestContext, plan: LaunchPlan) -> list[str]:

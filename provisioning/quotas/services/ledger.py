@@ -85,7 +85,7 @@ def check_room(scope_id: uuid.UUID, amounts: Amounts) -> None:
     for resource, amount in sorted(amounts.items()):
         limit = limits.get(resource, UNLIMITED)
         if limit != UNLIMITED and used.get(resource, 0) + amount > limit:
-            raise OverQuotaError(resource, limit=limit, used=used.get(resource, 0), asked=amount)
+            raise OverQuotaError(resource, limit=limit, used=used.get(resource, 0), requested=amount)
 
 
 def _claim(
@@ -157,7 +157,7 @@ def _check_user(scope_id: uuid.UUID, user_id: uuid.UUID, totals: Amounts, limits
     used = selectors.usage_in(scope_id, user_id) if bounded else {}
     for name in bounded:
         if used[name] + totals[name] > limits[name]:
-            raise OverQuotaError(name, limit=limits[name], used=used[name], asked=totals[name], of_user=True)
+            raise OverQuotaError(name, limit=limits[name], used=used[name], requested=totals[name], of_user=True)
 
 
 def _missing(holdings: Mapping[uuid.UUID, Amounts]) -> dict[tuple[uuid.UUID, str], int]:
@@ -218,7 +218,7 @@ def _raise_singly(scope_id: uuid.UUID, totals: Amounts, limits: Amounts, column:
     for resource, amount in totals.items():
         if not _raise_within_limits(scope_id, {resource: amount}, limits, column):
             used = selectors.usage_of(scope_id).get(resource, 0)
-            raise OverQuotaError(resource, limit=limits[resource], used=used, asked=amount)
+            raise OverQuotaError(resource, limit=limits[resource], used=used, requested=amount)
 
 
 @transaction.atomic(savepoint=False)

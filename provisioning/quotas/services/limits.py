@@ -28,7 +28,7 @@ def check_each(limits: Mapping[str, int], resource: str, requested: int) -> None
         raise ValueError(f"{resource} is a sum and must be reserved.")
     limit = limits.get(resource, UNLIMITED)
     if limit != UNLIMITED and requested > limit:
-        raise OverQuotaError(resource, limit=limit, used=0, asked=requested)
+        raise OverQuotaError(resource, limit=limit, used=0, requested=requested)
 
 
 def set_limit(

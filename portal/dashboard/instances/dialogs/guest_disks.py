@@ -100,8 +100,8 @@ class ExtendInGuest(QuestionPage, _InGuest):
     def find(self) -> None:
         self.record = self.volume
 
-    def asked(self) -> Question:
-        return replace(super().asked(), label="Extend")
+    def as_question(self) -> Question:
+        return replace(super().as_question(), label="Extend")
 
     def text(self) -> str:
         """Examine the disk in the guest. Raises ConflictError if it is not mounted, UnavailableError."""

@@ -66,7 +66,7 @@ class GatewayForm(RecordForm):
             raise forms.ValidationError("Choose one of the external networks.")
         return found
 
-    def wanted(self) -> Gateway | None:
+    def chosen_gateway(self) -> Gateway | None:
         network = self.cleaned_data["gateway"]
         return Gateway(network, self.cleaned_data.get("enable_snat", True)) if network else None
 

@@ -94,13 +94,13 @@ class RouterCreate(SheetPage):
         router = services.create_connected_router(
             self.context.project_id or NOBODY,
             typed["subnets"],
-            gateway=cast("NewRouterForm", form).wanted(),
+            gateway=cast("NewRouterForm", form).chosen_gateway(),
             **{name: typed[name] for name in ("name", "description", "admin_state_up")},
         )
         return self.go(PAGE, router.id, message=f"{bdi(router.name)} was created.")
 
     def calls(self, form: Form) -> Sequence[Call]:
-        typed, gateway = form.cleaned_data, cast("NewRouterForm", form).wanted()
+        typed, gateway = form.cleaned_data, cast("NewRouterForm", form).chosen_gateway()
         names, subnets = ("name", "description", "admin_state_up"), [str(each.id) for each in typed["subnets"]]
         router = Call(
             copied.ROUTER, {**{name: typed[name] for name in names}, **_gateway_values(gateway), "interfaces": subnets}
@@ -146,11 +146,11 @@ class RouterGateway(SheetPage, RouterPage):
         )
 
     def save(self, form: Form) -> HttpResponse:
-        services.update_router(self.record, {"gateway": cast("GatewayForm", form).wanted()})
+        services.update_router(self.record, {"gateway": cast("GatewayForm", form).chosen_gateway()})
         return self.go(self.back(), message=f"{bdi(name_of(self.record))} now has a gateway.")
 
     def calls(self, form: Form) -> Sequence[Call]:
-        gateway = cast("GatewayForm", form).wanted()
+        gateway = cast("GatewayForm", form).chosen_gateway()
         return [Call(copied.GATEWAY, {"router": str(self.record.id), **_gateway_values(gateway)})]
 
     def title(self) -> str:

@@ -197,7 +197,7 @@ class RuleForm(RecordForm):
                 field = "icmp_type" if number in {1, 58} and str(error.field).startswith("port_range") else ""
                 self.add_error(field, self.message_of(error)) if field else self.refuse(error)
 
-    def wanted(self, group: SecurityGroup) -> list[WantedRule]:
+    def rules_for(self, group: SecurityGroup) -> list[WantedRule]:
         """Return the rules of a valid form, for both IP versions unless one is chosen."""
         typed = self.cleaned_data
         remote_group = group if typed["remote"] == "itself" else None

@@ -147,12 +147,12 @@ class RuleAdd(SheetPage, GroupPage):
 
     def save(self, form: Form) -> HttpResponse:
         """Add the missing rules; hosts of running instances are notified immediately."""
-        made = services.add_missing_rules(cast("RuleForm", form).wanted(self.record))
+        made = services.add_missing_rules(cast("RuleForm", form).rules_for(self.record))
         listed = wording.listed(dict.fromkeys(wording.what(rule) for rule in made))
         return self.go(self.back(), message=f"{bdi(name_of(self.record))} now allows {listed}.")
 
     def calls(self, form: Form) -> Sequence[Call]:
-        return [Call(copied.RULE, rule_values(each)) for each in cast("RuleForm", form).wanted(self.record)]
+        return [Call(copied.RULE, rule_values(each)) for each in cast("RuleForm", form).rules_for(self.record)]
 
     def title(self) -> str:
         return f"Add a rule to {bdi(name_of(self.record))}"

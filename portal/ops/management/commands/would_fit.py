@@ -121,7 +121,7 @@ def astable(fit: Fit, what: str) -> str:
     """Format the result as text: the number, the results of filters, and the number for each host."""
     more = "+" if fit.fits == fit.most else ""
     times = "once" if fit.fits == 1 else f"{fit.fits}{more} times"
-    lines = [f"{what} fits {times}; {fit.asked} asked for."]
+    lines = [f"{what} fits {times}; {fit.asked} requested."]
     if min(fit.fits, fit.fits if fit.allowed is None else fit.allowed) < fit.asked:
         lines.append(fit.sentence)
     lines.append("")

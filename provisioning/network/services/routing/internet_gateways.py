@@ -30,7 +30,7 @@ def create_internet_gateway(project_id: uuid.UUID) -> InternetGateway:
     owner_locks.lock_project(project_id)
     unused = InternetGateway.objects.filter(project_id=project_id, router=None).count()
     if unused >= MOST_ON_THE_SHELF:
-        raise OverQuotaError("internet gateways", limit=MOST_ON_THE_SHELF, used=unused, asked=1)
+        raise OverQuotaError("internet gateways", limit=MOST_ON_THE_SHELF, used=unused, requested=1)
     return InternetGateway.objects.create(project_id=project_id)
 
 
