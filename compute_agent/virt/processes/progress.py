@@ -42,6 +42,24 @@ def moved(done: int = 0, total: int = 0, *, disk_done: int = 0, disk_total: int 
         listener()
 
 
+@contextmanager
+def counted_from(before: int, total: int) -> Iterator[None]:
+    """Report the amounts of one piece as amounts of the whole copy, which has ``total`` bytes and ``before`` of them
+    done.
+    """
+    counter = _counter.get()
+
+    def count(amount: Amount) -> None:
+        if counter is not None:
+            counter(amount._replace(done=min(before + amount.done, total), total=total))
+
+    counting = _counter.set(None if counter is None else count)
+    try:
+        yield
+    finally:
+        _counter.reset(counting)
+
+
 class Watched:
     """Reports progress whenever a repeatedly checked number has changed."""
 

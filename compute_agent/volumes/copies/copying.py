@@ -8,7 +8,7 @@ import contextlib
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from compute_agent.contract.build import VolumeConnection
@@ -117,21 +117,42 @@ def fetch_file(
         _convert(*words, total=size, stopped=stopped, account=account, files=[path])
 
 
+def fetch_piece(
+    origin: VolumeConnection,
+    certificates: Certificates | None,
+    path: Path,
+    piece: range,
+    stopped: Stopped,
+    account: StorageAccount | None = None,
+) -> None:
+    """Copy some bytes of an export of another host to the same place of a raw file, which reads as zeros there or has a
+    part of them already; holes stay holes. ``piece`` begins and ends at multiples of 512. Raises as ``fetch_file``.
+    """
+    extent = {"offset": piece.start, "size": len(piece)}
+    target = {"driver": "raw", **extent, "file.driver": "file", "file.filename": str(path).replace(",", ",,")}
+    with contextlib.ExitStack() as held:
+        words, source = _remote(origin, certificates, account, held, extent)
+        into = ",".join(f"{name}={value}" for name, value in target.items())
+        words += [*PARALLEL, "-n", "--target-is-zero", "--target-image-opts", source, into]
+        _convert(*words, total=len(piece), stopped=stopped, account=account, files=[path])
+
+
 def _remote(
     origin: VolumeConnection,
     certificates: Certificates | None,
     account: StorageAccount | None,
     held: contextlib.ExitStack,
+    extent: Mapping[str, int] | None = None,
 ) -> tuple[list[str], str]:
     """Return the arguments of ``qemu-img`` for an export over TLS, and the address of the export. ``held``: an exit
-    stack that removes the certificates for this run.
+    stack that removes the certificates for this run. ``extent``: the offset and size of the requested piece.
     """
     shown = held.enter_context(_shown(check_certificates(certificates), account))
     server = {"type": "inet", "host": origin.address, "port": str(origin.port)}
     secure = {"tls-creds": "tls", "tls-hostname": origin.tls_hostname}
     node = {"driver": "nbd", "export": origin.export, "server": server, **secure}
     words = ["--object", f"tls-creds-x509,id=tls,endpoint=client,dir={shown}"]
-    return words, "json:" + json.dumps({"driver": "raw", "file": node})
+    return words, "json:" + json.dumps({"driver": "raw", **(extent or {}), "file": node})
 
 
 def _socket(address: str) -> Path:

@@ -1,13 +1,17 @@
 """Transfer of guests' disks between hosts, by storage daemons: NBD over TLS with the certificates of both hosts."""
 
 import logging
+import os
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from compute_agent.contract.build import VolumeConnection
 from compute_agent.contract.moves import FLAT, ROOT, GuestOrigin, SentDisk, export_of
 from compute_agent.virt.driver import Fetch, SentGuest, Stopped
+from compute_agent.virt.processes import progress
 from compute_agent.volumes.copies import copying
 from compute_agent.volumes.daemons.daemon import Daemons
 from compute_agent.volumes.daemons.export_address import TCP_WITHOUT_TLS
@@ -15,9 +19,11 @@ from compute_agent.volumes.errors import CopyFailedError, NotExportedError
 
 log = logging.getLogger(__name__)
 
-TRIES = 4
 PAUSES = (1.0, 3.0, 9.0)
-"""Seconds before an interrupted copy begins again."""
+"""Seconds before an interrupted copy continues. A copy that has made progress begins with the first one again."""
+PIECE = 256 << 20
+"""Bytes of a file that are copied together. After an interruption, the copy continues with the same piece."""
+SECTOR = 512
 
 
 class DiskTransfer:
@@ -74,22 +80,42 @@ class DiskTransfer:
                 tls_hostname=origin.tls_hostname,
             )
             certificates, account = self._daemons.certificates, self._daemons.account
-            for left in reversed(range(TRIES)):
-                try:
-                    copying.fetch_file(connection, certificates, path, disk_format, disk.size, stopped, account)
-                except CopyFailedError as error:
-                    if not left:
-                        raise
-                    log.warning("Disk %s of server %s is copied again: %s", disk.name, uuid, error.detail)
-                    _wait(PAUSES[TRIES - 1 - left], stopped)
-                else:
-                    return
+
+            def again(copy_some: Callable[[], None]) -> None:
+                _insist(copy_some, f"Disk {disk.name} of server {uuid}", stopped)
+
+            if disk_format != "raw":  # its size is not known before
+                again(
+                    lambda: copying.fetch_file(connection, certificates, path, disk_format, disk.size, stopped, account)
+                )
+                return
+            path.unlink(missing_ok=True)
+            path.touch(mode=0o600)
+            end = -(-disk.size // SECTOR) * SECTOR
+            os.truncate(path, end)
+            for begin in range(0, end, PIECE):
+                piece = range(begin, min(begin + PIECE, end))
+                with progress.counted_from(begin, end):
+                    again(partial(copying.fetch_piece, connection, certificates, path, piece, stopped, account))
 
         return copy
 
 
 def _file(path: Path) -> dict[str, Any]:
     return {"driver": "file", "filename": str(path), "read-only": True}
+
+
+def _insist(copy_some: Callable[[], None], what: str, stopped: Stopped) -> None:
+    """Copy some data, several times if the connection ends. Raises CopyFailedError, StoppedError."""
+    for pause in PAUSES:
+        try:
+            copy_some()
+        except CopyFailedError as error:
+            log.warning("%s: the copy was interrupted and continues: %s", what, error.detail)
+            _wait(pause, stopped)
+        else:
+            return
+    copy_some()
 
 
 def _wait(seconds: float, stopped: Stopped) -> None:

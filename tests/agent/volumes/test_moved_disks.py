@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import shutil
+import socket
 import subprocess
+import sys
 import tempfile
+import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +27,7 @@ from compute_agent.contract.moves import GuestOrigin
 from compute_agent.virt.driver import SentFile, SentGuest, never
 from compute_agent.virt.errors import ImageUnacceptableError
 from compute_agent.virt.machine.certificates import HostCertificates
-from compute_agent.virt.processes import processes
+from compute_agent.virt.processes import processes, progress
 from compute_agent.volumes.copies import disk_transfer
 from compute_agent.volumes.copies.disk_transfer import DiskTransfer
 from compute_agent.volumes.daemons import daemon_process
@@ -172,6 +178,105 @@ def test_only_the_host_that_is_named_may_fetch(
     origin = replace(one.transfer.export(spec.uuid, made(one, spec), str(uuid.uuid4())), address="127.0.0.1")
     with pytest.raises(CopyFailedError):
         two.receive(spec, origin, None)
+
+
+class Relay:
+    """A network between two hosts: it counts what the source sends, and breaks connections."""
+
+    def __init__(self, port: int, *, broken_after: list[int]) -> None:
+        """``broken_after``: bytes after which the first connections break; later ones last."""
+        self.sent, self.connections = 0, 0
+        self._source, self._broken_after = port, broken_after
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self._sockets, self._threads = [self._listening], list[threading.Thread]()
+        self.port = self._listening.getsockname()[1]
+
+    def __enter__(self) -> Relay:
+        self._start(self._accept)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _shut(self._listening)  # no more connections
+        self._threads[0].join(60)
+        for each in self._sockets:
+            _shut(each)
+        for thread in self._threads:
+            thread.join(60)
+        for each in self._sockets:
+            each.close()
+
+    def _start(self, work: Callable[[], None]) -> None:
+        self._threads.append(threading.Thread(target=work, daemon=True))
+        self._threads[-1].start()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listening.accept()
+                self._sockets.append(client)
+                self.connections += 1
+                most = self._broken_after.pop(0) if self._broken_after else sys.maxsize
+                server = socket.create_connection(("127.0.0.1", self._source))
+                self._sockets.append(server)
+                self._start(partial(self._pump, client, server, sys.maxsize, counted=False))
+                self._start(partial(self._pump, server, client, most, counted=True))
+
+    def _pump(self, source: socket.socket, target: socket.socket, most: int, *, counted: bool) -> None:
+        done = 0
+        with contextlib.suppress(OSError):
+            while done < most and (data := source.recv(1 << 16)):
+                target.sendall(data)
+                done += len(data)
+                self.sent += len(data) * counted
+        _shut(source)
+        _shut(target)
+
+
+def _shut(one: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        one.shutdown(socket.SHUT_RDWR)
+
+
+def large(source: Machine, spec: InstanceSpec) -> SentGuest:
+    """A root disk of 12 MiB of random data."""
+    disk, data = source._folder(spec.uuid).root_disk, source.folder / "data"
+    data.write_bytes(os.urandom(12 * MIB))
+    qemu_img("convert", "-q", "-f", "raw", "-O", "qcow2", str(data), str(disk))
+    return SentGuest((SentFile("root", disk),), None)
+
+
+def test_a_copy_that_is_cut_continues_where_it_was(
+    hosts: tuple[Machine, Machine], spec: InstanceSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = hosts
+    monkeypatch.setattr(disk_transfer, "PAUSES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(disk_transfer, "PIECE", MIB)
+    origin = one.transfer.export(spec.uuid, large(one, spec), two.id)
+    cuts = [10**9, 10**9, 600_000, 300_000, 10**9, 10**9, 10**9, 500_000]
+    amounts: list[progress.Amount] = []
+    with Relay(origin.port, broken_after=cuts) as relay, progress.heard_by(lambda: None, amounts.append):
+        disk = two.receive(spec, replace(origin, address="127.0.0.1", port=relay.port), None)
+    source = one.disk(spec).root_disk
+    size = source.stat().st_size
+    assert relay.connections == -(-size // MIB) + 3
+    assert size < relay.sent < size + 3 * MIB + MIB, "each cut costs one piece at most"
+    assert subprocess.run(["qemu-img", "compare", "-q", str(source), str(disk)], timeout=60).returncode == 0
+    assert [amount.done for amount in amounts] == sorted(amount.done for amount in amounts)
+    assert {amount.total for amount in amounts} <= {size}
+
+
+def test_a_network_that_stays_away_ends_the_copy(
+    hosts: tuple[Machine, Machine], spec: InstanceSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = hosts
+    monkeypatch.setattr(disk_transfer, "PAUSES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(disk_transfer, "PIECE", MIB)
+    origin = one.transfer.export(spec.uuid, large(one, spec), two.id)
+    with Relay(origin.port, broken_after=[10**9, 10**9, *[0] * 50]) as relay, pytest.raises(CopyFailedError):
+        two.receive(spec, replace(origin, address="127.0.0.1", port=relay.port), None)
+    assert relay.connections == 2 + 4
+    assert not two.disk(spec).root_disk.exists()
+    assert one.disk(spec).root_disk.exists()
 
 
 def test_a_disk_that_names_another_file_is_refused(hosts: tuple[Machine, Machine], spec: InstanceSpec) -> None:
