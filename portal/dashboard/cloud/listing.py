@@ -131,8 +131,6 @@ HOSTS = RecordList[Host](
 class HostList(ListPage):
     """All hosts, and the agents that were refused lately."""
 
-    section = "hosts"
-    rule = LIST
     records = HOSTS
     template = "dashboard/cloud/hosts.html"
     lead = "The hypervisors and the resources that their instances use."

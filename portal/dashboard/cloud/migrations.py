@@ -232,7 +232,5 @@ MIGRATIONS = RecordList[Migration](
 class MigrationList(ListPage):
     """All migrations."""
 
-    section = "migrations"
-    rule = EVERY_PROJECT
     records = MIGRATIONS
     lead = "Moves of instances between hosts, and resizes, of all projects."

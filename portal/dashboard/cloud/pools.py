@@ -240,8 +240,6 @@ POOLS = RecordList[StoragePool](
 class PoolList(ListPage):
     """All pools."""
 
-    section = "pools"
-    rule = RULE
     records = POOLS
     lead = "The storage of volumes on all hosts and backends."
 

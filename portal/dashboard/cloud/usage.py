@@ -64,7 +64,5 @@ USAGE = RecordList[Project](
 class UsageList(ListPage):
     """The projects with their usage."""
 
-    section = "usage"
-    rule = RULE
     records = USAGE
     lead = "Resources that projects have now, by the counters of their quotas; disk on hosts by the allocations."

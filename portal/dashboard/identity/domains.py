@@ -23,8 +23,6 @@ from provisioning.identity.services.domains import create_domain, delete_domain,
 class DomainList(ListPage):
     """All domains of the cloud."""
 
-    section = "domains"
-    rule = "identity:list_domains"
     records = DOMAINS
     lead = (
         "Each domain has users, groups and projects of its own; names are unique within a domain. Most clouds need "

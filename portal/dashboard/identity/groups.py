@@ -35,8 +35,6 @@ from provisioning.identity.services.groups import (
 class GroupList(ListPage):
     """All groups of the cloud, or of the managed domain."""
 
-    section = "groups"
-    rule = "identity:list_groups"
     records = GROUPS
     lead = "Users with the same roles. A user who is removed from a group loses its roles immediately."
 

@@ -32,8 +32,6 @@ QUOTAS = "os_compute_api:os-quota-sets:detail"
 class ProjectList(ListPage):
     """All projects of the cloud, or of the managed domain."""
 
-    section = "projects"
-    rule = "identity:list_projects"
     records = PROJECTS
     lead = "Projects own instances, images and networks. Users work in a project when they have a role on it."
 

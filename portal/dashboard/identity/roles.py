@@ -27,8 +27,6 @@ from provisioning.identity.services.roles import create_role, delete_role, updat
 class RoleList(ListPage):
     """The list of roles; with a token for a domain, the global roles and the roles of this domain."""
 
-    section = "roles"
-    rule = "identity:list_roles"
     records = ROLES
     lead = (
         "Names that policy rules refer to. A new role allows nothing until a policy rule names it, or until it "

@@ -36,8 +36,6 @@ STATES = (("", "All"), ("enabled", "Enabled"), ("disabled", "Disabled"), ("expir
 class UserList(ListPage):
     """All users of the cloud, or of the managed domain."""
 
-    section = "users"
-    rule = "identity:list_users"
     records = USERS
     lead = "People and programs that sign in. Their permissions come from their roles on projects."
 

@@ -108,8 +108,6 @@ def _most(group: ServerGroup) -> object:
 class ServerGroupList(ListPage):
     """The project's server groups with their instances."""
 
-    section = "server_groups"
-    rule = LIST
     records = SERVER_GROUPS
     lead = "Where the scheduler places the instances of a group. An instance joins a group when it is launched."
 

@@ -79,7 +79,6 @@ class SnippetList(ListPage):
     """The project's snippets, and the built-in ones."""
 
     section = "launch_templates"
-    rule = READ
     records = SNIPPETS
     template = "dashboard/launch_templates/snippets.html"
     heading, parents = "Snippets", [("Launch templates", "dashboard:launch_templates")]

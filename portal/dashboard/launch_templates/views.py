@@ -50,8 +50,6 @@ class TemplatePage(RecordPage[LaunchTemplate]):
 class TemplateList(ListPage):
     """The launch templates of the project, and the public ones."""
 
-    section = "launch_templates"
-    rule = READ
     records = TEMPLATES
     lead = "Prepared launches, each with a link that opens a form with its open fields."
 

@@ -17,7 +17,10 @@ from provisioning.common.errors import NovellaError
 
 
 class ListPage(Page):
-    """Base of the pages with a list. A page with more than the list has a ``template`` that extends the default one."""
+    """Base of the pages with a list, with its rule, and the section of its key unless the page names another.
+
+    A page with more than the list has a ``template`` that extends the default one.
+    """
 
     records: ClassVar[RecordList[Any]]
     template: ClassVar[str] = "dashboard/lists/page.html"
@@ -27,6 +30,12 @@ class ListPage(Page):
     """Labels and URL names of the pages above this one."""
     lead: ClassVar[str] = ""
     """The sentences below the heading, unless the template has them."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "records" in vars(cls):
+            cls.section = cls.section or cls.records.key
+            cls.rule = cls.rule or cls.records.rule
 
     def get(self, request: HttpRequest) -> HttpResponseBase:
         """Show the list; with ``show`` the dialog of its filters or of its columns, with ``format=csv`` a file."""

@@ -40,8 +40,6 @@ class BackupPage(RecordPage[Backup]):
 class BackupList(ListPage):
     """The project's backups."""
 
-    section = "volume_backups"
-    rule = "backup:get_all"
     records = BACKUPS
     lead = "Copies of volumes that are kept when the volumes are deleted."
 

@@ -85,7 +85,5 @@ FAILURES = RecordList[Message](
 class FailureList(ListPage):
     """The reasons of failed tasks of volumes, snapshots and backups of the project."""
 
-    section = "volume_failures"
-    rule = RULE
     records = FAILURES
     lead = "Why tasks of volumes, snapshots and backups failed. Older failures are deleted."

@@ -35,8 +35,6 @@ class SnapshotPage(RecordPage[Snapshot]):
 class SnapshotList(ListPage):
     """The snapshots of the project's volumes."""
 
-    section = "volume_snapshots"
-    rule = "volume:get_all_snapshots"
     records = SNAPSHOTS
     lead = "States of volumes at one time. Revert a volume to one, or create new volumes from it."
 

@@ -47,8 +47,6 @@ class VolumePage(RecordPage[Volume]):
 class VolumeList(ListPage):
     """The project's volumes."""
 
-    section = "volumes"
-    rule = "volume:get_all"
     records = VOLUMES
     lead = "Disks that are kept when instances are deleted."
 

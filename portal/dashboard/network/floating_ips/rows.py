@@ -6,10 +6,9 @@ from typing import Any
 from portal.common import statuses
 from portal.dashboard.records.views import instance_names, may
 from provisioning.common.context import RequestContext
+from provisioning.common.values.ids import NOBODY
 from provisioning.network.models import FloatingIP, PortForwarding
 from provisioning.network.selectors import routing
-
-NOBODY = uuid.UUID(int=0)
 
 
 def page_parts(context: RequestContext, identity: str | uuid.UUID, _number: str = "") -> dict[str, Any]:

@@ -58,8 +58,6 @@ class FloatingPage(RecordPage[FloatingIP]):
 class FloatingList(ListPage):
     """The project's floating IPs."""
 
-    section = "floating_ips"
-    rule = "get_floatingip"
     records = FLOATING_IPS
     lead = "External addresses of your instances. A floating IP can be moved from one instance to another."
 

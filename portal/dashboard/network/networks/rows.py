@@ -9,13 +9,13 @@ from portal.dashboard.network import wording
 from portal.dashboard.records.paging import page_of
 from portal.dashboard.records.views import instance_names, may
 from provisioning.common.context import RequestContext
+from provisioning.common.values.ids import NOBODY
 from provisioning.identity import policy
 from provisioning.network import selectors
 from provisioning.network.models import Network, Port, Subnet
 from provisioning.network.records.owners import CLOUD, COMPUTE, ROUTER_GATEWAY, ROUTER_INTERFACE
 from provisioning.network.selectors import routing, uses
 
-NOBODY = uuid.UUID(int=0)
 MODES = {"slaac": "SLAAC", "dhcpv6-stateless": "SLAAC, options by DHCPv6", "dhcpv6-stateful": "DHCPv6"}
 
 

@@ -51,8 +51,6 @@ class NetworkPage(RecordPage[Network]):
 class NetworkList(ListPage):
     """The networks that the project may see."""
 
-    section = "networks"
-    rule = "get_network"
     records = NETWORKS
     template = "dashboard/network/networks/list.html"
 

@@ -46,8 +46,6 @@ class RouterPage(RecordPage[Router]):
 class RouterList(ListPage):
     """The project's routers."""
 
-    section = "routers"
-    rule = "get_router"
     records = ROUTERS
     lead = "Routers connect networks to each other and to external networks."
 

@@ -40,8 +40,6 @@ class GroupPage(RecordPage[SecurityGroup]):
 class GroupList(ListPage):
     """The groups that the project may see; the default group is created if it does not exist."""
 
-    section = "security_groups"
-    rule = "get_security_group"
     records = SECURITY_GROUPS
     lead = (
         "Rules that filter the traffic of your instances. An instance has one or more groups. Traffic is allowed "
