@@ -14,7 +14,7 @@ from provisioning.network import services
 from provisioning.network.models import Port, Router, SecurityGroup
 from provisioning.network.records.flows import checked
 from provisioning.network.selectors.reachability import reach_of
-from provisioning.network.services import WantedRule
+from provisioning.network.services import RequestedRule
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
@@ -100,12 +100,12 @@ def test_rules_of_all_groups_are_gathered_by_who(
     services.allow_ingress(other, "tcp", 443)
     services.create_security_group_rules(
         [
-            WantedRule(other, checked("ingress", "IPv4", "icmp", None, None, None), other),
-            WantedRule(other, checked("ingress", "IPv4", "udp", 53, 53, None), None, ranges),
+            RequestedRule(other, checked("ingress", "IPv4", "icmp", None, None, None), other),
+            RequestedRule(other, checked("ingress", "IPv4", "udp", 53, 53, None), None, ranges),
         ]
     )
     services.create_security_group_rules(
-        [WantedRule(group, checked("ingress", "IPv6", "tcp", 22, 22, None))]  # the port has no IPv6
+        [RequestedRule(group, checked("ingress", "IPv6", "tcp", 22, 22, None))]  # the port has no IPv6
     )
     assert lines(at_alice, instance) == [
         ("Anywhere", "0.0.0.0/0", "TCP 80 and TCP 443"),
@@ -126,7 +126,7 @@ def test_ssh_for_everybody_is_a_warning_once_something_leads_here(
 
 def test_a_range_for_ssh_is_no_warning(at_alice: Client, instance: Instance, group: SecurityGroup) -> None:
     services.create_security_group_rules(
-        [WantedRule(group, checked("ingress", "IPv4", "tcp", 22, 22, "198.51.100.0/24"))]
+        [RequestedRule(group, checked("ingress", "IPv4", "tcp", 22, 22, "198.51.100.0/24"))]
     )
     assert titles(at_alice, instance) == []
     assert lines(at_alice, instance) == [("198.51.100.0/24", "", "TCP 22")]

@@ -319,7 +319,7 @@ class ListView(ResourceView, views.ListView):
     def page(self) -> tuple[Sequence[Any], dict[str, Any]]:
         """Return the requested objects, and the link to the next page where lists have pages."""
         resource, known = self.resource, self.parameters.get("GET", ())
-        query = self.asked if known else {}
+        query = self.query_values if known else {}
         if not any(each.name == "marker" and each.is_at(self.microversion) for each in known):
             return resource.list.call(self, query), {}
         page = LIST_PAGES.read(self.request)

@@ -100,11 +100,11 @@ def _user(view: ComputeView) -> uuid.UUID | None:
     return (read_id(user_id) or NOBODY) if user_id else None
 
 
-def _asked(view: ComputeView) -> dict[str, Any]:
+def _user_and_version(view: ComputeView) -> dict[str, Any]:
     return {"user": _user(view), "version": view.microversion}
 
 
-def _asked_of_known_user(view: ComputeView) -> dict[str, Any]:
+def _known_user_and_version(view: ComputeView) -> dict[str, Any]:
     """Return the user as ``_user`` does, for an update. Raises InvalidInputError if the user does not exist."""
     user = _user(view)
     if user is not None and user != view.context.user_id and user not in users_by_id([user]):
@@ -195,7 +195,7 @@ QUOTA_SETS = parts(
             "Show the limits of the project, or with ``user_id`` the limits of one user in it.",
             name="quota_set",
             query=of_user,
-            more=_asked,
+            more=_user_and_version,
         ),
         "PUT": Call(
             _update,
@@ -205,14 +205,14 @@ QUOTA_SETS = parts(
             name="quota_set",
             body=quota_set,
             query=of_user,
-            more=_asked_of_known_user,
+            more=_known_user_and_version,
         ),
         "DELETE": Call(
             _reset,
             "os_compute_api:os-quota-sets:delete",
             "Reset the project's limits to the defaults, or with ``user_id`` one user's limits to the project's.",
             query=of_user,
-            more=_asked,
+            more=_user_and_version,
             status=202,
         ),
         "GET /defaults": Call(
@@ -229,7 +229,7 @@ QUOTA_SETS = parts(
             " including key pairs.",
             name="quota_set",
             query=of_user,
-            more=_asked,
+            more=_user_and_version,
         ),
     },
 ) | parts(

@@ -104,9 +104,9 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Attribute:
-    """An attribute with the name of the service's reference.
+    """An attribute, named as in the service's reference.
 
-    A second one with the same name and other microversions replaces it there.
+    A second declaration of the same name replaces the first one in its own microversions.
     """
 
     name: str

@@ -52,14 +52,14 @@ class ResourceView(ServiceView):
     """Ids in the path of the objects that the resource is below, by parameter."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        """Call handlers with the id as ``identity``, and without those in ``above``."""
+        """Call the handlers with the object's id as ``identity``, without the ids in ``above``."""
         self.above = {each.parameter: kwargs.pop(each.parameter) for each in self.resource.ancestors}
         if self.resource.parameter in kwargs:
             kwargs["identity"] = kwargs.pop(self.resource.parameter)
         return super().dispatch(request, *args, **kwargs)
 
     @cached_property
-    def asked(self) -> Mapping[str, str]:
+    def query_values(self) -> Mapping[str, str]:
         """The query parameters that the microversion defines, each with its last value. Raises InvalidInputError."""
         method = "GET" if self.request.method == "HEAD" else str(self.request.method)
         found, known = self.checked_query(), self.parameters[method]
@@ -67,7 +67,7 @@ class ResourceView(ServiceView):
             each.name: found[each.name][-1] for each in known if each.name in found and each.is_at(self.microversion)
         }
 
-    def wanted(self) -> Sequence[Attribute]:
+    def selected(self) -> Sequence[Attribute]:
         """Return the attributes that the request selects."""
         return self.attributes
 
@@ -121,7 +121,7 @@ class ListView(ResourceView):
     def whole(self) -> dict[str, Any]:
         """Return the body of the requested page."""
         rows, beside = self.page()
-        return {self.resource.plural: self.resource.entries(self.shapes(rows, self.wanted()))} | beside
+        return {self.resource.plural: self.resource.entries(self.shapes(rows, self.selected()))} | beside
 
     def get(self, request: Request) -> Response:
         return Response(self.whole())
@@ -139,7 +139,7 @@ class DetailView(ResourceView):
     http_method_names: list[str] = []
 
     def get(self, request: Request, identity: str) -> Response:
-        [shape] = self.shapes([self.row(identity)], self.wanted())
+        [shape] = self.shapes([self.row(identity)], self.selected())
         return Response(self.resource.envelope(self, shape))
 
     def reference(self, identity: str) -> Any:

@@ -137,32 +137,32 @@ class TrustsView(ListView):
         """Return the rule: trustors and trustees may list their own trusts. As in Keystone, the filter by trustor
         decides if both are set.
         """
-        if method == "POST" or not self._asked:
+        if method == "POST" or not self._query:
             return super().rule_of(method)
-        if "trustor_user_id" in self._asked:
+        if "trustor_user_id" in self._query:
             return "identity:list_trusts_for_trustor"
         return "identity:list_trusts_for_trustee"
 
     @property
-    def _asked(self) -> dict[str, str]:
+    def _query(self) -> dict[str, str]:
         query = self.request.query_params
         return {name: query[name] for name in ("trustor_user_id", "trustee_user_id") if query.get(name)}
 
     def policy_target(self) -> dict[str, object]:
         """Return trustor and trustee in the query or body; an invalid body is rejected after the policy check."""
         if self.request.method != "POST":
-            return {TRUSTOR: self._asked.get("trustor_user_id"), TRUSTEE: self._asked.get("trustee_user_id")}
+            return {TRUSTOR: self._query.get("trustor_user_id"), TRUSTEE: self._query.get("trustee_user_id")}
         values = self.claimed("trust") if self.claimed() is not None else {}
         return {TRUSTOR: values.get("trustor_user_id", self.context.user_id) if isinstance(values, dict) else None}
 
-    def wanted(self) -> Sequence[frame.Attribute]:
+    def selected(self) -> Sequence[frame.Attribute]:
         """Return the attributes without the roles."""
         return _LISTED
 
     def page(self) -> tuple[Sequence[Trust], dict[str, Any]]:
         """Return the trusts of the trustor or trustee in the query. Raises ForbiddenError."""
         refuse_application_credentials(self.context)
-        conditions = self._asked
+        conditions = self._query
         found = self.resource.list.call(
             trustor_id=conditions.get("trustor_user_id"), trustee_id=conditions.get("trustee_user_id")
         )

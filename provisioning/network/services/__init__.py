@@ -105,7 +105,7 @@ from provisioning.network.services.security.default_rules import (
     delete_default_rule,
 )
 from provisioning.network.services.security.security_group_rules import (
-    WantedRule,
+    RequestedRule,
     add_missing_rules,
     allow_ingress,
     change_security_group_rule,
@@ -125,8 +125,8 @@ __all__ = [
     "FirstSubnet",
     "Gateway",
     "ReportedPort",
+    "RequestedRule",
     "RouterInterface",
-    "WantedRule",
     "add_address",
     "add_addresses",
     "add_group",

@@ -32,7 +32,7 @@ from provisioning.network.models import (
     SecurityGroupRule,
 )
 from provisioning.network.records import flows
-from provisioning.network.services import WantedRule
+from provisioning.network.services import RequestedRule
 from provisioning.quotas.selectors import usage_of
 from provisioning.quotas.services.limits import set_limits
 from tests.support.cast import Person
@@ -92,7 +92,7 @@ def test_a_group_of_ports_is_in_use(alice: Person, net: Network) -> None:
 
 def test_a_group_that_goes_takes_the_rules_that_name_it_and_their_quota(alice: Person, group: SecurityGroup) -> None:
     other = services.create_security_group(alice.project_id, "db")
-    services.create_security_group_rules([WantedRule(other, SSH, remote_group=group)])
+    services.create_security_group_rules([RequestedRule(other, SSH, remote_group=group)])
     assert used(alice) == (2, 5)
     services.delete_security_group(group)
     assert used(alice) == (1, 2)
@@ -108,28 +108,28 @@ def test_a_revision_that_is_another_is_refused(group: SecurityGroup) -> None:
 
 
 def test_the_same_rule_twice_is_refused_and_none_of_its_company_stays(alice: Person, group: SecurityGroup) -> None:
-    (rule,) = services.create_security_group_rules([WantedRule(group, SSH)])
+    (rule,) = services.create_security_group_rules([RequestedRule(group, SSH)])
     web = flows.checked("ingress", "IPv4", "tcp", 80, 80, None)
     again = flows.checked("ingress", "IPv4", "6", 22, 22, "0.0.0.0/0")
     with pytest.raises(SecurityGroupRuleExistsError, match=str(rule.id)):
-        services.create_security_group_rules([WantedRule(group, web), WantedRule(group, again)])
+        services.create_security_group_rules([RequestedRule(group, web), RequestedRule(group, again)])
     with pytest.raises(SecurityGroupRuleExistsError):
-        services.create_security_group_rules([WantedRule(group, web), WantedRule(group, web)])
+        services.create_security_group_rules([RequestedRule(group, web), RequestedRule(group, web)])
     assert used(alice) == (1, 3)
 
 
 def test_one_request_is_about_one_group_and_one_remote(alice: Person, group: SecurityGroup) -> None:
     other = services.create_security_group(alice.project_id, "db")
     with pytest.raises(SecurityGroupNotSingleGroupRulesError):
-        services.create_security_group_rules([WantedRule(group, SSH), WantedRule(other, SSH)])
-    both = WantedRule(group, flows.checked("ingress", "IPv4", None, None, None, "10.0.0.0/8"), remote_group=other)
+        services.create_security_group_rules([RequestedRule(group, SSH), RequestedRule(other, SSH)])
+    both = RequestedRule(group, flows.checked("ingress", "IPv4", None, None, None, "10.0.0.0/8"), remote_group=other)
     with pytest.raises(SecurityGroupMultipleRemoteEntitiesError):
         services.create_security_group_rules([both])
 
 
 def test_rules_are_limited_and_given_back(alice: Person, group: SecurityGroup) -> None:
     set_limits(alice.project_id, {"security_group_rules": 3})
-    (rule,) = services.create_security_group_rules([WantedRule(group, SSH)])
+    (rule,) = services.create_security_group_rules([RequestedRule(group, SSH)])
     with pytest.raises(OverQuotaError):
         services.allow_ingress(group, "icmp")
     services.delete_security_group_rule(rule)
@@ -168,7 +168,7 @@ def test_operators_change_what_new_groups_begin_with(alice: Person) -> None:
 def test_a_group_of_addresses_changes_while_rules_name_it(alice: Person, group: SecurityGroup) -> None:
     addresses = services.create_address_group(alice.project_id, "office", ["192.0.2.7", "198.51.100.0/24"])
     assert addresses.addresses == ["192.0.2.7/32", "198.51.100.0/24"]
-    services.create_security_group_rules([WantedRule(group, SSH, remote_address_group=addresses)])
+    services.create_security_group_rules([RequestedRule(group, SSH, remote_address_group=addresses)])
     with pytest.raises(AddressGroupInUseError):
         services.delete_address_group(addresses)
     with pytest.raises(AddressesAlreadyExistError):

@@ -275,7 +275,7 @@ def _create_rule(context: RequestContext, body: dict[str, Any]) -> SecurityGroup
     source = _group(context, body["group_id"], "get_security_group") if body.get("group_id") else None
     flow = _flow(body, of_group=source is not None)
     with _refused():
-        [row] = services.create_security_group_rules([services.WantedRule(group, flow, source)])
+        [row] = services.create_security_group_rules([services.RequestedRule(group, flow, source)])
     return row
 
 

@@ -98,10 +98,10 @@ class HypervisorsView(ListView):
 
     def page(self) -> tuple[Sequence[Host], dict[str, Any]]:
         """Return all hypervisors that match a pattern, or the requested page."""
-        pattern = self.asked.get("hypervisor_hostname_pattern")
+        pattern = self.query_values.get("hypervisor_hostname_pattern")
         if pattern is None:
             return super().page()
-        if self.asked.keys() & {"limit", "marker"}:
+        if self.query_values.keys() & {"limit", "marker"}:
             raise InvalidInputError(
                 "Paging over hypervisors with the hypervisor_hostname_pattern query parameter is not supported.",
                 field="hypervisor_hostname_pattern",
@@ -171,7 +171,7 @@ class RequestedServers(Servers):
     """The servers of a hypervisor, shown only if the query requests them."""
 
     def is_shown(self, view: Any) -> bool:
-        return boolean(view.asked.get("with_servers"))
+        return boolean(view.query_values.get("with_servers"))
 
 
 BRIEF = (

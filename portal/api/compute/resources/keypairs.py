@@ -53,7 +53,7 @@ def _list(view: ListView, query: Mapping[str, str], **page: Any) -> list[KeyPair
 
 
 def _show(view: ResourceView, name: str) -> KeyPair:
-    return selectors.key_pair_for(view.context, name, user_id=_user(view.asked))
+    return selectors.key_pair_for(view.context, name, user_id=_user(view.query_values))
 
 
 def _create(view: ResourceView, values: Values) -> Response:
@@ -68,7 +68,7 @@ def _create(view: ResourceView, values: Values) -> Response:
 
 
 def _delete(view: ResourceView, name: str) -> Response:
-    delete_key_pair(view.context, name, user_id=_user(view.asked))
+    delete_key_pair(view.context, name, user_id=_user(view.query_values))
     return Response(status=204 if view.microversion >= TYPED else 202)
 
 

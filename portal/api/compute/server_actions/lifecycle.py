@@ -171,12 +171,12 @@ _STATE = {
 }
 
 
-def _gone(view: ServerView, server_id: str, body: Any) -> Response:
+def _refuse_removed(view: ServerView, server_id: str, body: Any) -> Response:
     raise GoneError("This resource is no longer available. No forwarding address is given.")
 
 
 _REMOVED = {
-    "resetNetwork": Action("novella:removed_apis", NOTHING, _gone),
+    "resetNetwork": Action("novella:removed_apis", NOTHING, _refuse_removed),
 }
 
 

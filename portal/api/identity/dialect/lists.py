@@ -279,7 +279,7 @@ class Paged(Lists):
         if max(len(names), len(times)) > MOST_COMPARISONS:
             field = EXPIRY if len(times) > MOST_COMPARISONS else self.by_part
             raise InvalidInputError(f"A list is narrowed by at most {MOST_COMPARISONS} comparisons.", field=field)
-        tags = [(how, _words(how, query[how])) for how in TAGS if how in query] if self.tags else []
+        tags = [(how, _tags(how, query[how])) for how in TAGS if how in query] if self.tags else []
         page, sort = LIST_PAGES.read(request), SORTING.read(query, {name: name for name in self.sort_keys})
         return Part([*equal, *names, *tags, *times], sort, page.limit, page.marker)
 
@@ -315,7 +315,7 @@ def _matches(request: Request, name: str, value: Any) -> bool:
     return True
 
 
-def _words(name: str, text: str) -> tuple[str, ...]:
+def _tags(name: str, text: str) -> tuple[str, ...]:
     words = tuple(text.split(","))
     if len(words) > MOST_WORDS:
         raise InvalidInputError(f"{name} must name at most {MOST_WORDS} tags.", field=name)

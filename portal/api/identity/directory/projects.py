@@ -223,7 +223,7 @@ class _ProjectView(DomainView):
     def is_about_domain(self) -> bool:
         return self.resource is ACTING_DOMAIN
 
-    def wanted(self) -> Sequence[Attribute]:
+    def selected(self) -> Sequence[Attribute]:
         found: Sequence[Attribute] = self.resource.attributes
         return found
 

@@ -173,7 +173,7 @@ def _beside(of: Resource, resource: Resource, find: Callable[..., RowPage[Any]],
 
 
 def _within(view: RecordView) -> str | None:
-    """Return the domain that lists about another user are filtered by, that of the token; None for the caller's own."""
+    """Return the token's domain, to which lists about another user are limited; None for lists about the caller."""
     return None if view.record.id == view.context.user_id else view.context.domain_id
 
 

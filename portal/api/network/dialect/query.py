@@ -62,13 +62,13 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class BuiltFilter:
     """A filter that builds a condition from all its values."""
 
     make: Callable[[list[str]], Q]
 
 
-Filters = Mapping[str, Column | Constant | Made]
+Filters = Mapping[str, Column | Constant | BuiltFilter]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def read_query(request: Request, filters: Filters, sort_keys: Mapping[str, str])
             continue
         for filter_name, wanted_values in _parts(name, values):
             column = filters.get(filter_name)
-            if isinstance(column, Made):
+            if isinstance(column, BuiltFilter):
                 made_conditions.append(column.make(wanted_values))
             else:
                 _condition(filter_name, wanted_values, filters, conditions)
@@ -133,7 +133,7 @@ def _parts(name: str, values: list[str]) -> list[tuple[str, list[str]]]:
 
 def _condition(name: str, values: list[str], filters: Filters, conditions: dict[str, list[object]]) -> None:
     column = filters.get(name)
-    if column is None or isinstance(column, Made):
+    if column is None or isinstance(column, BuiltFilter):
         raise InvalidInputError(f"['{name[:80]}'] is invalid attribute for filtering", field=name[:80])
     wanted_values = [column.read(value) for value in values]
     if isinstance(column, Column):

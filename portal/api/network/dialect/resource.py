@@ -16,7 +16,7 @@ from portal.api.frame import resource as frame
 from portal.api.frame.lists import Column
 from portal.api.frame.resource import Values
 from portal.api.network.dialect.kinds import BOOLEAN, ID, MOMENT, PROJECT_ID, TEXT, Integer, Kind, Many, Text, quoted
-from portal.api.network.dialect.query import Constant, Filters, Made, boolean
+from portal.api.network.dialect.query import BuiltFilter, Constant, Filters, boolean
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.lists.listing import Part
@@ -193,9 +193,9 @@ class Resource(frame.Resource):
         own = {each.name: each.column_filter for each in self.attributes}
         found: dict[str, Any] = {name: column for name, column in own.items() if column is not None}
         if "updated_at" in self.by_name:
-            found["changed_since"] = Made(_changed_since)
+            found["changed_since"] = BuiltFilter(_changed_since)
         if self.tagged:
-            found |= {name: Made(make) for name, make in tags.FILTERS.items()}
+            found |= {name: BuiltFilter(make) for name, make in tags.FILTERS.items()}
         return found | dict(self.filters)
 
     @cached_property

@@ -79,7 +79,7 @@ class ResourceView(views.ResourceView):
         """Return the object of the path. Raises NotFoundError for another project's."""
         return cast("Operation", self.resource.show).call(self.context, identity, all_projects=self.operator)
 
-    def wanted(self) -> Sequence[Attribute]:
+    def selected(self) -> Sequence[Attribute]:
         """Return the attributes in ``fields``, or all without any."""
         fields = fields_of(self.request)
         return [each for each in self.resource.attributes if not fields or each.name in fields]

@@ -162,7 +162,7 @@ class AutoAllocatedTopologyView(NetworkView):
     }
 
     def policy_target(self) -> dict[str, object]:
-        return {"project_id": self._asked()}
+        return {"project_id": self._requested_project()}
 
     def get(self, request: Request, project_id: str) -> Response:
         """Return the id of the network of the auto-allocated topology. If it is missing, the network and its router are
@@ -188,7 +188,7 @@ class AutoAllocatedTopologyView(NetworkView):
         services.delete_topology(self._project())
         return Response(status=204)
 
-    def _asked(self) -> uuid.UUID | None:
+    def _requested_project(self) -> uuid.UUID | None:
         """Return the id in the path; None for an invalid one."""
         text = str(self.kwargs["project_id"])
         return self.context.project_id if text.lower() in OWN else read_id(text)
@@ -198,7 +198,7 @@ class AutoAllocatedTopologyView(NetworkView):
 
         Raises NotFoundError, and InvalidInputError for a caller without a project.
         """
-        project = self._asked()
+        project = self._requested_project()
         if project is None and self.kwargs["project_id"].lower() in OWN:
             raise InvalidInputError("The topology is a project's: name one by its id.", field="project_id")
         if project is None or (project != self.context.project_id and not projects_by_id([project])):

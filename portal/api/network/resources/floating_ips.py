@@ -39,7 +39,7 @@ from portal.api.network.dialect.kinds import (
     OrNone,
     quoted,
 )
-from portal.api.network.dialect.query import FIELDS, PAGES, Made, fields_of, query_of, read_query
+from portal.api.network.dialect.query import FIELDS, PAGES, BuiltFilter, fields_of, query_of, read_query
 from portal.api.network.dialect.resource import Attribute, DnsDomain, DnsName, Resource, standard
 from portal.api.network.dialect.views import ALL_PROJECTS, PartView, page_of
 from provisioning.common.context import RequestContext
@@ -201,13 +201,13 @@ class PortRange(Kind):
 PORT, RANGE = Integer(1, 65535), PortRange()
 
 
-def _of_port(side: str) -> Made:
+def _of_port(side: str) -> BuiltFilter:
     """Match forwardings of exactly this port."""
     first, last = f"{side}_port_first", f"{side}_port_last"
-    return Made(lambda values: Q(**{f"{first}__in": [number(value) for value in values], last: F(first)}))
+    return BuiltFilter(lambda values: Q(**{f"{first}__in": [number(value) for value in values], last: F(first)}))
 
 
-def _of_range(side: str) -> Made:
+def _of_range(side: str) -> BuiltFilter:
     """Match forwardings of exactly these ranges; malformed ranges match nothing."""
 
     def condition(values: list[str]) -> Q:
@@ -216,7 +216,7 @@ def _of_range(side: str) -> Made:
             found |= Q(**{f"{side}_port_first": int(each[1]), f"{side}_port_last": int(each[2])})
         return found
 
-    return Made(condition)
+    return BuiltFilter(condition)
 
 
 def _ports(side: str) -> tuple[Attribute, Attribute]:

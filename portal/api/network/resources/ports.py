@@ -27,7 +27,7 @@ from portal.api.network.dialect.kinds import (
     Text,
     quoted,
 )
-from portal.api.network.dialect.query import Made, address
+from portal.api.network.dialect.query import BuiltFilter, address
 from portal.api.network.dialect.resource import Attribute, DnsName, Resource, standard
 from portal.api.network.dialect.views import ALL_PROJECTS
 from provisioning.common.context import RequestContext
@@ -310,10 +310,10 @@ PORT = Resource(
     filters={
         "fixed_ips:ip_address": Column("fixed_ips__address", address),
         "fixed_ips:subnet_id": Column("fixed_ips__subnet_id", identity),
-        "fixed_ips:ip_address_substr": Made(_with_part_of_address),
-        "ip_address_substr": Made(_with_part_of_address),
-        "device_id": Made(_of_device),
-        "status": Made(_of_status),
+        "fixed_ips:ip_address_substr": BuiltFilter(_with_part_of_address),
+        "ip_address_substr": BuiltFilter(_with_part_of_address),
+        "device_id": BuiltFilter(_of_device),
+        "status": BuiltFilter(_of_status),
         "security_group_ids": Column("security_groups", identity),
     },
 )

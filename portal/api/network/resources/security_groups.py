@@ -34,7 +34,7 @@ from provisioning.network import addressing, selectors, services
 from provisioning.network.errors import SecurityGroupInvalidPortValueError, SecurityGroupRuleInvalidEtherTypeError
 from provisioning.network.models import AddressGroup, DefaultSecurityGroupRule, SecurityGroup, SecurityGroupRule
 from provisioning.network.records import flows
-from provisioning.network.services import WantedRule
+from provisioning.network.services import RequestedRule
 
 ADDRESSES = Many(Text(64))
 
@@ -237,7 +237,7 @@ def _create_rule(context: RequestContext, values: Values) -> SecurityGroupRule:
         values.get("ethertype", "IPv4"),
         *(values.get(name) for name in ("protocol", "port_range_min", "port_range_max", "remote_ip_prefix")),
     )
-    requested = WantedRule(
+    requested = RequestedRule(
         selectors.security_group_for(context, group, all_projects=True),
         flow,
         selectors.security_group_for(context, remote, all_projects=everybody) if remote else None,

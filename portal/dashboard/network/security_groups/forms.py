@@ -15,7 +15,7 @@ from provisioning.network import addressing
 from provisioning.network.models import AddressGroup, SecurityGroup
 from provisioning.network.records import flows
 from provisioning.network.records.flows import Flow
-from provisioning.network.services import WantedRule
+from provisioning.network.services import RequestedRule
 
 OWN = "own"
 MEMBERS = "members"
@@ -197,7 +197,7 @@ class RuleForm(RecordForm):
                 field = "icmp_type" if number in {1, 58} and str(error.field).startswith("port_range") else ""
                 self.add_error(field, self.message_of(error)) if field else self.refuse(error)
 
-    def rules_for(self, group: SecurityGroup) -> list[WantedRule]:
+    def rules_for(self, group: SecurityGroup) -> list[RequestedRule]:
         """Return the rules of a valid form, for both IP versions unless one is chosen."""
         typed = self.cleaned_data
         remote_group = group if typed["remote"] == "itself" else None
@@ -207,7 +207,7 @@ class RuleForm(RecordForm):
         elif typed["remote"] == "address_group":
             addresses = typed["chosen"]
         return [
-            WantedRule(group, flow, remote_group, addresses, typed.get("description", ""))
+            RequestedRule(group, flow, remote_group, addresses, typed.get("description", ""))
             for flow in self._flows(typed)
         ]
 

@@ -162,7 +162,7 @@ class RuleAdd(SheetPage, GroupPage):
         return [(name_of(self.record), self.back())]
 
 
-def rule_values(rule: services.WantedRule) -> dict[str, Any]:
+def rule_values(rule: services.RequestedRule) -> dict[str, Any]:
     """Return the values of a call that creates a rule."""
     row = rule.row()
     names = (

@@ -18,7 +18,7 @@ from provisioning.network.services.routing.router_interfaces import (
     add_interface_by_subnet,
 )
 from provisioning.network.services.routing.routers import Gateway, create_router
-from provisioning.network.services.security.security_group_rules import WantedRule, add_missing_rules
+from provisioning.network.services.security.security_group_rules import RequestedRule, add_missing_rules
 from provisioning.network.services.security.security_groups import create_security_group
 
 
@@ -83,5 +83,5 @@ def create_group_allowing(project_id: uuid.UUID, name: str, flows: Sequence[Flow
     """
     group = create_security_group(project_id, name)
     if flows:
-        add_missing_rules([WantedRule(group, flow) for flow in flows])
+        add_missing_rules([RequestedRule(group, flow) for flow in flows])
     return group

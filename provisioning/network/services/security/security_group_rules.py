@@ -31,7 +31,7 @@ MOST_ADDRESS_GROUPS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class WantedRule:
+class RequestedRule:
     """A requested rule; the caller has access to its groups."""
 
     group: SecurityGroup
@@ -61,7 +61,7 @@ class WantedRule:
 
 
 @when_broken_off
-def create_security_group_rules(requested: Sequence[WantedRule]) -> list[SecurityGroupRule]:
+def create_security_group_rules(requested: Sequence[RequestedRule]) -> list[SecurityGroupRule]:
     """Add rules to one group, all or none, and return them in order.
 
     Raises SecurityGroupNotSingleGroupRulesError, SecurityGroupMultipleRemoteEntitiesError,
@@ -102,7 +102,7 @@ def _check_address_groups(group: SecurityGroup, rows: Sequence[SecurityGroupRule
 
 
 @when_broken_off
-def add_missing_rules(requested: Sequence[WantedRule]) -> list[SecurityGroupRule]:
+def add_missing_rules(requested: Sequence[RequestedRule]) -> list[SecurityGroupRule]:
     """Add those rules that their group does not have, and return them in order.
 
     Raises SecurityGroupRuleExistsError if it has all of them, and the errors of ``create_security_group_rules``.
@@ -117,7 +117,7 @@ def add_missing_rules(requested: Sequence[WantedRule]) -> list[SecurityGroupRule
 
 
 @when_broken_off
-def change_security_group_rule(rule: SecurityGroupRule, requested: WantedRule) -> SecurityGroupRule:
+def change_security_group_rule(rule: SecurityGroupRule, requested: RequestedRule) -> SecurityGroupRule:
     """Replace the traffic that a rule allows; the rule keeps its id.
 
     Raises SecurityGroupRuleNotFoundError if it was deleted, SecurityGroupRuleExistsError if another rule of the group
@@ -178,7 +178,7 @@ def allow_ingress(group: SecurityGroup, protocol: str, port: int | None = None) 
     Raises OverQuotaError.
     """
     flow = flows.checked("ingress", "IPv4", protocol, port, port, "0.0.0.0/0")
-    requested = WantedRule(group, flow)
+    requested = RequestedRule(group, flow)
     with transaction.atomic():
         records.lock(group)
         there = next((rule for rule in group.rules.all() if meaning_of(rule) == requested.meaning), None)

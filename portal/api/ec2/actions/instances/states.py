@@ -61,7 +61,7 @@ def name_of(instance: Instance) -> str:
 
 
 def condition(states: Sequence[str]) -> Q:
-    """Return the condition of instances in one of these states, as ``name_of`` returns it."""
+    """Return the filter condition for instances in one of these states, which are names as ``name_of`` returns them."""
     gone, launched = Q(vm_state__in=_GONE), Q(launched_at__isnull=False)
     stable = Q(vm_state__in=[state for state, name in _OF_STATE.items() if name in states])
     if TERMINATED in states:

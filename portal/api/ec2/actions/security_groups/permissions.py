@@ -12,7 +12,7 @@ from portal.api.ec2.protocol.errors import Ec2Error
 from provisioning.network import addressing
 from provisioning.network.models import AddressGroup, SecurityGroup, SecurityGroupRule
 from provisioning.network.records import flows
-from provisioning.network.services import WantedRule
+from provisioning.network.services import RequestedRule
 
 ANY = "-1"
 TCP, UDP, ICMP, ICMPV6 = 6, 17, 1, 58
@@ -47,7 +47,7 @@ class Asked:
     """A permission of a request: its rules and its description."""
 
     permission: Permission
-    rules: tuple[WantedRule, ...]
+    rules: tuple[RequestedRule, ...]
     description: str | None = None
 
 
@@ -133,11 +133,11 @@ class Traffic:
     def with_prefix_list(self, remote: AddressGroup, description: str | None) -> Asked:
         return self._asked([self._rule(each, addresses=remote) for each in self._versions()], description)
 
-    def _asked(self, rules: Sequence[WantedRule], description: str | None) -> Asked:
+    def _asked(self, rules: Sequence[RequestedRule], description: str | None) -> Asked:
         if description is not None and len(description) > LONGEST:
             raise errors.invalid_value("Description", description, f"It has more than {LONGEST} characters.")
         requested = tuple(
-            WantedRule(each.group, each.flow, each.remote_group, each.remote_address_group, description or "")
+            RequestedRule(each.group, each.flow, each.remote_group, each.remote_address_group, description or "")
             for each in rules
         )
         return Asked(permission_of(requested[0].row()), requested, description)
@@ -149,11 +149,11 @@ class Traffic:
         cidr: str | None = None,
         remote: SecurityGroup | None = None,
         addresses: AddressGroup | None = None,
-    ) -> WantedRule:
+    ) -> RequestedRule:
         protocol = flows.protocol_of(self.protocol)
         low, high = self._ports(flows.number_of(protocol, ethertype))
         flow = flows.checked("egress" if self.egress else "ingress", ethertype, protocol, low, high, cidr)
-        return WantedRule(self.group, flow, remote, addresses)
+        return RequestedRule(self.group, flow, remote, addresses)
 
     def _versions(self) -> tuple[str, ...]:
         """Return the IP versions of the rules of a permission for a group or a prefix list."""

@@ -55,7 +55,7 @@ def _authorize(call: Call, *, egress: bool) -> dict[str, Any]:
     return {"Return": True, "SecurityGroupRules": rule_shapes(made)}
 
 
-def _missing(requested: Asked, there: OfGroup | None) -> Sequence[services.WantedRule]:
+def _missing(requested: Asked, there: OfGroup | None) -> Sequence[services.RequestedRule]:
     """Return the rules of the request that the existing permission lacks: for IPv4, IPv6 or both. Raises Ec2Error if it
     lacks none.
     """
