@@ -243,7 +243,7 @@ SERVERS = Kind(
 
 
 def _delete_volume(task: Task) -> None:
-    volume_services.delete_volume(task.context, task.id, cascade=True)
+    volume_services.Delete.begin(task.context, task.id, volume_services.VolumeDeletion(cascade=True))
 
 
 def _snapshot_volume(task: Task) -> None:

@@ -224,7 +224,7 @@ def test_an_operator_decides_about_data_of_which_no_host_reports(lost: Move, kee
 
 
 def test_a_user_may_delete_a_volume_that_is_undecided(lost: Move) -> None:
-    volumes.delete_volume(lost.people.alice.context, lost.volume.id)
+    volumes.Delete.begin(lost.people.alice.context, lost.volume.id, volumes.VolumeDeletion())
     lost.cloud.run()
     assert not Volume.objects.exists()
     assert [name for pool in lost.agent.pools.values() for name in pool.volumes] == []
@@ -257,7 +257,7 @@ def test_nothing_else_is_done_with_data_that_moves_whatever_its_status_says(move
         lambda: volumes.Extend.begin(alice, move.volume.id, 9),
         lambda: volumes.Retype.begin(alice, move.volume.id, volumes.RetypeRequest("plain")),
         lambda: volumes.Migrate.begin(move.people.operator.context, move.volume.id, uuid.UUID(move.target)),
-        lambda: volumes.delete_volume(move.people.operator.context, move.volume.id, force=True),
+        lambda: volumes.Delete.begin(move.people.operator.context, move.volume.id, volumes.VolumeDeletion(force=True)),
     ):
         with pytest.raises(InvalidVolumeError):
             work()

@@ -11,11 +11,12 @@ from provisioning.volumes.models import StoragePool
 from provisioning.volumes.records.announcements import TYPES
 from provisioning.volumes.services import (
     CreateSnapshot,
+    Delete,
     DeleteSnapshot,
     Deletion,
     Extend,
     SnapshotRequest,
-    delete_volume,
+    VolumeDeletion,
     set_items,
     update_volume,
 )
@@ -40,7 +41,7 @@ def test_a_life_is_told_in_cinders_words_and_wakes_the_pages(town: Town) -> None
     town.agent.work()
     DeleteSnapshot.begin(town.alice, snapshot.id, Deletion())
     town.agent.work()
-    delete_volume(town.alice, volume.id)
+    Delete.begin(town.alice, volume.id, VolumeDeletion())
     town.agent.work()
     names = [name for name in notified() if name.startswith(("volume.", "snapshot."))]
     assert names == [
@@ -67,7 +68,7 @@ def test_what_is_said_of_a_volume_and_a_frozen_pool(town: Town) -> None:
     for change in (
         lambda: Extend.begin(town.alice, volume.id, 2),
         lambda: CreateSnapshot.begin(town.alice, volume.id, SnapshotRequest()),
-        lambda: delete_volume(town.alice, volume.id),
+        lambda: Delete.begin(town.alice, volume.id, VolumeDeletion()),
     ):
         with pytest.raises(InvalidVolumeError):
             change()

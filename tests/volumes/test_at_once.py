@@ -20,7 +20,7 @@ from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.models import Attachment, StoragePool, Volume
 from provisioning.volumes.pools import placement
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import Extend, create_volume, delete_volume
+from provisioning.volumes.services import Delete, Extend, VolumeDeletion, create_volume
 from provisioning.volumes.services.connections import attachments
 from tests.core.test_parallel import in_threads
 from tests.volumes.conftest import Town, build
@@ -52,7 +52,7 @@ def test_deleted_or_attached_and_never_both(town: Town) -> None:
 
         def work(index: int, key: uuid.UUID = volume.id) -> None:
             if index % 2:
-                delete_volume(town.alice, key)
+                Delete.begin(town.alice, key, VolumeDeletion())
             else:
                 attachments.reserve(town.alice, key, uuid.uuid4())
 

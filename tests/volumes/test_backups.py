@@ -25,7 +25,14 @@ from provisioning.volumes.errors import BackupNotFoundError, InvalidBackupError,
 from provisioning.volumes.models import Backup, Message, Volume
 from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.selectors.copies import newest_of
-from provisioning.volumes.services import CreateSnapshot, Deletion, SnapshotRequest, create_volume, delete_volume
+from provisioning.volumes.services import (
+    CreateSnapshot,
+    Delete,
+    Deletion,
+    SnapshotRequest,
+    VolumeDeletion,
+    create_volume,
+)
 from provisioning.volumes.services.backups import backups
 from provisioning.volumes.services.backups.backup_records import (
     BackupRecord,
@@ -80,7 +87,7 @@ def test_each_of_a_chain_comes_back_as_it_was_and_outlives_its_volume(town: Town
     assert (town.fresh(volume).status, held(town)) == ("available", (3, 3))
     with pytest.raises(InvalidBackupError):
         DeleteBackup.begin(town.alice, str(first.id), Deletion())
-    delete_volume(town.alice, volume.id)
+    Delete.begin(town.alice, volume.id, VolumeDeletion())
     town.agent.work()
     for backup, data in moments:
         made = Restore.begin(town.alice, str(backup.id), RestoreRequest())

@@ -11,6 +11,7 @@ from provisioning.volumes.backups.backup_requests import BackupRequest
 from provisioning.volumes.models import Backup, Snapshot, Volume
 from provisioning.volumes.services import (
     CreateSnapshot,
+    Delete,
     DeleteSnapshot,
     Deletion,
     Extend,
@@ -24,6 +25,7 @@ from provisioning.volumes.services import (
     Unmanage,
     UploadRequest,
     UploadToImage,
+    VolumeDeletion,
 )
 from provisioning.volumes.services.backups.backup_restores import Restore, RestoreRequest
 from provisioning.volumes.services.backups.backups import CreateBackup, DeleteBackup
@@ -33,6 +35,7 @@ from tests.volumes.conftest import Town
 pytestmark = pytest.mark.django_db
 NONE = str(uuid.UUID(int=0))
 REQUESTS: dict[type[UserTask[Any, Any, Any]], Any] = {
+    Delete: VolumeDeletion(),
     Extend: 2,
     Revert: NONE,
     Unmanage: None,

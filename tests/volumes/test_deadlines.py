@@ -21,6 +21,7 @@ from provisioning.volumes.models import Backup, Snapshot, StoragePool, Volume, V
 from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import (
     CreateSnapshot,
+    Delete,
     DeleteSnapshot,
     Deletion,
     Extend,
@@ -33,8 +34,8 @@ from provisioning.volumes.services import (
     SnapshotRequest,
     UploadRequest,
     UploadToImage,
+    VolumeDeletion,
     create_volume,
-    delete_volume,
 )
 from provisioning.volumes.services.backups.backup_restores import Restore, RestoreRequest
 from provisioning.volumes.services.backups.backups import CreateBackup
@@ -95,7 +96,7 @@ BEGIN: dict[str, Callable[[Town, Volume], object]] = {
     "fetch_volume_request of a retype": lambda town, volume: Retype.begin(
         town.alice, volume.id, RetypeRequest("ssd", migration_policy="on-demand")
     ),
-    "delete_volume_request": lambda town, volume: delete_volume(town.alice, volume.id),
+    "delete_volume_request": lambda town, volume: Delete.begin(town.alice, volume.id, VolumeDeletion()),
 }
 
 

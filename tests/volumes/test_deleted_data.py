@@ -20,7 +20,7 @@ from provisioning.quotas.services.limits import set_limit
 from provisioning.quotas.services.repair import examine
 from provisioning.volumes.models import DeletedData, PoolHost, StoragePool, Volume
 from provisioning.volumes.selectors.deleted_data import of_project
-from provisioning.volumes.services import delete_volume
+from provisioning.volumes.services import Delete, VolumeDeletion
 from provisioning.volumes.services.catalogue.pools import forget_pool
 from provisioning.volumes.services.catalogue.types import create_type, delete_type, update_type
 from tests.support.scripted_pool import ScriptedPool
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.both_databases
 def delete(town: Town, volume: Volume, kept: int = 0) -> None:
     """Delete a volume of which its host says that clones need so many bytes."""
     town.pool.kept = (town.pool.kept or {}) | ({str(volume.id): kept} if kept else {})
-    delete_volume(town.alice, volume.id)
+    Delete.begin(town.alice, volume.id, VolumeDeletion())
     town.agent.work()
 
 

@@ -25,7 +25,7 @@ from provisioning.hosts.commands import send
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.hosts.subjects import Subject
 from provisioning.volumes.models import Attachment, PoolHost, Snapshot, StoragePool, Volume
-from provisioning.volumes.services import CreateSnapshot, SnapshotRequest, delete_volume
+from provisioning.volumes.services import CreateSnapshot, Delete, SnapshotRequest, VolumeDeletion
 from provisioning.volumes.services.connections import attachments
 from provisioning.volumes.states import VolumeStatus
 from tests.support.landing import one_in
@@ -104,7 +104,7 @@ def test_data_that_was_ordered_away_and_is_there_again_is_removed_and_no_other(
     town: Town, contents: list[StoredVolume]
 ) -> None:
     volume = town.make()
-    delete_volume(town.alice, volume.id)
+    Delete.begin(town.alice, volume.id, VolumeDeletion())
     contents[:] = [StoredVolume(id=str(volume.id))]
     assert look("pool_contents") == []  # it goes on
     town.agent.work()

@@ -26,7 +26,7 @@ from provisioning.volumes.models import (
 )
 from provisioning.volumes.pools import placement
 from provisioning.volumes.records.keys import encryption_of
-from provisioning.volumes.services import Extend, delete_volume
+from provisioning.volumes.services import Delete, Extend, VolumeDeletion
 from provisioning.volumes.services.catalogue.pools import admit_host, forget_pool, remove_host
 from provisioning.volumes.services.connections import attachments
 from tests.support.scripted_agent import ScriptedAgent
@@ -78,7 +78,7 @@ def test_a_host_that_names_a_pool_gets_neither_the_pool_nor_a_key(
     assert hosts_of(town.pool) == {"kelvin"}
     assert [str(each) for each in PoolClaim.objects.all()] == ["evil claims local"]
     assert "Host evil claims it" in sentences()
-    delete_volume(town.alice, idle.id)
+    Delete.begin(town.alice, idle.id, VolumeDeletion())
     assert evil.take() == []
     evil.pools.clear()
     evil.serve(ScriptedPool())
@@ -247,7 +247,7 @@ def test_a_host_that_ends_a_daemon_or_deletes_a_volume_needs_no_key(town: Town) 
     (closing,) = town.agent.take()
     assert isinstance(closing.body, ConnectVolumeRequest)
     town.agent.carry_out(closing)
-    delete_volume(town.alice, volume.id)
+    Delete.begin(town.alice, volume.id, VolumeDeletion())
     (deleting,) = town.agent.take()
     assert isinstance(deleting.body, DeleteVolumeRequest)
     assert keys_in([closing, deleting]) == []

@@ -22,7 +22,7 @@ from provisioning.volumes.models import (
     StoragePool,
     Volume,
 )
-from provisioning.volumes.services import CreateSnapshot, Extend, Migrate, SnapshotRequest, delete_volume
+from provisioning.volumes.services import CreateSnapshot, Delete, Extend, Migrate, SnapshotRequest, VolumeDeletion
 from provisioning.volumes.services.connections import attachments
 from tests.support.clouds import ADMIN, context
 from tests.support.scripted_agent import ScriptedAgent
@@ -179,7 +179,7 @@ WORK: dict[str, Callable[[Town, Volume], object]] = {
         attachments.reserve(town.alice, volume.id, uuid.uuid4()), town.host
     ),
     "grow": lambda town, volume: Extend.begin(town.alice, volume.id, 2),
-    "delete": lambda town, volume: delete_volume(town.alice, volume.id),
+    "delete": lambda town, volume: Delete.begin(town.alice, volume.id, VolumeDeletion()),
     "snapshot": lambda town, volume: CreateSnapshot.begin(town.alice, volume.id, SnapshotRequest()),
     "move": lambda town, volume: Migrate.begin(OPERATOR, volume.id, StoragePool.objects.get(name="evil").id),
 }

@@ -26,7 +26,7 @@ from provisioning.volumes.models import (
 )
 from provisioning.volumes.records.keys import encryption_of
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import Extend, create_volume, delete_volume, force_detach, reset_status
+from provisioning.volumes.services import Delete, Extend, VolumeDeletion, create_volume, force_detach, reset_status
 from provisioning.volumes.services.connections import attachments
 from provisioning.volumes.upkeep.upkeep import follow_dead_hosts, reap
 from tests.support.passing_time import pass_time
@@ -62,7 +62,7 @@ def test_a_silent_host_is_given_up_and_may_still_report(town: Town) -> None:
     assert (town.fresh(volume).status, town.fresh(volume).size_gb) == ("available", 4)
     assert StoragePool.objects.get().allocated_gb == 4
 
-    delete_volume(town.alice, volume.id)
+    Delete.begin(town.alice, volume.id, VolumeDeletion())
     (delete,) = town.agent.take()
     long_after(volume)
     assert town.fresh(volume).status == "error_deleting"
@@ -99,7 +99,7 @@ def test_what_is_said_after_a_reset_changes_nothing(town: Town, operator: Reques
     reset_status(operator, volume.id, status="error")
     town.agent.work()
     assert town.fresh(volume).status == "error"
-    delete_volume(town.alice, volume.id)
+    Delete.begin(town.alice, volume.id, VolumeDeletion())
     owned = {
         (each.subject_kind, each.subject_id): each.generation for each in liveness.ownership(town.host.id).subjects
     }
@@ -213,13 +213,13 @@ def test_what_lies_on_a_dead_host_alone_is_refused_in_words_until_it_is_back(
     with pytest.raises(UnavailableError):
         attachments.connect(again, town.host)
     attachments.release(again.id)
-    delete_volume(town.alice, other.id)
+    Delete.begin(town.alice, other.id, VolumeDeletion())
     assert town.fresh(other).status == "error_deleting"
     Host.objects.update(forced_down=False)
     town.agent.work()
     assert town.pool.clients == {}
     assert attachment.id != town.attach(volume).id
-    delete_volume(town.alice, other.id)
+    Delete.begin(town.alice, other.id, VolumeDeletion())
     town.agent.work()
     assert town.pool.volumes.keys() == {str(volume.id)}
 
@@ -230,7 +230,7 @@ def test_an_export_ends_even_if_its_volume_could_not_be_deleted(town: Town) -> N
     assert town.pool.clients != {}
     Host.objects.update(forced_down=True)
     attachments.release(attachment.id)
-    delete_volume(town.alice, volume.id)
+    Delete.begin(town.alice, volume.id, VolumeDeletion())
     assert town.fresh(volume).status == "error_deleting"
     Host.objects.update(forced_down=False)
     pass_time(86_400)
@@ -238,7 +238,7 @@ def test_an_export_ends_even_if_its_volume_could_not_be_deleted(town: Town) -> N
     assert ending.begin_within is None, "the host may have been away for any time"
     town.agent.carry_out(ending)
     assert not any(town.pool.clients.values())
-    delete_volume(town.alice, volume.id)
+    Delete.begin(town.alice, volume.id, VolumeDeletion())
     town.agent.work()
     assert not Volume.objects.exists()
 

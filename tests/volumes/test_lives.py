@@ -16,11 +16,12 @@ from provisioning.volumes.models import Attachment, Message, StoragePool, Volume
 from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import (
     CreateSnapshot,
+    Delete,
     Extend,
     Revert,
     SnapshotRequest,
+    VolumeDeletion,
     create_volume,
-    delete_volume,
     reset_status,
 )
 from provisioning.volumes.services.connections import attachments
@@ -52,7 +53,7 @@ def test_an_empty_volume_is_made_attached_grown_and_deleted(town: Town) -> None:
     first = town.disk(attachment)
     assert (first.size_gb, first.connection.export, first.read_only) == (2, f"{volume.id}.1", False)
     with pytest.raises(InvalidVolumeError):
-        delete_volume(town.alice, volume.id)
+        Delete.begin(town.alice, volume.id, VolumeDeletion())
 
     Extend.begin(town.alice, volume.id, 5)
     assert town.fresh(volume).status == "extending"
@@ -71,7 +72,7 @@ def test_an_empty_volume_is_made_attached_grown_and_deleted(town: Town) -> None:
     town.agent.work()
     assert (town.fresh(volume).status, town.fresh(volume).daemon_host_id, town.pool.clients) == ("available", None, {})
 
-    delete_volume(town.alice, volume.id)
+    Delete.begin(town.alice, volume.id, VolumeDeletion())
     assert town.fresh(volume).status == "deleting"
     town.agent.work()
     assert not Volume.objects.exists()
@@ -124,7 +125,7 @@ def test_what_no_pool_can_take_is_an_error_with_a_reason(town: Town) -> None:
         with pytest.raises(InvalidVolumeError, match="was never placed in a pool"):
             act()
     assert (town.fresh(volume).status, Attachment.objects.exists()) == ("available", False)
-    delete_volume(town.alice, volume.id)
+    Delete.begin(town.alice, volume.id, VolumeDeletion())
     assert not Volume.objects.exists()
     assert held(town)["volumes"] == 0
 
@@ -154,7 +155,7 @@ def test_limits_of_volumes_sizes_and_types(town: Town) -> None:
 def test_another_projects_volume_is_nobodys(town: Town) -> None:
     volume, charlie = town.make(), context("charlie")
     for act in (
-        lambda: delete_volume(charlie, volume.id),
+        lambda: Delete.begin(charlie, volume.id, VolumeDeletion()),
         lambda: Extend.begin(charlie, volume.id, 2),
         lambda: attachments.reserve(charlie, volume.id, uuid.uuid4()),
         lambda: create_volume(charlie, VolumeRequest(source_volume_id=str(volume.id))),
@@ -177,10 +178,10 @@ def test_a_host_that_fails_leaves_a_reason_and_nothing_held(town: Town) -> None:
     assert (town.fresh(good).status, town.fresh(good).size_gb) == ("error_extending", 2)
     assert (held(town)["gigabytes"], allocated()) == (3, 3)
     town.agent.failing["delete_volume_request"] = "No."
-    delete_volume(town.alice, good.id)
+    Delete.begin(town.alice, good.id, VolumeDeletion())
     town.agent.work()
     assert town.fresh(good).status == "error_deleting"
-    delete_volume(town.alice, good.id)
+    Delete.begin(town.alice, good.id, VolumeDeletion())
     town.agent.work()
     assert not Volume.objects.filter(id=good.id).exists()
 

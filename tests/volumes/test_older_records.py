@@ -29,12 +29,13 @@ from provisioning.volumes.models import Attachment, Message, Snapshot, StoragePo
 from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import (
     CreateSnapshot,
+    Delete,
     Extend,
     Migrate,
     Revert,
     SnapshotRequest,
+    VolumeDeletion,
     create_volume,
-    delete_volume,
 )
 from provisioning.volumes.services.connections import attachments
 from provisioning.volumes.upkeep.upkeep import ask_places, reap
@@ -239,7 +240,7 @@ def test_an_extension_that_the_copy_says_goes_on_is_finished(town: Town) -> None
 def test_data_that_is_gone_is_an_error_that_is_shown(town: Town, put_back: PutBack) -> None:
     volume = town.make()
     copy = Copy()
-    delete_volume(town.alice, volume.id)
+    Delete.begin(town.alice, volume.id, VolumeDeletion())
     town.agent.work()
     put_back(copy)
     back(town.agent)
@@ -247,7 +248,7 @@ def test_data_that_is_gone_is_an_error_that_is_shown(town: Town, put_back: PutBa
     assert Message.objects.filter(resource_id=volume.id).exists()
     for _ in range(2):
         if Volume.objects.filter(id=volume.id).exists():
-            delete_volume(town.alice, volume.id)
+            Delete.begin(town.alice, volume.id, VolumeDeletion())
             town.agent.work()
     assert not Volume.objects.filter(id=volume.id).exists()
 
@@ -267,13 +268,13 @@ def test_what_was_ordered_of_older_records_is_refused_and_shown(town: Town, orde
     if order == "revert":
         Revert.begin(town.alice, volume.id, str(snapshot.id))
     else:
-        delete_volume(town.alice, volume.id, cascade=True)
+        Delete.begin(town.alice, volume.id, VolumeDeletion(cascade=True))
     before = dict(town.pool.volumes)
     town.agent.work()
     assert town.pool.volumes == before
     assert town.fresh(volume).status in ("error", "error_deleting")
     assert look("newer_volumes")
-    delete_volume(town.alice, volume.id, cascade=True)
+    Delete.begin(town.alice, volume.id, VolumeDeletion(cascade=True))
     town.agent.work()
     assert not Volume.objects.filter(id=volume.id).exists()
 

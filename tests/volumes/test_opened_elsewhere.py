@@ -23,7 +23,15 @@ from provisioning.volumes.inbound import kept_open, older_records
 from provisioning.volumes.models import Attachment, PoolHost, StoragePool, Volume
 from provisioning.volumes.records import holds
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import CreateSnapshot, Extend, Migrate, SnapshotRequest, create_volume, delete_volume
+from provisioning.volumes.services import (
+    CreateSnapshot,
+    Delete,
+    Extend,
+    Migrate,
+    SnapshotRequest,
+    VolumeDeletion,
+    create_volume,
+)
 from provisioning.volumes.services.catalogue.pools import remove_host
 from provisioning.volumes.services.connections import attachments
 from provisioning.volumes.upkeep.upkeep import forget_copies
@@ -121,7 +129,7 @@ def refusals(moved: Moved, operator: RequestContext) -> list[str]:
     town.cloud.add_host("other").serve(other)
     asked: dict[str, Callable[[], object]] = {
         "attach": lambda: attachments.connect(attachments.reserve(town.alice, volume.id, uuid.uuid4()), town.host),
-        "delete": lambda: delete_volume(town.alice, volume.id),
+        "delete": lambda: Delete.begin(town.alice, volume.id, VolumeDeletion()),
         "extend": lambda: Extend.begin(town.alice, volume.id, 5),
         "move": lambda: Migrate.begin(operator, volume.id, uuid.UUID(other.id)),
         "snapshot": lambda: CreateSnapshot.begin(town.alice, volume.id, SnapshotRequest(force=True)),
@@ -171,7 +179,7 @@ def test_nothing_is_sent_while_the_daemons_host_is_silent(
     back(moved.nadel)
     assert refusals(moved, operator) == ALL
     with pytest.raises(NovellaError):
-        delete_volume(operator, moved.volume.id, force=True)
+        Delete.begin(operator, moved.volume.id, VolumeDeletion(force=True))
     assert moved.told() == []
     assert kept_open.held_on(moved.nadel.host.id).keys() == {moved.volume.id}
     for _ in range(2):

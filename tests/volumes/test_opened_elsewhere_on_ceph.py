@@ -25,7 +25,7 @@ from compute_agent.volumes.drivers.rbd import VOLUME, RbdDriver
 from compute_agent.volumes.services import Outside, Volumes
 from provisioning.common.errors import NovellaError
 from provisioning.volumes.models import Attachment, StoragePool, Volume
-from provisioning.volumes.services import delete_volume
+from provisioning.volumes.services import Delete, VolumeDeletion
 from provisioning.volumes.services.connections import attachments
 from tests.agent.volumes.conftest import MIB, qemu_io
 from tests.support.ceph import CephForTests
@@ -143,7 +143,7 @@ def test_a_guest_writes_on_while_the_copy_says_that_another_host_has_its_disk(
         other = attach(town, town.agent, town.fresh(volume))
         assert other.status != "attached"
     with contextlib.suppress(NovellaError):
-        delete_volume(town.alice, volume.id, force=True)
+        Delete.begin(town.alice, volume.id, VolumeDeletion(force=True))
     for agent in (town.agent, nadel):
         back(agent)
         agent.work()

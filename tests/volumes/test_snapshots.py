@@ -16,6 +16,7 @@ from provisioning.volumes.models import Message, Snapshot, Volume
 from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import (
     CreateSnapshot,
+    Delete,
     DeleteSnapshot,
     Deletion,
     Extend,
@@ -25,8 +26,8 @@ from provisioning.volumes.services import (
     SnapshotRequest,
     UploadRequest,
     UploadToImage,
+    VolumeDeletion,
     create_volume,
-    delete_volume,
 )
 from provisioning.volumes.services.connections.attachments import release, reserve
 from provisioning.volumes.tasks import SILENT
@@ -66,8 +67,8 @@ def test_a_volume_goes_with_its_snapshots_only_when_that_is_said(town: Town) -> 
     volume = town.make()
     taken(town, volume)
     with pytest.raises(InvalidVolumeError):
-        delete_volume(town.alice, volume.id)
-    delete_volume(town.alice, volume.id, cascade=True)
+        Delete.begin(town.alice, volume.id, VolumeDeletion())
+    Delete.begin(town.alice, volume.id, VolumeDeletion(cascade=True))
     town.agent.work()
     assert (Volume.objects.count(), Snapshot.objects.count(), town.pool.volumes, town.pool.snapshots) == (0, 0, {}, {})
     assert [str(found) for found in drift.find()] == []
@@ -179,7 +180,7 @@ def test_a_volume_is_made_of_an_image_and_becomes_one(town: Town, tmp_path: obje
 
     UploadToImage.begin(town.alice, volume.id, UploadRequest("too late"))
     waiting = town.agent.take()
-    delete_volume(town.alice, volume.id, force=True)
+    Delete.begin(town.alice, volume.id, VolumeDeletion(force=True))
     for command in waiting:
         town.agent.carry_out(command)
     assert RejectedReport.objects.count() == 0

@@ -122,7 +122,7 @@ class VolumeUpload(SheetPage, VolumePage):
 class VolumeDelete(QuestionPage, VolumePage):
     """Asks for confirmation, and deletes a volume with its snapshots."""
 
-    rule = "volume:delete"
+    rule = services.Delete.rule
     message = "{name} is being deleted."
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
@@ -142,7 +142,7 @@ class VolumeDelete(QuestionPage, VolumePage):
         return f"Its data is lost.{with_them} Backups are kept. This cannot be undone."
 
     def do(self) -> None:
-        services.delete_volume(self.context, self.record.id, cascade=True)
+        services.Delete.begin(self.context, self.record.id, services.VolumeDeletion(cascade=True))
 
     def back(self) -> str:
         return reverse("dashboard:volume", args=[self.record.id])

@@ -75,7 +75,7 @@ def row_of(context: RequestContext, volume: Volume, names: dict[uuid.UUID, str])
         "can_withdraw": volume.status == VolumeStatus.AWAITING_TRANSFER
         and may(context, "volume:delete_transfer", volume),
         "can_launch": free and volume.bootable and policy.allows(context, "os_compute_api:servers:create"),
-        "can_delete": (free or volume.status in BROKEN) and not attachments and may(context, "volume:delete", volume),
+        "can_delete": _can_start(context, services.Delete, volume) and not attachments,
     }
 
 

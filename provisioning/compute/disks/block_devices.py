@@ -221,7 +221,8 @@ def _is_deleted_with_server(device: BlockDevice, *, failed: bool) -> bool:
 def delete_volume(volume: Volume) -> None:
     """Delete a volume on behalf of the cloud, even if it is still being created; a volume with snapshots is kept."""
     try:
-        services.delete_volume(in_project(volume.project_id), volume.id, force=volume.status in BEING_MADE)
+        request = services.VolumeDeletion(force=volume.status in BEING_MADE)
+        services.Delete.begin(in_project(volume.project_id), volume.id, request)
     except (ConflictError, InvalidInputError, NotFoundError) as error:
         log.warning("Volume %s could not be deleted with its server: %s", volume.id, error.message)
 

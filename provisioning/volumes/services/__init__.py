@@ -4,7 +4,7 @@ from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.connections import attachments
 from provisioning.volumes.services.lifecycle.create import create_volume
-from provisioning.volumes.services.lifecycle.delete import check_deletable, delete_volume
+from provisioning.volumes.services.lifecycle.delete import Delete, VolumeDeletion, check_deletable
 from provisioning.volumes.services.lifecycle.manage import Unmanage
 from provisioning.volumes.services.lifecycle.reimage import Reimage, ReimageRequest
 from provisioning.volumes.services.lifecycle.revert import Revert
@@ -40,6 +40,7 @@ from provisioning.volumes.services.user_tasks import Deletion
 
 __all__ = [
     "CreateSnapshot",
+    "Delete",
     "DeleteSnapshot",
     "Deletion",
     "Extend",
@@ -53,13 +54,13 @@ __all__ = [
     "Unmanage",
     "UploadRequest",
     "UploadToImage",
+    "VolumeDeletion",
     "VolumeRequest",
     "attachments",
     "check_deletable",
     "create_volume",
     "delete_item",
     "delete_snapshot_metadata",
-    "delete_volume",
     "detach_from_dead_host",
     "detach_from_host",
     "edit_volume",

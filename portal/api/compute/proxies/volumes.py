@@ -83,7 +83,7 @@ def _create_volume(view: ResourceView, values: Values) -> Response:
 
 def _delete_volume(view: ResourceView, identity: str) -> None:
     _volume(view, identity, "volume:delete")
-    services.delete_volume(view.context, identity)
+    services.Delete.begin(view.context, identity, services.VolumeDeletion())
 
 
 def _attachments(volume: Volume) -> list[dict[str, str]]:

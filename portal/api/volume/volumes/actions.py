@@ -34,7 +34,7 @@ def _reset_status(view: ActionsView, volume_id: str, body: Any) -> Response:
 
 
 def _force_delete(view: ActionsView, volume_id: str, body: Any) -> Response:
-    services.delete_volume(view.context, volume_id, force=True)
+    services.Delete.begin(view.context, volume_id, services.VolumeDeletion(force=True))
     return view.accepted()
 
 

@@ -77,7 +77,7 @@ def _delete(view: VolumeView, identity: str) -> None:
     force = view.microversion >= (3, 23) and asked_for(view.request, "force")
     if force:
         policy.enforce(view.context, "volume:force_delete", {})
-    services.delete_volume(view.context, identity, cascade=cascade, force=force)
+    services.Delete.begin(view.context, identity, services.VolumeDeletion(cascade=cascade, force=force))
 
 
 def metadata_of(volume: Volume) -> dict[str, str]:

@@ -20,7 +20,15 @@ from provisioning.common.values.ids import read_id
 from provisioning.compute.models import Instance
 from provisioning.volumes.models import Attachment, Message, Snapshot, StoragePool, Volume, VolumeType
 from provisioning.volumes.selectors.pools import host_of, servings
-from provisioning.volumes.services import Migrate, Retype, RetypeRequest, delete_volume, force_detach, reset_status
+from provisioning.volumes.services import (
+    Delete,
+    Migrate,
+    Retype,
+    RetypeRequest,
+    VolumeDeletion,
+    force_detach,
+    reset_status,
+)
 from provisioning.volumes.states import VolumeStatus
 
 MOST_USERS = 3
@@ -178,7 +186,7 @@ class VolumeAdmin(OfVolumes):
         question="Delete these volumes and their snapshots for good?",
     )
     def force_delete(self, context: RequestContext, volume: Volume) -> None:
-        delete_volume(context, volume.id, cascade=True, force=True)
+        Delete.begin(context, volume.id, VolumeDeletion(cascade=True, force=True))
 
 
 @admin.register(Attachment)

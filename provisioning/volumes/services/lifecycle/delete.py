@@ -4,15 +4,15 @@ available, error → deleting → deleted; error_deleting with a message if the 
 """
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 
-from django.db import transaction
+from django.db.models import Model
 
 from compute_agent.contract.messages import AgentEvent
 from compute_agent.contract.volume import VOLUME, ConnectVolumeRequest, DeleteSnapshotRequest, DeleteVolumeRequest
 from provisioning.common.context import RequestContext
-from provisioning.common.database.retry import when_broken_off
-from provisioning.common.errors import UnavailableError
+from provisioning.common.errors import NovellaError, UnavailableError
 from provisioning.hosts import commands
 from provisioning.quotas.services.ledger import release
 from provisioning.volumes.errors import InvalidVolumeError
@@ -21,7 +21,8 @@ from provisioning.volumes.models import Attachment, Snapshot, Volume
 from provisioning.volumes.pools import deleted_data, placement
 from provisioning.volumes.records.announcements import announce, announce_snapshot
 from provisioning.volumes.services import messages
-from provisioning.volumes.services.checks import SWAPPING, check_in_no_group, check_thawed, locked_volume
+from provisioning.volumes.services.checks import SWAPPING, check_in_no_group, check_thawed
+from provisioning.volumes.services.user_tasks import OfVolume
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import MINUTE, by_status
 from provisioning.volumes.states import SnapshotStatus, VolumeStatus
@@ -31,29 +32,20 @@ CONNECT = str(ConnectVolumeRequest.__struct_config__.tag)
 DELETABLE_SNAPSHOTS = (SnapshotStatus.AVAILABLE, SnapshotStatus.ERROR, SnapshotStatus.ERROR_DELETING)
 
 
-@when_broken_off
-@transaction.atomic
-def delete_volume(
-    context: RequestContext,
-    volume_id: str | uuid.UUID,
-    *,
-    cascade: bool = False,
-    force: bool = False,
-    after_snapshots: bool = False,
-) -> None:
-    """Delete a volume. A volume without data is deleted immediately.
+@dataclass(frozen=True, slots=True)
+class VolumeDeletion:
+    """The parameters of the deletion of a volume."""
 
-    ``cascade``: also delete its snapshots; ``force``: in any status, if it is not attached; ``after_snapshots``: accept
-    the request also while all its snapshots are being deleted. Raises VolumeNotFoundError, InvalidVolumeError.
-    """
-    volume = locked_volume(context, volume_id)
-    statuses = set(Snapshot.objects.filter(volume_id=volume.id).values_list("status", flat=True))
-    gone = after_snapshots and statuses == {SnapshotStatus.DELETING}
-    delete(volume, cascade=cascade or gone, force=force, deleting=gone)
+    cascade: bool = False
+    """Whether to delete its snapshots too."""
+    force: bool = False
+    """Whether the status does not matter, if the volume is not attached."""
+    after_snapshots: bool = False
+    """Whether to accept the request also while all its snapshots are being deleted."""
 
 
 def delete(volume: Volume, *, cascade: bool = False, force: bool = False, deleting: bool = False) -> None:
-    """Delete a locked volume in the caller's transaction, as ``delete_volume``.
+    """Delete a locked volume in the caller's transaction. A volume without data is deleted immediately.
 
     ``deleting``: the snapshots are already being deleted, so their status is not checked. The commands to delete the
     snapshots are sent again.
@@ -89,11 +81,10 @@ def _delete_open_data(volume: Volume) -> None:
 
 
 def check_deletable(volume: Volume, *, cascade: bool = False, force: bool = False, deleting: bool = False) -> None:
-    """Raise InvalidVolumeError for a volume that ``delete_volume`` would refuse."""
+    """Raise InvalidVolumeError for a volume that cannot be deleted now."""
     if not force:
         check_thawed(volume)
-    if Attachment.objects.filter(volume_id=volume.id).exists():
-        raise InvalidVolumeError(f"Volume {volume.id} is attached; detach it first.")
+    check_detached(volume.id)
     if volume.migration_status in ("starting", "migrating", "completing"):
         raise InvalidVolumeError(f"Volume {volume.id} is being migrated.")
     if not force:
@@ -109,6 +100,12 @@ def check_deletable(volume: Volume, *, cascade: bool = False, force: bool = Fals
         _check_snapshots(snapshots)
 
 
+def check_detached(volume_id: uuid.UUID) -> None:
+    """Raise InvalidVolumeError for a volume with attachments."""
+    if Attachment.objects.filter(volume_id=volume_id).exists():
+        raise InvalidVolumeError(f"Volume {volume_id} is attached; detach it first.")
+
+
 def _check_snapshots(snapshots: Iterable[Snapshot]) -> None:
     """Raise InvalidVolumeError for a snapshot that cannot be deleted with its volume."""
     for snapshot in snapshots:
@@ -120,9 +117,10 @@ def _check_snapshots(snapshots: Iterable[Snapshot]) -> None:
             raise InvalidVolumeError(f"Snapshot {snapshot.id} is {snapshot.status}; it must be one of: {statuses}.")
 
 
-class Delete(VolumeTask[DeleteVolumeRequest]):
+class Delete(OfVolume[VolumeDeletion, None], VolumeTask[DeleteVolumeRequest]):
     """Delete the data of a volume."""
 
+    rule = "volume:delete"
     body = DeleteVolumeRequest
     legal_from = (
         VolumeStatus.AVAILABLE,
@@ -135,6 +133,21 @@ class Delete(VolumeTask[DeleteVolumeRequest]):
     timeouts = by_status({VolumeStatus.DELETING: 10 * MINUTE})
     when_overdue = "the volume is in `error_deleting`, with a message; it can be deleted again"
     awaited_in = (VolumeStatus.DELETING, VolumeStatus.ERROR_DELETING)
+
+    def allowed(self, request: VolumeDeletion) -> Collection[str]:
+        return VolumeStatus.values if request.force else self.legal_from
+
+    def check(
+        self, record: Model, among: Collection[str] | None = None, refused: type[NovellaError] | None = None
+    ) -> None:
+        """Explain for a volume in use that it is attached, rather than its status."""
+        check_detached(record.pk)
+        super().check(record, among, refused)
+
+    def start(self, context: RequestContext, volume: Volume, request: VolumeDeletion) -> None:
+        statuses = set(Snapshot.objects.filter(volume_id=volume.id).values_list("status", flat=True))
+        deleting = request.after_snapshots and statuses == {SnapshotStatus.DELETING}
+        delete(volume, cascade=request.cascade or deleting, force=request.force, deleting=deleting)
 
     def finished(self, volume: Volume, event: AgentEvent, body: DeleteVolumeRequest, host_id: uuid.UUID) -> None:
         end_reported(volume, event)

@@ -79,7 +79,7 @@ def delete_volume(call: Call) -> dict[str, Any]:
     volume = volume_of(call, ec2_id)
     if volume.attachments.all():
         raise Ec2Error("VolumeInUse", f"Volume {ec2_id} is currently attached")
-    services.delete_volume(call.context, volume.id, after_snapshots=True)
+    services.Delete.begin(call.context, volume.id, services.VolumeDeletion(after_snapshots=True))
     return {}
 
 
