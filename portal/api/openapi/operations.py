@@ -17,7 +17,7 @@ from portal.api.common.faults import COMPUTE_NAMES
 from portal.api.common.links import SERVICES
 from portal.api.common.requests import Schema, Version, text_of
 from portal.api.common.views import ServiceView, schema_for
-from portal.api.volume.base import MICROVERSIONS as VOLUME_MICROVERSIONS
+from portal.api.volume.dialect.resource import MICROVERSIONS as VOLUME_MICROVERSIONS
 from provisioning.identity import policy
 
 USUAL = {"GET": 200, "POST": 201, "PUT": 200, "PATCH": 200, "DELETE": 204}

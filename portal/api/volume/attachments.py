@@ -8,12 +8,9 @@ from rest_framework.response import Response
 from portal.api.common.views import ServiceView
 from portal.api.frame.lists import Column, identity
 from portal.api.frame.resource import Attribute, Checked, Operation, Values, body
-from portal.api.volume.base import VolumeView
-from portal.api.volume.dialect import schemas
-from portal.api.volume.dialect.kinds import ID, TEXT, timestamp
+from portal.api.volume.dialect import kinds, schemas
 from portal.api.volume.dialect.listing import Lists
-from portal.api.volume.dialect.resource import Action, Actions, Resource
-from portal.api.volume.dialect.views import ResourceView
+from portal.api.volume.dialect.resource import Action, Actions, Resource, ResourceView, VolumeView
 from provisioning.volumes.models import Attachment
 from provisioning.volumes.selectors.access import attachment_for, visible_attachments
 from provisioning.volumes.services.connections import outside
@@ -65,10 +62,10 @@ def _complete(view: VolumeView, identity: str, body: Any) -> Response:
 
 
 _SUMMARY = (
-    Attribute("id", ID),
-    Attribute("status", TEXT),
-    Attribute("instance", ID, column="instance_id"),
-    Attribute("volume_id", ID),
+    Attribute("id", kinds.ID),
+    Attribute("status", kinds.TEXT),
+    Attribute("instance", kinds.ID, column="instance_id"),
+    Attribute("volume_id", kinds.ID),
 )
 _CONNECTOR = Checked({"type": ["object", "null"]})
 _CHANGES = body("attachment", {"connector": {"type": "object", "minProperties": 1}}, ("connector",))
@@ -90,11 +87,11 @@ ATTACHMENT = Resource(
     short=_SUMMARY,
     attributes=(
         *_SUMMARY,
-        Attribute("attached_at", TEXT, show=lambda row: timestamp(row.attached_at) or ""),
-        Attribute("detached_at", TEXT, show=lambda row: ""),
-        Attribute("attach_mode", TEXT, column="mode"),
+        Attribute("attached_at", kinds.TEXT, show=lambda row: kinds.timestamp(row.attached_at) or ""),
+        Attribute("detached_at", kinds.TEXT, show=lambda row: ""),
+        Attribute("attach_mode", kinds.TEXT, column="mode"),
         Connection("connection_info", Checked({"type": "object"})),
-        Attribute("volume_uuid", ID, post=True, required=True, shown=False),
+        Attribute("volume_uuid", kinds.ID, post=True, required=True, shown=False),
         Attribute("instance_uuid", Checked(schemas.ID_OR_NULL), post=True, shown=False),
         Attribute("connector", _CONNECTOR, post=True, shown=False),
         Attribute("mode", Checked({"enum": ["rw", "ro", "null", None]}), post=True, shown=False, since=(3, 54)),

@@ -7,13 +7,9 @@ from rest_framework.response import Response
 from portal.api.frame.lists import Column, identity, lower, number
 from portal.api.frame.parts import Call, parts
 from portal.api.frame.resource import Attribute, Checked, Operation, Values, body, inner
-from portal.api.volume.base import VolumeView
-from portal.api.volume.dialect import schemas
-from portal.api.volume.dialect.kinds import BOOLEAN, ID, ID_OR_NULL, NAME, NUMBER, OPTIONAL, PROJECT, TEXT, TIME
+from portal.api.volume.dialect import kinds, schemas
 from portal.api.volume.dialect.listing import Lists
-from portal.api.volume.dialect.resource import LINKS, Action, Actions, Resource
-from portal.api.volume.dialect.schemas import text_of
-from portal.api.volume.dialect.views import ResourceView
+from portal.api.volume.dialect.resource import LINKS, Action, Actions, Resource, ResourceView, VolumeView
 from provisioning.volumes.backups.backup_requests import BackupRequest
 from provisioning.volumes.models import Backup
 from provisioning.volumes.selectors.copies import backup_for, visible_backups
@@ -59,7 +55,7 @@ _ACTIONS = {
     "os-force_delete": Action(rule="volume_extension:backup_admin_actions:force_delete", act=_force_delete),
 }
 _METADATA = Checked({"oneOf": [schemas.METADATA, {"type": "null"}]}, lambda items: items or {})
-_SUMMARY = (Attribute("id", ID), Attribute("name", OPTIONAL, post=True, put=True), LINKS)
+_SUMMARY = (Attribute("id", kinds.ID), Attribute("name", kinds.OPTIONAL, post=True, put=True), LINKS)
 BACKUP = Resource(
     name="backup",
     list=Operation(visible_backups, "backup:get_all", "List ids, names and links."),
@@ -70,32 +66,32 @@ BACKUP = Resource(
     short=_SUMMARY,
     attributes=(
         *_SUMMARY,
-        Attribute("status", TEXT),
-        Attribute("size", NUMBER, column="size_gb"),
-        Attribute("object_count", NUMBER),
-        Attribute("availability_zone", TEXT),
-        Attribute("container", OPTIONAL, post=True),
-        Attribute("created_at", TIME),
-        Attribute("updated_at", TIME),
-        Attribute("description", OPTIONAL, post=True, put=True),
-        Attribute("fail_reason", OPTIONAL),
-        Attribute("volume_id", ID, post=True, required=True),
-        Attribute("snapshot_id", ID_OR_NULL, post=True),
-        Attribute("is_incremental", BOOLEAN, show=lambda row: row.parent_id is not None),
-        Attribute("has_dependent_backups", BOOLEAN, show=lambda row: bool(getattr(row, "has_dependents", False))),
-        Attribute("data_timestamp", TIME, show=lambda row: row.data_at or row.created_at),
+        Attribute("status", kinds.TEXT),
+        Attribute("size", kinds.NUMBER, column="size_gb"),
+        Attribute("object_count", kinds.NUMBER),
+        Attribute("availability_zone", kinds.TEXT),
+        Attribute("container", kinds.OPTIONAL, post=True),
+        Attribute("created_at", kinds.TIME),
+        Attribute("updated_at", kinds.TIME),
+        Attribute("description", kinds.OPTIONAL, post=True, put=True),
+        Attribute("fail_reason", kinds.OPTIONAL),
+        Attribute("volume_id", kinds.ID, post=True, required=True),
+        Attribute("snapshot_id", kinds.ID_OR_NULL, post=True),
+        Attribute("is_incremental", kinds.BOOLEAN, show=lambda row: row.parent_id is not None),
+        Attribute("has_dependent_backups", kinds.BOOLEAN, show=lambda row: bool(getattr(row, "has_dependents", False))),
+        Attribute("data_timestamp", kinds.TIME, show=lambda row: row.data_at or row.created_at),
         Attribute(
             "os-backup-project-attr:project_id",
-            PROJECT,
+            kinds.PROJECT,
             column="project_id",
             rule="backup:backup_project_attribute",
             since=(3, 18),
         ),
         Attribute("metadata", _METADATA, post=True, put=True, since=(3, 43)),
-        Attribute("user_id", PROJECT, since=(3, 56)),
-        Attribute("incremental", BOOLEAN, post=True, shown=False),
-        Attribute("force", BOOLEAN, post=True, shown=False),
-        Attribute("availability_zone", NAME, post=True, shown=False, since=(3, 51)),
+        Attribute("user_id", kinds.PROJECT, since=(3, 56)),
+        Attribute("incremental", kinds.BOOLEAN, post=True, shown=False),
+        Attribute("force", kinds.BOOLEAN, post=True, shown=False),
+        Attribute("availability_zone", kinds.NAME, post=True, shown=False, since=(3, 51)),
     ),
     lists=Lists(
         filters={
@@ -140,7 +136,7 @@ PARTS = parts(
     {
         "POST restore": Call(
             lambda context, identity, body: Restore.begin(
-                context, identity, RestoreRequest(body.get("volume_id") or "", text_of(body, "name"))
+                context, identity, RestoreRequest(body.get("volume_id") or "", schemas.text_of(body, "name"))
             ),
             Restore.rule,
             "Restore to an existing volume, or to a new one.",

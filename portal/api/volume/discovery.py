@@ -9,11 +9,11 @@ from portal.api.common.conditional import document
 from portal.api.common.requests import text_of
 from portal.api.frame.parts import Call, parts
 from portal.api.volume import attachments, backups, messages
-from portal.api.volume.base import MICROVERSIONS, VolumeView
 from portal.api.volume.dialect.listing import LIKE, Lists
-from portal.api.volume.groups.views import GROUP, GROUP_SNAPSHOT
+from portal.api.volume.dialect.resource import MICROVERSIONS, VolumeView
+from portal.api.volume.groups import GROUP, GROUP_SNAPSHOT
 from portal.api.volume.snapshots import SNAPSHOT
-from portal.api.volume.types.resource import TYPE
+from portal.api.volume.types import TYPE
 from portal.api.volume.volumes.resource import VOLUME
 from provisioning.common.context import RequestContext
 from provisioning.volumes.selectors.pools import zones

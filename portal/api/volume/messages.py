@@ -4,10 +4,9 @@ from django.db.models import Q
 
 from portal.api.frame.lists import Column, identity, upper
 from portal.api.frame.resource import Attribute, Operation
-from portal.api.volume.base import VolumeView
-from portal.api.volume.dialect.kinds import ID, TEXT, TIME
+from portal.api.volume.dialect import kinds
 from portal.api.volume.dialect.listing import Lists
-from portal.api.volume.dialect.resource import LINKS, Resource
+from portal.api.volume.dialect.resource import LINKS, Resource, VolumeView
 from provisioning.common.values.unset import UNSET
 from provisioning.volumes.selectors.offers import message_for, messages_for
 from provisioning.volumes.services.messages import delete_message
@@ -30,16 +29,16 @@ MESSAGE = Resource(
     show=Operation(message_for, "message:get", "Show a message of the project."),
     delete=Operation(_delete, "message:delete", "Delete a message of the project.", status=204),
     attributes=(
-        Attribute("id", ID),
-        Attribute("event_id", TEXT, show=lambda row: f"{row.resource_type}_{row.action_id}_{row.detail_id}"),
-        Attribute("user_message", TEXT, column="text"),
-        Attribute("message_level", TEXT, column="level"),
-        Attribute("created_at", TIME),
-        Attribute("guaranteed_until", TIME, column="expires_at"),
-        Attribute("request_id", TEXT),
+        Attribute("id", kinds.ID),
+        Attribute("event_id", kinds.TEXT, show=lambda row: f"{row.resource_type}_{row.action_id}_{row.detail_id}"),
+        Attribute("user_message", kinds.TEXT, column="text"),
+        Attribute("message_level", kinds.TEXT, column="level"),
+        Attribute("created_at", kinds.TIME),
+        Attribute("guaranteed_until", kinds.TIME, column="expires_at"),
+        Attribute("request_id", kinds.TEXT),
         LINKS,
-        Attribute("resource_type", TEXT),
-        Attribute("resource_uuid", ID, show=lambda row: row.resource_id or UNSET),
+        Attribute("resource_type", kinds.TEXT),
+        Attribute("resource_uuid", kinds.ID, show=lambda row: row.resource_id or UNSET),
     ),
     lists=Lists(
         filters={

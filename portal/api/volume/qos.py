@@ -8,12 +8,10 @@ from rest_framework.response import Response
 from portal.api.common.requests import Schema
 from portal.api.frame.parts import Call, parts
 from portal.api.frame.resource import Attribute, Checked, Operation, Values, body, inner
-from portal.api.volume.base import VolumeView
+from portal.api.volume.dialect import kinds, schemas
 from portal.api.volume.dialect import resource as dialect
-from portal.api.volume.dialect.kinds import ID, NEW_NAME, SPECS
 from portal.api.volume.dialect.listing import Lists
-from portal.api.volume.dialect.schemas import TEXT, asked_for
-from portal.api.volume.dialect.views import ResourceView
+from portal.api.volume.dialect.resource import ResourceView, VolumeView
 from provisioning.common.errors import InvalidInputError
 from provisioning.volumes.models import QosSpec, VolumeType
 from provisioning.volumes.selectors import offers
@@ -21,9 +19,9 @@ from provisioning.volumes.selectors.types import type_for
 from provisioning.volumes.services.catalogue import qos as services
 
 _CONSUMER = Checked({"enum": ["front-end", "back-end", "both"]})
-_KEYS: Schema = {r"^(?!name\Z|consumer\Z)[a-zA-Z0-9_.:\- ]{1,255}\Z": TEXT}
+_KEYS: Schema = {r"^(?!name\Z|consumer\Z)[a-zA-Z0-9_.:\- ]{1,255}\Z": schemas.TEXT}
 
-_NAMES: Schema = {"type": "array", "items": TEXT | {"minLength": 1}, "minItems": 1, "maxItems": 100}
+_NAMES: Schema = {"type": "array", "items": schemas.TEXT | {"minLength": 1}, "minItems": 1, "maxItems": 100}
 
 
 def _body(properties: Mapping[str, Schema], **limits: Any) -> Schema:
@@ -50,7 +48,7 @@ def _update(view: VolumeView, identity: str, values: Values) -> Response:
 
 
 def _delete(view: VolumeView, identity: str) -> None:
-    force = asked_for(view.request, "force")
+    force = schemas.asked_for(view.request, "force")
     services.delete_qos_spec(offers.qos_spec(identity), force=force)
 
 
@@ -70,7 +68,7 @@ QOS = Resource(
         "volume_extension:qos_specs_manage:create",
         "Create a QoS spec.",
         status=200,
-        body=_body({"name": NEW_NAME.schema, "consumer": _CONSUMER.schema}, required=["name"]),
+        body=_body({"name": kinds.NEW_NAME.schema, "consumer": _CONSUMER.schema}, required=["name"]),
     ),
     update=Operation(
         _update,
@@ -84,10 +82,10 @@ QOS = Resource(
         "Delete a QoS spec without volume types; ``force=True`` disassociates them first.",
     ),
     attributes=(
-        Attribute("id", ID),
-        Attribute("name", NEW_NAME, post=True),
+        Attribute("id", kinds.ID),
+        Attribute("name", kinds.NEW_NAME, post=True),
         Attribute("consumer", _CONSUMER, post=True, default="back-end"),
-        Attribute("specs", SPECS),
+        Attribute("specs", kinds.SPECS),
     ),
     lists=Lists(
         filters={},

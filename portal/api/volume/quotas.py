@@ -8,8 +8,8 @@ from rest_framework.request import Request
 
 from portal.api.common.requests import Schema
 from portal.api.frame.parts import Call, parts
-from portal.api.volume.base import VolumeView
-from portal.api.volume.dialect.schemas import BOOLEAN, LIMIT, asked_for, boolean
+from portal.api.volume.dialect import schemas
+from portal.api.volume.dialect.resource import VolumeView
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.values.ids import read_id
@@ -38,8 +38,12 @@ def _schema(name: str) -> Schema:
     """Return the schema of a body with limits; those of volume types are checked later, and ``tenant_id`` is
     ignored.
     """
-    properties: Schema = dict.fromkeys(VOLUME, LIMIT) | {"tenant_id": {}, "class_name": {}, "force": BOOLEAN}
-    patterns: Schema = {rf"^(?:{'|'.join(PER_TYPE)})[^\x00]{{1,255}}\Z": LIMIT}
+    properties: Schema = dict.fromkeys(VOLUME, schemas.LIMIT) | {
+        "tenant_id": {},
+        "class_name": {},
+        "force": schemas.BOOLEAN,
+    }
+    patterns: Schema = {rf"^(?:{'|'.join(PER_TYPE)})[^\x00]{{1,255}}\Z": schemas.LIMIT}
     whole: Schema = {
         "type": "object",
         "properties": properties,
@@ -95,7 +99,7 @@ def _show(context: RequestContext, project_id: str, *, usage: bool) -> dict[str,
 
 def _update(context: RequestContext, project_id: str, body: dict[str, Any]) -> dict[str, int]:
     project = _project(project_id)
-    set_limits(project, _limits(body), force=boolean(body.get("force", False)))
+    set_limits(project, _limits(body), force=schemas.boolean(body.get("force", False)))
     return _write(selectors.limits_of(project), _names())
 
 
@@ -151,7 +155,7 @@ PARTS = (
                 "volume_extension:quotas:show",
                 "Show a project's limits; with ``usage=True`` also usage and reservations.",
                 name="quota_set",
-                more=lambda view: {"usage": asked_for(view.request, "usage")},
+                more=lambda view: {"usage": schemas.asked_for(view.request, "usage")},
             ),
             "PUT": Call(
                 _update,

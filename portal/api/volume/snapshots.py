@@ -10,25 +10,10 @@ from portal.api.common.requests import Schema
 from portal.api.frame.lists import Column, identity
 from portal.api.frame.parts import Call, Entries, parts
 from portal.api.frame.resource import Attribute, Checked, Operation, Values, body, inner
-from portal.api.volume.base import VolumeView
-from portal.api.volume.dialect import listing, schemas
-from portal.api.volume.dialect.kinds import (
-    BOOLEAN,
-    ID,
-    ID_OR_NULL,
-    METADATA,
-    NAME,
-    NUMBER,
-    OPTIONAL,
-    PROJECT,
-    TEXT,
-    TIME,
-)
+from portal.api.volume.dialect import kinds, listing, schemas
 from portal.api.volume.dialect.listing import Lists
-from portal.api.volume.dialect.resource import Action, Actions, Resource
-from portal.api.volume.dialect.schemas import boolean, texts_of
-from portal.api.volume.dialect.views import ActionsView, ResourceView
-from portal.api.volume.volumes.manage import SINCE as UNMANAGED_SINCE
+from portal.api.volume.dialect.resource import Action, Actions, ActionsView, Resource, ResourceView, VolumeView
+from portal.api.volume.volumes.parts import SINCE as UNMANAGED_SINCE
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.volumes import services
@@ -46,20 +31,20 @@ def _create(view: ResourceView, values: Values) -> Snapshot:
     name, force = values.pop("display_name"), values.pop("force")
     volume_id = values.pop("volume_id")
     if view.microversion >= FORCE_IS_USUAL:
-        if force is not None and not boolean(force):
+        if force is not None and not schemas.boolean(force):
             msg = f"Since microversion 3.66 the 'force' option is invalid, and must not be {force!r}."
             raise InvalidInputError(msg, field="force")
         force = True
     elif view.microversion >= NEWEST_OF_THE_SDK and force is None:
         force = True
     values["name"] = values["name"] or name
-    request = services.SnapshotRequest(**values, force=boolean(force or False))
+    request = services.SnapshotRequest(**values, force=schemas.boolean(force or False))
     made = services.CreateSnapshot.begin(view.context, volume_id, request)
     return snapshot_for(view.context, made.id)
 
 
 def _update(view: ResourceView, identity: str, values: Values) -> Snapshot:
-    changes = texts_of(values)
+    changes = schemas.texts_of(values)
     if set(changes.values()) == {None}:
         raise InvalidInputError("Specify the name or the description of the snapshot.")
     services.update_snapshot(view.context, identity, **changes)
@@ -113,21 +98,21 @@ def _progress(row: Snapshot) -> str:
 
 
 _SUMMARY = (
-    Attribute("id", ID),
-    Attribute("created_at", TIME),
-    Attribute("updated_at", TIME),
-    Attribute("name", NAME, post=True, default=""),
-    Attribute("description", OPTIONAL, post=True, default=""),
-    Attribute("volume_id", ID_OR_NULL, post=True, required=True),
-    Attribute("status", TEXT),
-    Attribute("size", NUMBER, column="size_gb"),
-    Attribute("metadata", METADATA, post=True),
+    Attribute("id", kinds.ID),
+    Attribute("created_at", kinds.TIME),
+    Attribute("updated_at", kinds.TIME),
+    Attribute("name", kinds.NAME, post=True, default=""),
+    Attribute("description", kinds.OPTIONAL, post=True, default=""),
+    Attribute("volume_id", kinds.ID_OR_NULL, post=True, required=True),
+    Attribute("status", kinds.TEXT),
+    Attribute("size", kinds.NUMBER, column="size_gb"),
+    Attribute("metadata", kinds.METADATA, post=True),
 )
 _PLAIN = (
     *_SUMMARY,
-    Attribute("group_snapshot_id", ID, since=(3, 14)),
-    Attribute("user_id", PROJECT, since=(3, 41)),
-    Attribute("consumes_quota", BOOLEAN, since=(3, 65)),
+    Attribute("group_snapshot_id", kinds.ID, since=(3, 14)),
+    Attribute("user_id", kinds.PROJECT, since=(3, 41)),
+    Attribute("consumes_quota", kinds.BOOLEAN, since=(3, 65)),
 )
 SNAPSHOT = Resource(
     name="snapshot",
@@ -145,10 +130,10 @@ SNAPSHOT = Resource(
     short=_SUMMARY,
     attributes=(
         *_PLAIN,
-        Attribute("display_name", NAME, post=True, default="", shown=False),
+        Attribute("display_name", kinds.NAME, post=True, default="", shown=False),
         Attribute("force", Checked(schemas.BOOLEAN), post=True, default=None, shown=False),
-        Attribute("os-extended-snapshot-attributes:project_id", PROJECT, column="project_id", rule=EXTENDED),
-        Attribute("os-extended-snapshot-attributes:progress", TEXT, show=_progress, rule=EXTENDED),
+        Attribute("os-extended-snapshot-attributes:project_id", kinds.PROJECT, column="project_id", rule=EXTENDED),
+        Attribute("os-extended-snapshot-attributes:progress", kinds.TEXT, show=_progress, rule=EXTENDED),
     ),
     lists=Lists(
         filters={

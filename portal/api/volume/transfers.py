@@ -7,19 +7,16 @@ from rest_framework.response import Response
 from portal.api.frame.lists import Column, identity
 from portal.api.frame.parts import Call, parts
 from portal.api.frame.resource import Attribute, Operation, Values, body
-from portal.api.volume.base import VolumeView
-from portal.api.volume.dialect.kinds import BOOLEAN, ID, NAME, PROJECT, TIME
+from portal.api.volume.dialect import kinds, schemas
 from portal.api.volume.dialect.listing import Lists
-from portal.api.volume.dialect.resource import LINKS, Resource
-from portal.api.volume.dialect.schemas import ID as ID_SCHEMA
-from portal.api.volume.dialect.views import ResourceView
+from portal.api.volume.dialect.resource import LINKS, Resource, ResourceView, VolumeView
 from provisioning.volumes.selectors.transfers import transfer_for, visible_transfers
 from provisioning.volumes.services.updates.transfers import accept_transfer, create_transfer, delete_transfer
 
 _SUMMARY = (
-    Attribute("id", ID),
-    Attribute("volume_id", ID, post=True, required=True),
-    Attribute("name", NAME, post=True),
+    Attribute("id", kinds.ID),
+    Attribute("volume_id", kinds.ID, post=True, required=True),
+    Attribute("name", kinds.NAME, post=True),
     LINKS,
 )
 
@@ -46,11 +43,11 @@ OLD_TRANSFER = Resource(
     short=_SUMMARY,
     attributes=(
         *_SUMMARY,
-        Attribute("created_at", TIME),
-        Attribute("no_snapshots", BOOLEAN, post=True, since=(3, 55)),
-        Attribute("source_project_id", PROJECT, since=(3, 57)),
-        Attribute("destination_project_id", PROJECT, since=(3, 57)),
-        Attribute("accepted", BOOLEAN, since=(3, 57)),
+        Attribute("created_at", kinds.TIME),
+        Attribute("no_snapshots", kinds.BOOLEAN, post=True, since=(3, 55)),
+        Attribute("source_project_id", kinds.PROJECT, since=(3, 57)),
+        Attribute("destination_project_id", kinds.PROJECT, since=(3, 57)),
+        Attribute("accepted", kinds.BOOLEAN, since=(3, 57)),
     ),
     lists=Lists(
         filters={
@@ -71,7 +68,7 @@ _ACCEPT = Call(
     name="transfer",
     shape=lambda view, made: view.shapes([made], _SUMMARY)[0],
     status=202,
-    body=body("accept", {"auth_key": ID_SCHEMA}, ("auth_key",)),
+    body=body("accept", {"auth_key": schemas.ID}, ("auth_key",)),
 )
 OLD_ACCEPT = parts(ResourceView, "accept", {"POST": _ACCEPT}, resource=OLD_TRANSFER, arguments=VolumeView.arguments)
 ACCEPT = parts(

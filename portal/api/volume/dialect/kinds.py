@@ -7,7 +7,6 @@ from django.utils.dateparse import parse_datetime
 
 from portal.api.frame.resource import Checked
 from portal.api.volume.dialect import schemas
-from portal.api.volume.dialect.schemas import boolean
 from provisioning.common.errors import InvalidInputError
 
 
@@ -49,7 +48,7 @@ PROJECT = Checked(schemas.UUID, writer=lambda identity: identity.hex)
 """The id of a project or user, which Keystone writes without dashes."""
 TIME = Checked(schemas.TEXT, writer=timestamp)
 NUMBER = Checked({"type": "integer"})
-BOOLEAN = Checked(schemas.BOOLEAN, boolean)
+BOOLEAN = Checked(schemas.BOOLEAN, schemas.boolean)
 SPECS = Checked(schemas.SPECS)
 METADATA = Checked(schemas.METADATA | {"type": ["object", "null"]}, lambda items: items or {})
 """Key-value pairs; null in a body is an empty object."""

@@ -15,7 +15,7 @@ from rest_framework.request import Request
 
 from portal.api.common.requests import Schema, Version
 from portal.api.frame.lists import Page, Pages, Sorting, check_no_nul, truth, whole_number
-from portal.api.volume.dialect.kinds import read_time
+from portal.api.volume.dialect import kinds
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.lists.listing import Listing, Part, Sort
 
@@ -107,7 +107,7 @@ def moments(column: str) -> Condition:
             word, colon, moment = part.partition(":")
             if not colon or word not in _COMPARISONS:
                 word, moment = "eq", part
-            compared = Q(**{f"{column}__{_COMPARISONS[word]}": read_time(moment, column)})
+            compared = Q(**{f"{column}__{_COMPARISONS[word]}": kinds.read_time(moment, column)})
             found &= ~compared if word == "neq" else compared
         return found
 

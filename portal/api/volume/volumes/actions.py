@@ -1,14 +1,15 @@
-"""``POST /volumes/{id}/action`` (Block Storage API v3 reference, "Volume actions")."""
+"""``POST /volumes/{id}/action`` (Block Storage API v3 reference, "Volume actions"), and the JSON schemas of requests
+about volumes.
+"""
 
 from typing import Any
 
 from rest_framework.response import Response
 
-from portal.api.volume.dialect.kinds import timestamp
-from portal.api.volume.dialect.resource import Action
-from portal.api.volume.dialect.schemas import boolean
-from portal.api.volume.dialect.views import ActionsView
-from portal.api.volume.volumes import schemas
+from portal.api.common.requests import Schema, Version
+from portal.api.frame.resource import inner
+from portal.api.volume.dialect import kinds, schemas
+from portal.api.volume.dialect.resource import Action, ActionsView
 from provisioning.common.errors import InvalidInputError, NotFoundError, NotOfferedError
 from provisioning.volumes import services
 from provisioning.volumes.errors import InvalidVolumeError
@@ -16,6 +17,122 @@ from provisioning.volumes.selectors.access import volume_for
 from provisioning.volumes.selectors.pools import pool_named
 from provisioning.volumes.services.connections import outside
 from provisioning.volumes.states import VolumeStatus
+
+STRICT = (3, 53)
+"""From this version on undocumented members are rejected."""
+_NULLABLE_SIZE: Schema = schemas.SIZE | {"type": ["integer", "string", "null"]}
+_METADATA: Schema = schemas.METADATA | {"type": ["object", "null"]}
+
+
+def volume_creation(version: Version) -> Schema:
+    """Return the schema of ``POST /volumes``."""
+    properties: dict[str, Schema] = {
+        "size": _NULLABLE_SIZE,
+        "name": schemas.NAME,
+        "display_name": schemas.NAME,
+        "description": schemas.NAME,
+        "display_description": schemas.NAME,
+        "volume_type": schemas.ID_OR_NULL,
+        "availability_zone": schemas.ID_OR_NULL,
+        "imageRef": schemas.ID_OR_NULL,
+        "image_id": schemas.ID_OR_NULL,
+        "snapshot_id": schemas.ID_OR_NULL,
+        "source_volid": schemas.ID_OR_NULL,
+        "consistencygroup_id": {"type": "null"},
+        "metadata": _METADATA,
+        "multiattach": schemas.BOOLEAN,
+    }
+    if version >= (3, 13):
+        properties["group_id"] = schemas.ID_OR_NULL
+    if version >= (3, 47):
+        properties["backup_id"] = schemas.ID_OR_NULL
+    hints: Schema = {"type": ["object", "null"]}
+    return {
+        "type": "object",
+        "properties": {
+            "volume": inner(properties, closed=version >= STRICT),
+            "OS-SCH-HNT:scheduler_hints": hints,
+            "scheduler_hints": hints,
+        },
+        "required": ["volume"],
+        "additionalProperties": False,
+    }
+
+
+def volume_update(version: Version) -> Schema:
+    """Return the schema of ``PUT /volumes/{id}``."""
+    properties = {
+        "name": schemas.NAME,
+        "display_name": schemas.NAME,
+        "description": schemas.NAME,
+        "display_description": schemas.NAME,
+        "metadata": _METADATA,
+    }
+    one = inner(properties, closed=version >= STRICT)
+    if version >= STRICT:
+        one["minProperties"] = 1
+    return {"type": "object", "properties": {"volume": one}, "required": ["volume"], "additionalProperties": False}
+
+
+_CONNECTOR: Schema = inner({"connector": {"type": ["object", "null"]}}, closed=False)
+_WORD: Schema = schemas.ID
+NEW_SIZE = inner({"new_size": schemas.SIZE}, ("new_size",))
+ATTACH = inner(
+    {
+        "instance_uuid": schemas.UUID,
+        "mountpoint": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[^\x00]*\Z"},
+        "host_name": {"type": ["string", "null"], "maxLength": 255},
+        "mode": {"enum": ["rw", "ro"]},
+    },
+    ("mountpoint",),
+)
+DETACH: Schema = {"type": ["object", "null"], "properties": {"attachment_id": schemas.ID_OR_NULL}}
+FORCE_DETACH = inner({"attachment_id": schemas.ID_OR_NULL, "connector": {"type": ["object", "null"]}})
+CONNECTOR = inner({"connector": {"type": "object"}}, ("connector",))
+READ_ONLY = inner({"readonly": schemas.BOOLEAN}, ("readonly",))
+BOOTABLE = inner({"bootable": schemas.BOOLEAN}, ("bootable",))
+RESET = inner(
+    {
+        "status": {"type": ["string", "null"], "maxLength": 64},
+        "attach_status": {"enum": ["attached", "detached", None]},
+        "migration_status": {"enum": ["none", "migrating", "error", "completing", "success", "starting", None]},
+    }
+)
+SET_IMAGE_METADATA = inner({"metadata": schemas.METADATA}, ("metadata",))
+UNSET_IMAGE_METADATA = inner({"key": schemas.ID}, ("key",))
+RETYPE = inner({"new_type": schemas.ID, "migration_policy": {"enum": ["on-demand", "never", None]}}, ("new_type",))
+EXTEND_COMPLETION = inner({"error": schemas.BOOLEAN})
+REVERT = inner({"snapshot_id": schemas.ID}, ("snapshot_id",))
+REIMAGE = inner({"image_id": schemas.ID, "reimage_reserved": schemas.BOOLEAN}, ("image_id",))
+MIGRATE_COMPLETION = inner({"new_volume": schemas.ID, "error": schemas.BOOLEAN}, ("new_volume",))
+
+
+def volume_migration(version: Version) -> Schema:
+    """Return the schema of ``os-migrate_volume``; from 3.16 on with ``cluster``, although there are no clusters."""
+    properties: dict[str, Any] = {
+        "host": schemas.ID,
+        "force_host_copy": schemas.BOOLEAN,
+        "lock_volume": schemas.BOOLEAN,
+    }
+    if version >= (3, 16):
+        properties["cluster"] = schemas.ID_OR_NULL
+    return inner(properties)
+
+
+def volume_upload(version: Version) -> Schema:
+    """Return the schema of ``os-volume_upload_image``; from 3.1 on with ``visibility`` and ``protected``."""
+    properties: dict[str, Schema] = {
+        "image_name": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[^\x00]*\Z"},
+        "force": schemas.BOOLEAN,
+        "disk_format": {"enum": ["raw", "vmdk", "vdi", "qcow2", "vhd", "vhdx", "ploop", None]},
+        "container_format": {"type": ["string", "null"], "maxLength": 255},
+    }
+    if version >= (3, 1):
+        properties |= {
+            "visibility": {"enum": ["community", "public", "private", "shared"]},
+            "protected": schemas.BOOLEAN,
+        }
+    return inner(properties, ("image_name",))
 
 
 def _extend(view: ActionsView, volume_id: str, body: Any) -> Response:
@@ -88,12 +205,12 @@ def _terminate(view: ActionsView, volume_id: str, body: Any) -> Response:
 
 
 def _set_bootable(view: ActionsView, volume_id: str, body: Any) -> Response:
-    services.set_bootable(view.context, volume_id, bootable=boolean(body["bootable"]))
+    services.set_bootable(view.context, volume_id, bootable=schemas.boolean(body["bootable"]))
     return Response(status=200)
 
 
 def _set_read_only(view: ActionsView, volume_id: str, body: Any) -> Response:
-    services.set_read_only(view.context, volume_id, read_only=boolean(body["readonly"]))
+    services.set_read_only(view.context, volume_id, read_only=schemas.boolean(body["readonly"]))
     return view.accepted()
 
 
@@ -116,17 +233,17 @@ def _show_image_metadata(view: ActionsView, volume_id: str, body: Any) -> Respon
 def _upload(view: ActionsView, volume_id: str, body: Any) -> Response:
     request = services.UploadRequest(
         body["image_name"].strip(),
-        force=boolean(body.get("force", False)),
+        force=schemas.boolean(body.get("force", False)),
         container_format=body.get("container_format") or "bare",
         disk_format=body.get("disk_format") or "raw",
         visibility=body.get("visibility", "private"),
-        protected=boolean(body.get("protected", False)),
+        protected=schemas.boolean(body.get("protected", False)),
     )
     volume, image = services.UploadToImage.begin(view.context, volume_id, request)
     kind = volume.volume_type
     shown: dict[str, Any] = {
         "id": str(volume.id),
-        "updated_at": timestamp(volume.updated_at),
+        "updated_at": kinds.timestamp(volume.updated_at),
         "status": "uploading",
         "display_description": volume.description or None,
         "size": volume.size_gb,
@@ -176,7 +293,7 @@ def _revert(view: ActionsView, volume_id: str, body: Any) -> Response:
 
 
 def _reimage(view: ActionsView, volume_id: str, body: Any) -> Response:
-    request = services.ReimageRequest(body["image_id"], reserved=boolean(body.get("reimage_reserved", False)))
+    request = services.ReimageRequest(body["image_id"], reserved=schemas.boolean(body.get("reimage_reserved", False)))
     services.Reimage.begin(view.context, volume_id, request)
     return view.accepted()
 
@@ -187,52 +304,52 @@ def _unmanage(view: ActionsView, volume_id: str, body: Any) -> Response:
 
 
 VOLUME_ACTIONS: dict[str, Action] = {
-    "os-extend": Action(rule=services.Extend.rule, act=_extend, schema=schemas.NEW_SIZE),
+    "os-extend": Action(rule=services.Extend.rule, act=_extend, schema=NEW_SIZE),
     "os-reset_status": Action(
-        rule="volume_extension:volume_admin_actions:reset_status", act=_reset_status, schema=schemas.RESET
+        rule="volume_extension:volume_admin_actions:reset_status", act=_reset_status, schema=RESET
     ),
     "os-force_delete": Action(rule="volume_extension:volume_admin_actions:force_delete", act=_force_delete),
     "os-force_detach": Action(
-        rule="volume_extension:volume_admin_actions:force_detach", act=_force_detach, schema=schemas.FORCE_DETACH
+        rule="volume_extension:volume_admin_actions:force_detach", act=_force_detach, schema=FORCE_DETACH
     ),
-    "os-attach": Action(rule="volume_extension:volume_actions:attach", act=_attach, schema=schemas.ATTACH),
-    "os-detach": Action(rule="volume_extension:volume_actions:detach", act=_detach, schema=schemas.DETACH),
+    "os-attach": Action(rule="volume_extension:volume_actions:attach", act=_attach, schema=ATTACH),
+    "os-detach": Action(rule="volume_extension:volume_actions:detach", act=_detach, schema=DETACH),
     "os-reserve": Action(rule="volume_extension:volume_actions:reserve", act=_reserve),
     "os-unreserve": Action(rule="volume_extension:volume_actions:unreserve", act=_unreserve),
     "os-begin_detaching": Action(rule="volume_extension:volume_actions:begin_detaching", act=_begin_detaching),
     "os-roll_detaching": Action(rule="volume_extension:volume_actions:roll_detaching", act=_roll_detaching),
     "os-initialize_connection": Action(
-        rule="volume_extension:volume_actions:initialize_connection", act=_initialize, schema=schemas.CONNECTOR
+        rule="volume_extension:volume_actions:initialize_connection", act=_initialize, schema=CONNECTOR
     ),
     "os-terminate_connection": Action(
-        rule="volume_extension:volume_actions:terminate_connection", act=_terminate, schema=schemas.CONNECTOR
+        rule="volume_extension:volume_actions:terminate_connection", act=_terminate, schema=CONNECTOR
     ),
-    "os-set_bootable": Action(rule="volume:update", act=_set_bootable, schema=schemas.BOOTABLE),
-    "os-update_readonly_flag": Action(rule="volume:update_readonly_flag", act=_set_read_only, schema=schemas.READ_ONLY),
+    "os-set_bootable": Action(rule="volume:update", act=_set_bootable, schema=BOOTABLE),
+    "os-update_readonly_flag": Action(rule="volume:update_readonly_flag", act=_set_read_only, schema=READ_ONLY),
     "os-set_image_metadata": Action(
-        rule="volume_extension:volume_image_metadata:set", act=_set_image_metadata, schema=schemas.SET_IMAGE_METADATA
+        rule="volume_extension:volume_image_metadata:set", act=_set_image_metadata, schema=SET_IMAGE_METADATA
     ),
     "os-unset_image_metadata": Action(
         rule="volume_extension:volume_image_metadata:remove",
         act=_unset_image_metadata,
-        schema=schemas.UNSET_IMAGE_METADATA,
+        schema=UNSET_IMAGE_METADATA,
     ),
     "os-show_image_metadata": Action(rule="volume_extension:volume_image_metadata:show", act=_show_image_metadata),
-    "os-volume_upload_image": Action(rule=services.UploadToImage.rule, act=_upload, schema=schemas.upload),
-    "os-retype": Action(rule=services.Retype.rule, act=_retype, schema=schemas.RETYPE),
-    "os-migrate_volume": Action(rule=services.Migrate.rule, act=_migrate, schema=schemas.migrate),
+    "os-volume_upload_image": Action(rule=services.UploadToImage.rule, act=_upload, schema=volume_upload),
+    "os-retype": Action(rule=services.Retype.rule, act=_retype, schema=RETYPE),
+    "os-migrate_volume": Action(rule=services.Migrate.rule, act=_migrate, schema=volume_migration),
     "os-migrate_volume_completion": Action(
         rule="volume_extension:volume_admin_actions:migrate_volume_completion",
         act=_complete_migration,
-        schema=schemas.MIGRATE_COMPLETION,
+        schema=MIGRATE_COMPLETION,
     ),
     "os-extend_volume_completion": Action(
         rule="volume_extension:volume_admin_actions:extend_volume_completion",
         act=_complete_extend,
-        schema=schemas.EXTEND_COMPLETION,
+        schema=EXTEND_COMPLETION,
         since=(3, 71),
     ),
-    "revert": Action(rule=services.Revert.rule, act=_revert, schema=schemas.REVERT, since=(3, 40)),
-    "os-reimage": Action(rule=services.Reimage.rule, act=_reimage, schema=schemas.REIMAGE, since=(3, 68)),
+    "revert": Action(rule=services.Revert.rule, act=_revert, schema=REVERT, since=(3, 40)),
+    "os-reimage": Action(rule=services.Reimage.rule, act=_reimage, schema=REIMAGE, since=(3, 68)),
     "os-unmanage": Action(rule=services.Unmanage.rule, act=_unmanage),
 }

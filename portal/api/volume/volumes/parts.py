@@ -1,4 +1,6 @@
-"""The summary of volumes, their metadata and their encryption (reference, "Volumes (volumes)")."""
+"""The summary of volumes, their metadata and their encryption (Block Storage API v3 reference, "Volumes (volumes)"),
+and unmanaged disks in pools, which can become volumes ("Volume manage extension"), from 3.8 on.
+"""
 
 import hashlib
 from collections.abc import Set as AbstractSet
@@ -8,18 +10,24 @@ from typing import Any
 
 import orjson
 from django.db.models import QuerySet
+from rest_framework.request import Request
 from rest_framework.response import Response
 
+from compute_agent.contract.volume import UnmanagedDisk
+from portal.api.common.requests import NEWEST, Schema
 from portal.api.frame.parts import Call, Entries, parts
-from portal.api.volume.base import VolumeView
-from portal.api.volume.dialect.listing import narrowed, wants_all
-from portal.api.volume.dialect.schemas import METADATA
-from portal.api.volume.volumes.resource import VOLUME, metadata_of
+from portal.api.frame.resource import body
+from portal.api.volume.dialect import schemas
+from portal.api.volume.dialect.listing import LIST_PAGES, narrowed, wants_all
+from portal.api.volume.dialect.resource import ResourceView, VolumeView
+from portal.api.volume.volumes.resource import LEGACY, VOLUME, metadata_of, with_parts
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import NotFoundError
+from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.volumes import services
-from provisioning.volumes.models import Volume
+from provisioning.volumes.models import StoragePool, Volume
 from provisioning.volumes.selectors.access import visible_volumes, volume_for
+from provisioning.volumes.selectors.pools import pool_named
+from provisioning.volumes.services.lifecycle.manage import ManageRequest, manage_volume, manageable, size_of
 
 TAGGED = (3, 15)
 """From this version on metadata has an ETag."""
@@ -82,7 +90,7 @@ _METADATA = Entries(
     find=volume_for,
     values=lambda view, volume: metadata_of(volume),
     headers=_headers,
-    schema=METADATA,
+    schema=schemas.METADATA,
     merge=_set,
     replace=partial(_set, replace=True),
     remove=_delete,
@@ -154,3 +162,96 @@ PARTS = (
     )
     | _OF_ENCRYPTION
 )
+
+
+SINCE = (3, 8)
+REFERENCE = "source-name"
+SORTS = ("reference", "size")
+_REF: Schema = {"type": "object", "additionalProperties": {"type": "string", "minLength": 1, "maxLength": 255}}
+MANAGE = body(
+    "volume",
+    {
+        "host": schemas.ID,
+        "ref": _REF | {"minProperties": 1},
+        "name": schemas.NAME,
+        "description": schemas.NAME,
+        "volume_type": schemas.ID_OR_NULL,
+        "availability_zone": schemas.ID_OR_NULL,
+        "bootable": schemas.BOOLEAN,
+        "metadata": schemas.METADATA | {"type": ["object", "null"]},
+        "cluster": {"type": "null"},
+    },
+    ("host", "ref"),
+)
+
+
+def pool_of(named: str) -> StoragePool:
+    """Return the pool in ``HOST@DRIVER#POOL``. Raises InvalidInputError for an unknown one."""
+    try:
+        return pool_named(named)
+    except NotFoundError as error:
+        raise InvalidInputError(error.message, field="host") from None
+
+
+class ManageableView(ResourceView):
+    """``GET`` and ``POST /manageable_volumes`` and similar paths."""
+
+    resource = VOLUME
+    versions = dict.fromkeys(("GET", "POST"), (SINCE, NEWEST))
+
+    rules = {"GET": "volume_extension:list_manageable", "POST": "volume_extension:volume_manage"}
+    schemas = {"POST": MANAGE}
+
+    def pool(self) -> StoragePool:
+        """Return the pool in the query."""
+        named = self.request.query_params.get("host", "")
+        if not named:
+            raise InvalidInputError("Name the pool by host: HOST@DRIVER#POOL.", field="host")
+        return pool_of(named)
+
+    def get(self, request: Request) -> Response:
+        """List the unmanaged disks of a pool by name; ``sort=size:desc``, ``limit`` and ``offset``."""
+        disks = manageable(self.pool())
+        key, _, way = request.query_params.get("sort", "reference:asc").partition(":")
+        if key not in SORTS or way not in ("", "asc", "desc"):
+            raise InvalidInputError(f"These lists are sorted by {' and '.join(SORTS)}, asc or desc.", field="sort")
+        disks.sort(key=lambda disk: (disk.size if key == "size" else 0, disk.name), reverse=way == "desc")
+        chosen = disks[LIST_PAGES.read_slice(request)]
+        return Response({"manageable-volumes": [self.disk(each) for each in chosen]})
+
+    def disk(self, disk: UnmanagedDisk) -> dict[str, Any]:
+        return {"reference": {REFERENCE: disk.name}, "size": size_of(disk), "safe_to_manage": not disk.reason}
+
+    def post(self, request: Request) -> Response:
+        """Manage a disk as a new volume."""
+        body = self.checked_body()["volume"]
+        if body["ref"].keys() != {REFERENCE}:
+            raise InvalidInputError(f"A disk is named by its {REFERENCE}, and by nothing else.", field="ref")
+        pool = pool_of(body["host"])
+        if body.get("availability_zone") not in (None, "", pool.availability_zone):
+            raise InvalidInputError(f"The pool is in zone {pool.availability_zone}.", field="availability_zone")
+        made = manage_volume(
+            self.context,
+            pool,
+            ManageRequest(
+                name_in_pool=body["ref"][REFERENCE],
+                name=schemas.text_of(body, "name"),
+                description=schemas.text_of(body, "description"),
+                volume_type=body.get("volume_type") or "",
+                bootable=schemas.boolean(body.get("bootable", False)),
+                metadata=body.get("metadata") or {},
+            ),
+        )
+        [shape] = self.shapes([with_parts(self.context).get(id=made.id)], LEGACY)
+        return Response({"volume": shape}, status=202)
+
+
+class ManageableListView(ManageableView):
+    """``GET /manageable_volumes/detail`` and similar paths."""
+
+    rules = {"GET": "volume_extension:list_manageable"}
+    http_method_names = ["get", "head"]
+
+    def disk(self, disk: UnmanagedDisk) -> dict[str, Any]:
+        result = {"reason_not_safe": disk.reason or None, "cinder_id": None, "extra_info": None}
+        return super().disk(disk) | result

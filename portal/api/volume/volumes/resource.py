@@ -7,14 +7,10 @@ from django.db.models import Q, QuerySet
 
 from portal.api.frame.lists import Column, identity, number
 from portal.api.frame.resource import Attribute, Checked, Operation, Values
-from portal.api.volume.base import VolumeView
-from portal.api.volume.dialect import listing
-from portal.api.volume.dialect.kinds import BOOLEAN, ID, METADATA, NUMBER, OPTIONAL, PROJECT, TEXT, TIME, timestamp
+from portal.api.volume.dialect import kinds, listing, schemas
 from portal.api.volume.dialect.listing import Lists
-from portal.api.volume.dialect.resource import LINKS, Actions, Resource
-from portal.api.volume.dialect.schemas import asked_for, boolean, text_of, texts_of
-from portal.api.volume.volumes import schemas
-from portal.api.volume.volumes.actions import VOLUME_ACTIONS
+from portal.api.volume.dialect.resource import LINKS, Actions, Resource, VolumeView
+from portal.api.volume.volumes import actions
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.values.unset import UNSET
@@ -44,13 +40,13 @@ def _create(view: VolumeView, values: Values) -> Volume:
     image = values.get("imageRef") or values.get("image_id") or ""
     if image:
         policy.enforce(view.context, "volume:create_from_image", {})
-    if boolean(values.get("multiattach", False)):
+    if schemas.boolean(values.get("multiattach", False)):
         policy.enforce(view.context, "volume:multiattach", {})
     size = values.get("size")
     request = services.VolumeRequest(
         size_gb=None if size is None else int(size),
-        name=text_of(values, "name") or text_of(values, "display_name"),
-        description=text_of(values, "description") or text_of(values, "display_description"),
+        name=schemas.text_of(values, "name") or schemas.text_of(values, "display_name"),
+        description=schemas.text_of(values, "description") or schemas.text_of(values, "display_description"),
         volume_type=values.get("volume_type") or "",
         availability_zone=values.get("availability_zone") or "",
         image_id=image.rpartition("/")[2],
@@ -60,7 +56,7 @@ def _create(view: VolumeView, values: Values) -> Volume:
         group_id=values.get("group_id") or "" if view.microversion >= (3, 13) else "",
         metadata=values.get("metadata") or {},
         scheduler_hints=hints,
-        multiattach=boolean(values.get("multiattach", False)),
+        multiattach=schemas.boolean(values.get("multiattach", False)),
     )
     if size is None and not (request.snapshot_id or request.source_volume_id or request.backup_id):
         raise InvalidInputError("Size (GB) must be specified for a new volume.", field="size")
@@ -68,13 +64,13 @@ def _create(view: VolumeView, values: Values) -> Volume:
 
 
 def _update(view: VolumeView, identity: str, body: Values) -> Volume:
-    services.update_volume(view.context, identity, **texts_of(body), metadata=body.get("metadata"))
+    services.update_volume(view.context, identity, **schemas.texts_of(body), metadata=body.get("metadata"))
     return volume_for(view.context, identity)
 
 
 def _delete(view: VolumeView, identity: str) -> None:
-    cascade = asked_for(view.request, "cascade")
-    force = view.microversion >= (3, 23) and asked_for(view.request, "force")
+    cascade = schemas.asked_for(view.request, "cascade")
+    force = view.microversion >= (3, 23) and schemas.asked_for(view.request, "force")
     if force:
         policy.enforce(view.context, "volume:force_delete", {})
     services.Delete.begin(view.context, identity, services.VolumeDeletion(cascade=cascade, force=force))
@@ -99,48 +95,48 @@ class Attachments(Attribute):
                 "server_id": None if each.instance_id is None else str(each.instance_id),
                 "host_name": each.host.name if operator and each.host else None,
                 "device": each.mountpoint or None,
-                "attached_at": timestamp(each.attached_at),
+                "attached_at": kinds.timestamp(each.attached_at),
             }
             for each in row.attachments.all()
             if each.status == AttachStatus.ATTACHED
         ]
 
 
-_ID, _NAME = Attribute("id", ID), Attribute("name", TEXT)
+_ID, _NAME = Attribute("id", kinds.ID), Attribute("name", kinds.TEXT)
 LEGACY = (
     _ID,
-    Attribute("status", TEXT),
-    Attribute("size", NUMBER, column="size_gb"),
-    Attribute("availability_zone", TEXT),
-    Attribute("created_at", TIME),
-    Attribute("updated_at", TIME),
+    Attribute("status", kinds.TEXT),
+    Attribute("size", kinds.NUMBER, column="size_gb"),
+    Attribute("availability_zone", kinds.TEXT),
+    Attribute("created_at", kinds.TIME),
+    Attribute("updated_at", kinds.TIME),
     _NAME,
-    Attribute("description", OPTIONAL),
-    Attribute("volume_type", TEXT, show=lambda row: row.volume_type.name if row.volume_type else None),
-    Attribute("snapshot_id", ID, column="source_snapshot_id"),
-    Attribute("source_volid", ID, column="source_volume_id"),
-    Attribute("metadata", METADATA, show=metadata_of),
+    Attribute("description", kinds.OPTIONAL),
+    Attribute("volume_type", kinds.TEXT, show=lambda row: row.volume_type.name if row.volume_type else None),
+    Attribute("snapshot_id", kinds.ID, column="source_snapshot_id"),
+    Attribute("source_volid", kinds.ID, column="source_volume_id"),
+    Attribute("metadata", kinds.METADATA, show=metadata_of),
     LINKS,
-    Attribute("user_id", PROJECT),
-    Attribute("bootable", TEXT, show=lambda row: str(row.bootable).lower()),
-    Attribute("encrypted", BOOLEAN, show=lambda row: bool(row.encryption_key)),
-    Attribute("replication_status", TEXT, show=lambda row: None),
-    Attribute("consistencygroup_id", TEXT, show=lambda row: None),
-    Attribute("multiattach", BOOLEAN),
+    Attribute("user_id", kinds.PROJECT),
+    Attribute("bootable", kinds.TEXT, show=lambda row: str(row.bootable).lower()),
+    Attribute("encrypted", kinds.BOOLEAN, show=lambda row: bool(row.encryption_key)),
+    Attribute("replication_status", kinds.TEXT, show=lambda row: None),
+    Attribute("consistencygroup_id", kinds.TEXT, show=lambda row: None),
+    Attribute("multiattach", kinds.BOOLEAN),
     Attachments("attachments", Checked({"type": "array"})),
-    Attribute("migration_status", OPTIONAL, rule=_MIGRATION),
+    Attribute("migration_status", kinds.OPTIONAL, rule=_MIGRATION),
 )
 """The attributes without those of later microversions, as in the response to managing a disk."""
 _ACCEPTED = (
     *LEGACY,
-    Attribute("group_id", ID, since=(3, 13)),
-    Attribute("provider_id", TEXT, show=lambda row: None, rule=_HOST, since=(3, 21)),
-    Attribute("shared_targets", BOOLEAN, show=lambda row: False, since=(3, 48)),
-    Attribute("service_uuid", ID, column="pool_id", since=(3, 48)),
-    Attribute("cluster_name", TEXT, show=lambda row: None, rule=_HOST, since=(3, 61)),
-    Attribute("volume_type_id", ID, since=(3, 63)),
-    Attribute("encryption_key_id", ID, show=lambda row: row.id if row.encryption_key else UNSET, since=(3, 64)),
-    Attribute("consumes_quota", BOOLEAN, show=lambda row: row.migration_of is None, since=(3, 65)),
+    Attribute("group_id", kinds.ID, since=(3, 13)),
+    Attribute("provider_id", kinds.TEXT, show=lambda row: None, rule=_HOST, since=(3, 21)),
+    Attribute("shared_targets", kinds.BOOLEAN, show=lambda row: False, since=(3, 48)),
+    Attribute("service_uuid", kinds.ID, column="pool_id", since=(3, 48)),
+    Attribute("cluster_name", kinds.TEXT, show=lambda row: None, rule=_HOST, since=(3, 61)),
+    Attribute("volume_type_id", kinds.ID, since=(3, 63)),
+    Attribute("encryption_key_id", kinds.ID, show=lambda row: row.id if row.encryption_key else UNSET, since=(3, 64)),
+    Attribute("consumes_quota", kinds.BOOLEAN, show=lambda row: row.migration_of is None, since=(3, 65)),
 )
 """The attributes in responses to create and update."""
 
@@ -203,10 +199,10 @@ VOLUME = Resource(
         "volume:create",
         "Create a volume: empty, or from an image, a snapshot, a volume or a backup.",
         shows=_ACCEPTED,
-        body=schemas.create,
+        body=actions.volume_creation,
     ),
     update=Operation(
-        _update, "volume:update", "Update name, description and metadata.", shows=_ACCEPTED, body=schemas.update
+        _update, "volume:update", "Update name, description and metadata.", shows=_ACCEPTED, body=actions.volume_update
     ),
     delete=Operation(
         _delete,
@@ -218,20 +214,22 @@ VOLUME = Resource(
         *_ACCEPTED,
         Attribute(
             "os-vol-tenant-attr:tenant_id",
-            PROJECT,
+            kinds.PROJECT,
             column="project_id",
             rule="volume_extension:volume_tenant_attribute",
         ),
-        Attribute("os-vol-host-attr:host", TEXT, show=lambda row: host_of(row.pool) if row.pool else None, rule=_HOST),
-        Attribute("os-vol-mig-status-attr:migstat", OPTIONAL, column="migration_status", rule=_MIGRATION),
-        Attribute("os-vol-mig-status-attr:name_id", TEXT, show=lambda row: None, rule=_MIGRATION),
+        Attribute(
+            "os-vol-host-attr:host", kinds.TEXT, show=lambda row: host_of(row.pool) if row.pool else None, rule=_HOST
+        ),
+        Attribute("os-vol-mig-status-attr:migstat", kinds.OPTIONAL, column="migration_status", rule=_MIGRATION),
+        Attribute("os-vol-mig-status-attr:name_id", kinds.TEXT, show=lambda row: None, rule=_MIGRATION),
         Attribute(
             "volume_image_metadata",
-            METADATA,
+            kinds.METADATA,
             show=lambda row: row.image_metadata or UNSET,
             rule="volume_extension:volume_image_metadata:show",
         ),
     ),
     lists=_LISTS,
-    actions=Actions("volume:get", "Run the action in the body.", VOLUME_ACTIONS),
+    actions=Actions("volume:get", "Run the action in the body.", actions.VOLUME_ACTIONS),
 )

@@ -1,24 +1,76 @@
-"""Services, hosts, pools and capabilities (reference, "Services", "Hosts extension", "Back-end storage pools")."""
+"""Services, hosts, pools and capabilities (reference, "Services", "Hosts extension", "Back-end storage pools"), and the
+number of volumes that would fit: Novella's own operation.
+"""
 
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.requests import Schema
 from portal.api.frame.parts import Call, parts
-from portal.api.frame.resource import inner
-from portal.api.volume.base import VolumeView
-from portal.api.volume.dialect.kinds import timestamp
-from portal.api.volume.dialect.schemas import asked_for
+from portal.api.frame.resource import body, inner
+from portal.api.volume.dialect import kinds, schemas
+from portal.api.volume.dialect.resource import VolumeView
+from portal.common import rate_limits
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError, NotOfferedError
 from provisioning.identity import policy
 from provisioning.volumes.models import StoragePool
 from provisioning.volumes.pools.offered import offered
+from provisioning.volumes.pools.would_fit import MOST, would_fit
 from provisioning.volumes.selectors import pools as selectors
 from provisioning.volumes.selectors.types import type_for
 from provisioning.volumes.services.catalogue.pools import set_enabled, set_frozen
+
+
+class WouldFitView(VolumeView):
+    """``POST /novella-would-fit``."""
+
+    rules = {"POST": "novella:volumes:would_fit"}
+    counted = rate_limits.DRY_RUNS
+    schemas: ClassVar = {
+        "POST": body(
+            "would_fit",
+            {
+                "size": schemas.SIZE,
+                "volume_type": schemas.ID,
+                "availability_zone": schemas.TEXT,
+                "os:scheduler_hints": {"type": "object"},
+            },
+            ("size",),
+        )
+    }
+
+    def post(self, request: Request) -> Response:
+        """Return how many volumes of a size (GiB) the scheduler could place now; nothing is written.
+
+        ``fits`` is at most ``most``; quotas are not considered. Only operators see the pools with the number that each
+        could take.
+        """
+        body = self.checked_body()["would_fit"]
+        fit = would_fit(
+            self.context,
+            int(body["size"]),
+            volume_type=body.get("volume_type", ""),
+            zone=body.get("availability_zone", ""),
+            hints=body.get("os:scheduler_hints"),
+        )
+        answer: dict[str, Any] = {
+            "fits": min(fit.fits, MOST),
+            "most": MOST,
+            "volume_type": fit.volume_type or None,
+            "sentence": fit.sentence,
+            "filters": [
+                {"name": each.name, "before": each.before, "after": each.after, "reason": each.reason}
+                for each in fit.decision.filters
+            ],
+        }
+        if self.allows("novella:volumes:would_fit:pools"):
+            answer["pools"] = [{"pool": name, "volumes": many, "room": left} for name, many, left in fit.pools]
+            answer["losses"] = {name: list(lost) for name, lost in fit.decision.losses.items()}
+        return Response({"would_fit": answer})
+
 
 _WORD: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[^\x00]*\Z"}
 VERBS = ("enable", "disable", "disable-log-reason", "freeze", "thaw", "failover_host", "failover", "set-log", "get-log")
@@ -31,7 +83,7 @@ def _service(view: VolumeView, service: selectors.Service) -> dict[str, Any]:
         "zone": service.zone,
         "status": "enabled" if service.enabled else "disabled",
         "state": "up" if service.up else "down",
-        "updated_at": timestamp(service.updated_at),
+        "updated_at": kinds.timestamp(service.updated_at),
         "disabled_reason": service.disabled_reason or None,
     }
     ours = service.binary == selectors.VOLUME
@@ -103,7 +155,7 @@ def _host(view: VolumeView, service: selectors.Service) -> dict[str, Any]:
         "zone": service.zone,
         "service-status": "available" if service.up else "unavailable",
         "service-state": "enabled",
-        "last-update": timestamp(service.updated_at),
+        "last-update": kinds.timestamp(service.updated_at),
     }
 
 
@@ -144,7 +196,7 @@ def capabilities(pool: StoragePool) -> dict[str, Any]:
         "reserved_percentage": pool.reserved_percentage,
         "max_over_subscription_ratio": str(pool.max_over_subscription_ratio),
         "backend_state": "up" if selectors.is_up(pool) else "down",
-        "timestamp": timestamp(pool.last_seen_at),
+        "timestamp": kinds.timestamp(pool.last_seen_at),
         **offered(pool),
     }
 
@@ -164,7 +216,7 @@ class PoolsView(VolumeView):
         if self.microversion >= (3, 35) and query.get("volume_type"):
             backend = type_for(self.context, query["volume_type"]).extra_specs.get("volume_backend_name")
             found = [pool for pool in found if backend in {None, pool.name}]
-        detail = asked_for(request, "detail")
+        detail = schemas.asked_for(request, "detail")
         return Response(
             {
                 "pools": [

@@ -1,4 +1,6 @@
-"""Groups and group snapshots (reference, "Groups", "Group snapshots"), from 3.13 and 3.14 on."""
+"""Groups, group snapshots, group types and their specs (reference, "Groups", "Group snapshots", "Group types", "Group
+type specs"), from 3.11, 3.13 and 3.14 on.
+"""
 
 from typing import Any
 
@@ -9,30 +11,113 @@ from rest_framework.response import Response
 from portal.api.common.requests import NEWEST, Schema
 from portal.api.common.views import ServiceView
 from portal.api.frame.lists import Column, identity
+from portal.api.frame.parts import Entries, parts, sent
 from portal.api.frame.resource import Attribute, Checked, Operation, Values, body, inner
-from portal.api.volume.base import VolumeView
-from portal.api.volume.dialect import kinds
-from portal.api.volume.dialect.kinds import ID, OPTIONAL, PROJECT, TEXT, TIME
+from portal.api.volume.dialect import kinds, schemas
 from portal.api.volume.dialect.listing import Lists
-from portal.api.volume.dialect.resource import Action, Actions, Resource, actions_schema
-from portal.api.volume.dialect.schemas import BOOLEAN, ID_OR_NULL, NAME, asked_for, boolean, text_of
-from portal.api.volume.dialect.views import ActionsView
+from portal.api.volume.dialect.resource import (
+    Action,
+    Actions,
+    ActionsView,
+    Resource,
+    ResourceView,
+    VolumeView,
+    actions_schema,
+)
+from portal.api.volume.types import public
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotOfferedError
-from provisioning.volumes.models import Group, GroupSnapshot
+from provisioning.volumes.models import Group, GroupSnapshot, GroupType
 from provisioning.volumes.selectors.groups import (
     group_for,
     group_snapshot_for,
     visible_group_snapshots,
     visible_groups,
 )
-from provisioning.volumes.services import groups as services
+from provisioning.volumes.selectors.offers import group_type_for, group_types
+from provisioning.volumes.services import groups
+from provisioning.volumes.services.catalogue import group_types as services
+
+TYPES_SINCE = (3, 11)
+
+
+def _create_type(view: VolumeView, values: Values) -> GroupType:
+    return services.create_group_type(**values)
+
+
+def _update_type(view: VolumeView, identity: str, values: Values) -> GroupType:
+    changes = {name: value for name, value in values.items() if value is not None}
+    if not changes:
+        message = "Specify group type name, description, is_public or a combination thereof."  # quoted: Cinder
+        raise InvalidInputError(message)
+    return services.update_group_type(group_type_for(view.context, identity), changes)
+
+
+def _delete_type(view: VolumeView, identity: str) -> None:
+    services.delete_group_type(group_type_for(view.context, identity))
+
+
+GROUP_TYPE = Resource(
+    name="group_type",
+    since=TYPES_SINCE,
+    list=Operation(
+        lambda context, **_: group_types(context), "group:get_all", "List the group types that the caller may use."
+    ),
+    show=Operation(group_type_for, "group:get", "Show a group type."),
+    create=Operation(_create_type, "group:group_types:create", "Create a group type."),
+    update=Operation(
+        _update_type, "group:group_types:update", "Update the name, the description, or whether it is public."
+    ),
+    delete=Operation(_delete_type, "group:group_types:delete", "Delete a group type without groups."),
+    attributes=(
+        Attribute("id", kinds.ID),
+        Attribute("name", kinds.NEW_NAME, post=True, put=True, required=True),
+        Attribute("description", kinds.TEXT, post=True, put=True),
+        Attribute("is_public", kinds.BOOLEAN, post=True, put=True),
+        Attribute("group_specs", kinds.SPECS, post=True, rule="group:access_group_types_specs"),
+    ),
+    lists=Lists(
+        filters={"is_public": public},
+        sort={"id": "id", "name": "name", "created_at": "created_at"},
+        strict=False,
+    ),
+)
+
+_SPECS = Entries(
+    name="group_specs",
+    values=lambda view, row: row.group_specs,
+    schema=schemas.SPECS,
+    merge=services.set_group_specs,
+    remove=services.delete_group_spec,
+    missing="Group Type {found.pk} has no specs with key {key}.",
+)
+PARTS = parts(
+    ResourceView,
+    "group_specs",
+    {
+        "GET": _SPECS.all("group:group_types_specs:get_all", "List the specs of a group type.", since=TYPES_SINCE),
+        "POST": _SPECS.merging(
+            "group:group_types_specs:create", "Add or update specs.", shape=sent, status=202, since=TYPES_SINCE
+        ),
+        "GET /{key}": _SPECS.one("group:group_types_specs:get", "Show a spec of a group type.", since=TYPES_SINCE),
+        "PUT /{key}": _SPECS.setting(
+            "group:group_types_specs:update", "Set a spec of a group type.", since=TYPES_SINCE
+        ),
+        "DELETE /{key}": _SPECS.removing(
+            "group:group_types_specs:delete", "Delete a spec of a group type.", status=202, since=TYPES_SINCE
+        ),
+    },
+    resource=GROUP_TYPE,
+)
+
 
 _IDS: Schema = {"type": ["string", "null"], "maxLength": 40_000, "pattern": r"^[^\x00]*\Z"}
 _SORT = {"id": "id", "name": "name", "status": "status", "created_at": "created_at", "updated_at": "updated_at"}
-_CHANGES = body("group", {"name": NAME, "description": NAME, "add_volumes": _IDS, "remove_volumes": _IDS})
+_CHANGES = body(
+    "group", {"name": schemas.NAME, "description": schemas.NAME, "add_volumes": _IDS, "remove_volumes": _IDS}
+)
 _TYPES = Checked(
-    {"type": "array", "items": ID.schema, "minItems": 1, "maxItems": 100, "uniqueItems": True},
+    {"type": "array", "items": kinds.ID.schema, "minItems": 1, "maxItems": 100, "uniqueItems": True},
     writer=lambda types: [str(each.id) for each in types.all()],
 )
 
@@ -41,7 +126,7 @@ class Volumes(Attribute):
     """The volumes of a group, with ``list_volume`` in the query."""
 
     def is_shown(self, view: ServiceView) -> bool:
-        return super().is_shown(view) and asked_for(view.request, "list_volume")
+        return super().is_shown(view) and schemas.asked_for(view.request, "list_volume")
 
 
 def _groups(context: RequestContext, *, all_projects: bool) -> QuerySet[Group]:
@@ -49,26 +134,26 @@ def _groups(context: RequestContext, *, all_projects: bool) -> QuerySet[Group]:
 
 
 def _create(view: VolumeView, values: Values) -> Group:
-    return services.create_group(view.context, values.pop("group_type_id"), values.pop("volume_types"), **values)
+    return groups.create_group(view.context, values.pop("group_type_id"), values.pop("volume_types"), **values)
 
 
 def _update(view: VolumeView, identity: str, values: Values) -> None:
-    change = services.GroupChange(
-        name=None if values.get("name") is None else text_of(values, "name"),
-        description=None if values.get("description") is None else text_of(values, "description"),
+    change = groups.GroupChange(
+        name=None if values.get("name") is None else schemas.text_of(values, "name"),
+        description=None if values.get("description") is None else schemas.text_of(values, "description"),
         add=_ids(values.get("add_volumes")),
         remove=_ids(values.get("remove_volumes")),
     )
-    if change == services.GroupChange():
+    if change == groups.GroupChange():
         raise InvalidInputError("Name, description, add_volumes, and remove_volumes can not be all empty.")
-    services.update_group(view.context, identity, change)
+    groups.update_group(view.context, identity, change)
 
 
 def _ids(text: str | None) -> list[str]:
     return [each.strip() for each in (text or "").split(",") if each.strip()]
 
 
-_ID, _NAME = Attribute("id", ID), Attribute("name", kinds.NAME, post=True, default="")
+_ID, _NAME = Attribute("id", kinds.ID), Attribute("name", kinds.NAME, post=True, default="")
 GROUP = Resource(
     name="group",
     parameter="volume_group_id",
@@ -86,18 +171,18 @@ GROUP = Resource(
     short=(_ID, _NAME),
     attributes=(
         _ID,
-        Attribute("status", TEXT),
-        Attribute("availability_zone", Checked(ID_OR_NULL, lambda zone: zone or ""), post=True),
-        Attribute("created_at", TIME),
+        Attribute("status", kinds.TEXT),
+        Attribute("availability_zone", Checked(schemas.ID_OR_NULL, lambda zone: zone or ""), post=True),
+        Attribute("created_at", kinds.TIME),
         _NAME,
-        Attribute("description", OPTIONAL, post=True),
-        Attribute("group_type", ID, column="group_type_id", post=True, required=True),
+        Attribute("description", kinds.OPTIONAL, post=True),
+        Attribute("group_type", kinds.ID, column="group_type_id", post=True, required=True),
         Attribute("volume_types", _TYPES, post=True, required=True),
-        Attribute("group_snapshot_id", ID, column="source_group_snapshot_id", since=(3, 14)),
-        Attribute("source_group_id", ID, since=(3, 14)),
+        Attribute("group_snapshot_id", kinds.ID, column="source_group_snapshot_id", since=(3, 14)),
+        Attribute("source_group_id", kinds.ID, since=(3, 14)),
         Volumes("volumes", _TYPES, since=(3, 25)),
-        Attribute("replication_status", TEXT, show=lambda row: "disabled", since=(3, 38)),
-        Attribute("project_id", PROJECT, rule="group:group_project_attribute", since=(3, 58)),
+        Attribute("replication_status", kinds.TEXT, show=lambda row: "disabled", since=(3, 38)),
+        Attribute("project_id", kinds.PROJECT, rule="group:group_project_attribute", since=(3, 58)),
     ),
     lists=Lists(
         filters={
@@ -112,12 +197,12 @@ GROUP = Resource(
 
 
 def _delete(view: ActionsView, group_id: str, body: Any) -> Response:
-    services.delete_group(view.context, group_id, delete_volumes=boolean(body.get("delete-volumes", False)))
+    groups.delete_group(view.context, group_id, delete_volumes=schemas.boolean(body.get("delete-volumes", False)))
     return view.accepted()
 
 
 def _reset(view: ActionsView, group_id: str, body: Any) -> Response:
-    services.reset_group_status(view.context, group_id, body["status"])
+    groups.reset_group_status(view.context, group_id, body["status"])
     return view.accepted()
 
 
@@ -125,18 +210,18 @@ def _create_from(view: ActionsView, _: str, body: Any) -> Response:
     named = [name for name in ("group_snapshot_id", "source_group_id") if body.get(name)]
     if len(named) != 1:
         raise InvalidInputError("Name either group_snapshot_id or source_group_id.", field="source_group_id")
-    made = services.create_group_from(
+    made = groups.create_group_from(
         view.context,
         **{named[0]: body[named[0]]},
-        name=text_of(body, "name"),
-        description=text_of(body, "description"),
+        name=schemas.text_of(body, "name"),
+        description=schemas.text_of(body, "description"),
     )
     return Response({"group": {"id": str(made.id), "name": made.name}}, status=202)
 
 
 _STATUS = inner({"status": {"type": "string", "minLength": 1, "maxLength": 64}}, ("status",))
 GROUP_ACTIONS: dict[str, Action] = {
-    "delete": Action(rule="group:delete", act=_delete, schema=inner({"delete-volumes": BOOLEAN})),
+    "delete": Action(rule="group:delete", act=_delete, schema=inner({"delete-volumes": schemas.BOOLEAN})),
     "reset_status": Action(rule="group:reset_status", act=_reset, schema=_STATUS, since=(3, 20)),
 }
 FROM_ACTIONS: dict[str, Action] = {
@@ -144,7 +229,12 @@ FROM_ACTIONS: dict[str, Action] = {
         rule="group:create",
         act=_create_from,
         schema=inner(
-            {"name": NAME, "description": NAME, "group_snapshot_id": ID_OR_NULL, "source_group_id": ID_OR_NULL}
+            {
+                "name": schemas.NAME,
+                "description": schemas.NAME,
+                "group_snapshot_id": schemas.ID_OR_NULL,
+                "source_group_id": schemas.ID_OR_NULL,
+            }
         ),
         since=(3, 14),
     ),
@@ -182,19 +272,19 @@ class GroupFromView(ActionsView):
 
 
 def _create_snapshot(view: VolumeView, values: Values) -> GroupSnapshot:
-    return services.create_group_snapshot(view.context, values.pop("group_id"), **values)
+    return groups.create_group_snapshot(view.context, values.pop("group_id"), **values)
 
 
 def _delete_snapshot(view: VolumeView, identity: str) -> None:
-    services.delete_group_snapshot(view.context, identity)
+    groups.delete_group_snapshot(view.context, identity)
 
 
 def _reset_snapshot(view: ActionsView, group_snapshot_id: str, body: Any) -> Response:
-    services.reset_group_snapshot_status(view.context, group_snapshot_id, body["status"])
+    groups.reset_group_snapshot_status(view.context, group_snapshot_id, body["status"])
     return view.accepted()
 
 
-_TYPE = Attribute("group_type_id", ID)
+_TYPE = Attribute("group_type_id", kinds.ID)
 GROUP_SNAPSHOT = Resource(
     name="group_snapshot",
     since=(3, 14),
@@ -210,13 +300,13 @@ GROUP_SNAPSHOT = Resource(
     short=(_ID, _NAME, _TYPE),
     attributes=(
         _ID,
-        Attribute("group_id", ID, post=True, required=True),
+        Attribute("group_id", kinds.ID, post=True, required=True),
         _TYPE,
-        Attribute("status", TEXT),
-        Attribute("created_at", TIME),
+        Attribute("status", kinds.TEXT),
+        Attribute("created_at", kinds.TIME),
         _NAME,
-        Attribute("description", OPTIONAL, post=True),
-        Attribute("project_id", PROJECT, rule="group:group_snapshot_project_attribute", since=(3, 58)),
+        Attribute("description", kinds.OPTIONAL, post=True),
+        Attribute("project_id", kinds.PROJECT, rule="group:group_snapshot_project_attribute", since=(3, 58)),
     ),
     lists=Lists(
         filters={

@@ -1,1 +1,0 @@
-"""Groups, group types and group snapshots."""

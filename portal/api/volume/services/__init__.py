@@ -1,1 +1,0 @@
-"""Services, pools, capabilities, hosts and clusters."""

@@ -1,1 +1,0 @@
-"""Volume types: extra specs, access, encryption, defaults."""
