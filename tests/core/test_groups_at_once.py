@@ -13,7 +13,7 @@ from django.db import transaction
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, OverQuotaError
 from provisioning.compute.flavors.sizes import room_of
-from provisioning.compute.host_link.allocations import take_first
+from provisioning.compute.host_link.allocations import claim_first
 from provisioning.compute.launch.schedule import schedule
 from provisioning.compute.models import Aggregate, Instance, SchedulingDecision, ServerGroup
 from provisioning.compute.services import aggregates
@@ -97,10 +97,10 @@ def test_a_host_that_got_a_member_in_the_meantime_is_passed_over(shared_cloud: C
     Instance.objects.filter(id=one.id).update(host=first)
     two.refresh_from_db()
     with transaction.atomic():
-        assert take_first(room_of(two.flavor), [first.id, second.id], two) == (second.id, 2)
+        assert claim_first(room_of(two.flavor), [first.id, second.id], two) == (second.id, 2)
         transaction.set_rollback(True)
     with transaction.atomic():
-        assert take_first(room_of(two.flavor), [first.id], two) == (None, 1)
+        assert claim_first(room_of(two.flavor), [first.id], two) == (None, 1)
     Instance.objects.filter(id=one.id).update(host=None)
 
 
@@ -168,7 +168,7 @@ def test_nothing_is_placed_on_a_host_that_is_forced_down(shared_cloud: Cloud, al
     instance = shared_cloud.launch(alice)
     change_host(context("operator", ADMIN), host.id, forced_down=True)
     with transaction.atomic():
-        assert take_first(room_of(instance.flavor), [host.id], instance) == (None, 1)
+        assert claim_first(room_of(instance.flavor), [host.id], instance) == (None, 1)
     schedule(str(instance.id), 1)
     assert state_of(instance) == ("error", None)
     assert "1 of 1 host does not answer" in instance.faults.get().message

@@ -16,7 +16,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError, OverQuotaError
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.flavors.sizes import room_of
-from provisioning.compute.host_link.allocations import give_back, hold, take_room
+from provisioning.compute.host_link.allocations import claim_room, record_allocation, release_allocation
 from provisioning.compute.launch.create import launch
 from provisioning.compute.launch.schedule import schedule
 from provisioning.compute.models import Allocation, Instance
@@ -71,9 +71,9 @@ def test_the_last_place_has_one_winner(shared_cloud: Cloud, alice: RequestContex
 
     def take(index: int) -> bool:
         with transaction.atomic():
-            taken = take_room(room_of(instances[index].flavor), agent.host.id)
+            taken = claim_room(room_of(instances[index].flavor), agent.host.id)
             if taken:
-                hold(instances[index], agent.host.id)
+                record_allocation(instances[index], agent.host.id)
             return taken
 
     results = in_threads(8, take)
@@ -82,8 +82,8 @@ def test_the_last_place_has_one_winner(shared_cloud: Cloud, alice: RequestContex
     assert (host.memory_mb_allocated, host.vcpus_allocated, host.instances_allocated) == (1024, 1, 1)
     for instance in instances:
         with transaction.atomic():
-            give_back(instance.id)
-            give_back(instance.id)
+            release_allocation(instance.id)
+            release_allocation(instance.id)
     assert Host.objects.get().memory_mb_allocated == 0
 
 

@@ -13,7 +13,7 @@ from pytest_django import Settings
 
 from provisioning.common.context import RequestContext
 from provisioning.compute.flavors.sizes import Room
-from provisioning.compute.host_link.allocations import take_room
+from provisioning.compute.host_link.allocations import claim_room
 from provisioning.compute.launch.schedule import schedule
 from provisioning.compute.models import SchedulingDecision
 from provisioning.compute.services import aggregates
@@ -34,7 +34,7 @@ def test_a_host_gets_no_more_servers_than_it_may_have(
 
     def take(_: int) -> bool:
         with transaction.atomic():
-            return take_room(Room(0, 1, 0), host.id)
+            return claim_room(Room(0, 1, 0), host.id)
 
     results = in_threads(8, take)
     assert Counter(map(str, results)) == {"True": 3, "False": 5}

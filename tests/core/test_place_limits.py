@@ -19,7 +19,7 @@ from pytest_django import Settings
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError
 from provisioning.compute.flavors.sizes import Room
-from provisioning.compute.host_link.allocations import take_room
+from provisioning.compute.host_link.allocations import claim_room
 from provisioning.compute.launch.decisions import options_now
 from provisioning.compute.models import Aggregate, AggregateHost, Instance
 from provisioning.compute.selectors.host_rows import host_states, hosts_for
@@ -125,7 +125,7 @@ def test_the_claim_takes_what_the_rows_say_and_no_more(db: None, room: int, rati
         for left, fits in ((amount, limit >= amount), (amount - 1, False)):
             held = max(limit - left, 0)
             Host.objects.filter(id=host.id).update(**{"vcpus_allocated": 0, f"{column}_allocated": held})
-            assert take_room(asked, host.id) == (fits and limit - held >= amount), (column, limit, left)
+            assert claim_room(asked, host.id) == (fits and limit - held >= amount), (column, limit, left)
         Host.objects.filter(id=host.id).update(memory_mb_allocated=0, disk_gb_allocated=0)
 
 
@@ -135,7 +135,7 @@ def test_a_host_that_keeps_back_more_than_it_has_takes_nothing(db: None) -> None
     [state] = host_states()
     assert state.memory_mb_limit == as_the_scheduler_sees(host, timezone.now()).memory_mb_limit == -201
     assert state.free_memory_mb == 0
-    assert not take_room(Room(1, 0, 1), host.id)
+    assert not claim_room(Room(1, 0, 1), host.id)
 
 
 @pytest.mark.parametrize(
@@ -246,13 +246,13 @@ def test_the_claim_itself_counts_servers(cloud: Cloud, operator: RequestContext,
     host = cloud.add_host("kelvin").host
     small = Room(1, 1, 1)
     settings.SCHEDULER_MAX_INSTANCES_PER_HOST = 1
-    assert take_room(small, host.id)
-    assert not take_room(small, host.id)
+    assert claim_room(small, host.id)
+    assert not claim_room(small, host.id)
     aggregate(operator, "roomy", "kelvin", max_instances_per_host="2")
-    assert take_room(small, host.id)
-    assert not take_room(small, host.id)
+    assert claim_room(small, host.id)
+    assert not claim_room(small, host.id)
     settings.SCHEDULER_FILTERS = ["RamFilter"]  # an operator who does not ask is not answered
-    assert take_room(small, host.id)
+    assert claim_room(small, host.id)
     Host.objects.update(vcpus_allocated=0, memory_mb_allocated=0, disk_gb_allocated=0, instances_allocated=0)
 
 

@@ -31,8 +31,8 @@ _TARGETS = (
         "claim",
         "provisioning/compute/host_link/allocations.py",
         (
-            "take_room", "_take", "_may_have_more", "take_first", "hold", "occupy", "give_back", "raise_room",
-            "lower_room", "_fits", "_difference", "_move",
+            "claim_room", "_claim", "_may_have_more", "claim_first", "record_allocation", "occupy",
+            "release_allocation", "raise_room", "lower_room", "_fits", "_difference", "_move",
         ),
         (
             "tests/core/test_launch.py",

@@ -60,7 +60,7 @@ class RevertResize(SizeAction[None, RevertResizeRequest]):
         left = self.host_of(instance, started)
         if not is_alive(second.host, started):
             raise UnavailableError(OLD_HOST_AWAY)
-        moved = cold.take_back(context, instance, second, self.key)
+        moved = cold.return_record(context, instance, second, self.key)
         if moved is None:
             raise InstanceBusyError(self.record, instance.id, instance.vm_state, instance.task_state)
         set_migration(moved.id, self.migration[0])

@@ -23,19 +23,19 @@ from provisioning.scheduler.resources import NumInstancesFilter
 _HARD = (ServerGroup.Policy.AFFINITY, ServerGroup.Policy.ANTI_AFFINITY)
 
 
-def take_room(room: Room, host_id: uuid.UUID, zone: str = "") -> bool:
+def claim_room(room: Room, host_id: uuid.UUID, zone: str = "") -> bool:
     """Claim resources of a host, inside the caller's transaction.
 
     Returns False when the host no longer has them free, has reached its limit of servers, or is not in ``zone`` (empty:
     any).
     """
     filters = {"zone": zone} if zone else {}
-    take = _take(_most_servers(), of_zone=bool(zone))
+    take = _claim(_most_servers(), of_zone=bool(zone))
     return bool(take(host_id=host_id, vcpus=room.vcpus, memory_mb=room.memory_mb, disk_gb=room.disk_gb, **filters))
 
 
 @cache
-def _take(most: float | None, *, of_zone: bool) -> PreparedUpdate:
+def _claim(most: float | None, *, of_zone: bool) -> PreparedUpdate:
     """Return the prepared claim. ``most``: see ``_most_servers``."""
 
     def claim(
@@ -81,22 +81,22 @@ def _may_have_more(most: float | None) -> Q:
     return by_aggregates | (Q(aggregate_max_instances=None) & by_settings)
 
 
-def take_first(room: Room, host_ids: Iterable[uuid.UUID], instance: Instance) -> tuple[uuid.UUID | None, int]:
+def claim_first(room: Room, host_ids: Iterable[uuid.UUID], instance: Instance) -> tuple[uuid.UUID | None, int]:
     """Claim resources on the first of these hosts that has them free, if the instance's server group allows the host.
 
     Call it inside a transaction, after ``state.lock``. The server group stays locked until the transaction ends, so
     that the members of an affinity or anti-affinity group are placed one after the other. Returns the host, or None,
     and the number of hosts that were tried.
     """
-    group, zone, tried = hold_group(instance), instance.availability_zone, 0
+    group, zone, tried = lock_group(instance), instance.availability_zone, 0
     for host_id in host_ids:
         tried += 1
-        if (group is None or group_allows(group, host_id)) and take_room(room, host_id, zone):
+        if (group is None or group_allows(group, host_id)) and claim_room(room, host_id, zone):
             return host_id, tried
     return None, tried
 
 
-def hold_group(instance: Instance) -> GroupSpec | None:
+def lock_group(instance: Instance) -> GroupSpec | None:
     """Lock the instance's server group until the caller's transaction ends, and return its current state.
 
     None for an instance without a group, or with one whose policy is soft.
@@ -109,7 +109,7 @@ def hold_group(instance: Instance) -> GroupSpec | None:
     return group_of(instance)
 
 
-def hold(instance: Instance, host_id: uuid.UUID) -> None:
+def record_allocation(instance: Instance, host_id: uuid.UUID) -> None:
     """Record the allocation of claimed resources, in the transaction of the claim and after the state transition."""
     room = room_of(instance.flavor)
     allocation = Allocation(
@@ -130,14 +130,14 @@ def occupy(instance: Instance, host_id: uuid.UUID) -> None:
     """Allocate the resources of a guest that is already on a host, even beyond its limits, and release the previous
     allocation.
     """
-    give_back(instance.id)
-    hold(instance, host_id)
+    release_allocation(instance.id)
+    record_allocation(instance, host_id)
     room = room_of(instance.flavor)
     _move(Host.objects.filter(id=host_id), room)
     Host.objects.filter(id=host_id).update(instances_allocated=F("instances_allocated") + 1)
 
 
-def give_back(instance_id: uuid.UUID) -> bool:
+def release_allocation(instance_id: uuid.UUID) -> bool:
     """Release the instance's allocation, inside the caller's transaction. Idempotent; returns whether there was one."""
     for host_id, vcpus, memory_mb, disk_gb in (released := _DELETE(instance_id=instance_id)):
         _GIVE_BACK(host_id=host_id, vcpus=vcpus, memory_mb=memory_mb, disk_gb=disk_gb)
@@ -168,8 +168,8 @@ _GIVE_BACK = PreparedUpdate(
 # ----- the second host of a move ------------------------------------------------------------------------------------
 
 
-def hold_second(instance: Instance, migration: Migration, host_id: uuid.UUID, room: Room) -> None:
-    """Record the resources that ``take_first`` or ``take_room`` has claimed on the second host of a move, in the
+def record_second(instance: Instance, migration: Migration, host_id: uuid.UUID, room: Room) -> None:
+    """Record the resources that ``claim_first`` or ``claim_room`` has claimed on the second host of a move, in the
     transaction of the claim. An instance has at most one second host.
     """
     MoveAllocation.objects.create(

@@ -17,7 +17,7 @@ from provisioning.compute.disks import block_devices
 from provisioning.compute.disks.snapshot_images import remove_image
 from provisioning.compute.flavors.sizes import quota_held
 from provisioning.compute.host_link import firmware_states
-from provisioning.compute.host_link.allocations import give_back, occupy
+from provisioning.compute.host_link.allocations import occupy, release_allocation
 from provisioning.compute.models import Allocation, Instance, NewerGuest
 from provisioning.compute.notifications import Note
 from provisioning.compute.records import host_commands, instance_actions
@@ -91,7 +91,7 @@ def release_place(instance_id: uuid.UUID, *, keep_quota: bool = False) -> None:
     released first, because the lock order is quota before hosts.
     """
     network.release(instance_id, keep_quota=keep_quota)
-    give_back(instance_id)
+    release_allocation(instance_id)
 
 
 def leave_host(instance: Instance) -> None:
@@ -106,7 +106,7 @@ def leave_host(instance: Instance) -> None:
             remove_interface(instance, port.id)
     network.bind_ports(instance.id, "")
     network.set_ports_status(instance.id, "DOWN")
-    give_back(instance.id)
+    release_allocation(instance.id)
 
 
 def return_home(instance: Instance) -> None:

@@ -7,7 +7,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from provisioning.compute.flavors.sizes import Room
-from provisioning.compute.host_link.allocations import hold, take_first
+from provisioning.compute.host_link.allocations import claim_first, record_allocation
 from provisioning.compute.host_link.release import send_destroy
 from provisioning.compute.launch.builds import EVACUATE, Build
 from provisioning.compute.launch.decisions import SchedulingAttempt, rank_for_build, record_decision
@@ -77,7 +77,7 @@ def _claim_one(build: Build, found: SchedulingAttempt) -> HostState | None:
     started = timezone.now()
     ranked = [one.host for one in found.decision.ranked]
     room = Room(found.spec.vcpus, found.spec.memory_mb, found.spec.disk_gb)
-    taken, tried = take_first(room, (host.id for host in ranked), instance)
+    taken, tried = claim_first(room, (host.id for host in ranked), instance)
     if taken is None:
         return None
     if instance.attempt > 1 and Allocation.objects.filter(instance_id=instance.id).exists():
@@ -90,7 +90,7 @@ def _claim_one(build: Build, found: SchedulingAttempt) -> HostState | None:
     moved = state.advance(instance, "allocate_network", attempt=instance.attempt, changes=changes, note=where)
     if moved is None:
         return None
-    hold(instance, taken)
+    record_allocation(instance, taken)
     if build.source is not None:
         send_destroy(instance.id, build.source.id, instance.attempt)  # for the failed host, once it is up again
     if build.kind is EVACUATE:

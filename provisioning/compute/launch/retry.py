@@ -8,7 +8,7 @@ from django.db import transaction
 from provisioning.common.errors import OverQuotaError
 from provisioning.compute.disks import block_devices
 from provisioning.compute.host_link import newer_guests
-from provisioning.compute.host_link.allocations import give_back
+from provisioning.compute.host_link.allocations import release_allocation
 from provisioning.compute.host_link.release import (
     host_holding,
     is_cut_off,
@@ -160,7 +160,7 @@ def retry(instance: Instance, host_id: uuid.UUID, reason: str, *, clean: bool) -
         attempts.record(action, attempts.Failure(attempt, host_name, reason), again)
     host_commands.withdraw(again.id, again.attempt)
     if clean:
-        give_back(again.id)
+        release_allocation(again.id)
         network.set_ports_status(again.id, "DOWN")
         cast_schedule(again)
     else:

@@ -350,7 +350,9 @@ def go_back(instance: Instance, message: str, code: str = "") -> Instance | None
     return back
 
 
-def take_back(context: RequestContext, instance: Instance, second: MoveAllocation, transition: str) -> Instance | None:
+def return_record(
+    context: RequestContext, instance: Instance, second: MoveAllocation, transition: str
+) -> Instance | None:
     """Return the record of a moved server to its old host, to revert the move; the caller commands the other host to
     remove its guest. Returns None if the server has changed.
     """

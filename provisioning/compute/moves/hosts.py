@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.compute.flavors.sizes import room_of
-from provisioning.compute.host_link.allocations import exchange, hold_second, release_second, second_of, take_first
+from provisioning.compute.host_link.allocations import claim_first, exchange, record_second, release_second, second_of
 from provisioning.compute.host_link.release import send_destroy
 from provisioning.compute.launch.decisions import SchedulingAttempt, record_decision
 from provisioning.compute.models import Instance, Migration
@@ -36,14 +36,14 @@ def claim_target(
     """
     instance, flavor = request.instance, dict(request.flavor or request.instance.flavor)
     room, ranked = room_of(flavor), [one.host for one in found.decision.ranked]
-    taken, tried = take_first(room, [host.id for host in ranked if host.name not in request.without], instance)
+    taken, tried = claim_first(room, [host.id for host in ranked if host.name not in request.without], instance)
     chosen = next((host for host in ranked if host.id == taken), None) if tried else None
     record_decision(instance, action or kind, found, chosen, flavor=flavor)
     if taken is None:
         return None
     target = Host.objects.get(id=taken)
     migration = open_migration(context, instance, kind, flavor, target=target, status=status)
-    hold_second(instance, migration, taken, room)
+    record_second(instance, migration, taken, room)
     return migration
 
 

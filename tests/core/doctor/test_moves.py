@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.compute.flavors.sizes import room_of
-from provisioning.compute.host_link.allocations import hold_second, take_room
+from provisioning.compute.host_link.allocations import claim_room, record_second
 from provisioning.compute.models import Instance, Migration, MoveAllocation
 from provisioning.compute.records.migration_records import MIGRATION, open_migration
 from provisioning.hosts.models import Host, HostCommand
@@ -34,8 +34,8 @@ def left(server: Instance, context: RequestContext, host: str) -> Migration:
     """A move to the host that has failed, and whose second allocation was kept."""
     target, room = Host.objects.get(name=host), room_of(server.flavor)
     migration = open_migration(context, server, MIGRATION, server.flavor, target=target)
-    assert take_room(room, target.id)
-    hold_second(server, migration, target.id, room)
+    assert claim_room(room, target.id)
+    record_second(server, migration, target.id, room)
     Migration.objects.update(status="error")
     broken(server, updated_at=timezone.now() - OLD)
     return migration
