@@ -99,15 +99,16 @@ class World:
         return self.failing and isinstance(command.body, MAY_FAIL) and self.chance.random() < 0.15
 
     def die(self) -> None:
-        """A host loses its power, and an operator forces it down."""
-        if self.off:
-            return
+        """A host loses its power. An operator forces it down, or servers without volumes are evacuated without that."""
         name = self.chance.choice(HOSTS)
+        if name in self.off or len(self.off) == len(HOSTS) - 1:
+            return
         self.off.add(name)
         guests = self.cloud.agents[name].guests
         guests.update({key: (attempt, PowerState.SHUTDOWN) for key, (attempt, _) in guests.items()})
         long_ago = timezone.now() - timedelta(hours=1)
-        Host.objects.filter(name=name).update(last_seen_at=long_ago, connected=False, forced_down=True)
+        forced = self.chance.random() < 0.5
+        Host.objects.filter(name=name).update(last_seen_at=long_ago, connected=False, forced_down=forced)
 
     def come_back(self) -> None:
         """The host is on again; it forgets the commands that nobody awaits any more."""
@@ -159,7 +160,7 @@ class World:
             self.ask()
         elif dice < 0.95:
             self.expire()
-        elif self.off:
+        elif self.off and self.chance.random() < 0.6:
             self.come_back()
         else:
             self.die()
