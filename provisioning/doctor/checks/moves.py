@@ -143,5 +143,8 @@ def connections() -> Iterator[Finding]:
     )
     for row in rows.order_by("id"):
         name = row.host.name if row.host else "?"
-        sentence = f"It is exported to host {name}, but its server {row.instance_id} is on another one."
+        sentence = (
+            f"It is exported to host {name}, but its server {row.instance_id} is on another one. Migrating the server"
+            " while it is stopped connects its volumes to its host again."
+        )
         yield Finding("error", f"volume {row.volume_id}", sentence, evidence=(row.pk, row.host_id))
