@@ -7,7 +7,7 @@ import uuid
 from portal.common import handshake, tunnel_relay
 from portal.common.consumer import Consumer
 from portal.common.tunnel_relay import Pipe
-from portal.common.tunnels import PersonEnd, tunnels
+from portal.common.tunnels import UserEnd, tunnels
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.common.processes.threads import in_thread
 from provisioning.hosts import enrolment
@@ -16,7 +16,7 @@ from provisioning.hosts import enrolment
 class TunnelConsumer(Consumer):
     """``/ws/agent/consoles/<tunnel>``, ``/ws/agent/tunnels/<tunnel>``: the host's end; unknown tunnels are refused."""
 
-    _person: PersonEnd | None = None
+    _person: UserEnd | None = None
     _pipe: Pipe | None = None
     _reader: asyncio.Task[None] | None = None
 

@@ -17,7 +17,7 @@ from portal.common import tunnel_relay
 from portal.common.tunnel_relay import Pipe
 
 
-class PersonEnd(Protocol):
+class UserEnd(Protocol):
     """The user's end of a tunnel."""
 
     async def deliver(self, data: bytes) -> None:
@@ -31,7 +31,7 @@ class HostEnd(Protocol):
     """The host's end of a tunnel, which the user's end closes."""
 
     async def deliver(self, data: bytes) -> None:
-        """Like ``PersonEnd.deliver``."""
+        """Like ``UserEnd.deliver``."""
 
     async def close(self) -> None:
         """Close the socket."""
@@ -40,7 +40,7 @@ class HostEnd(Protocol):
 class Tunnel:
     """A console that a host was asked to open for a user."""
 
-    def __init__(self, host_id: uuid.UUID, person: PersonEnd) -> None:
+    def __init__(self, host_id: uuid.UUID, person: UserEnd) -> None:
         self.name = secrets.token_urlsafe(32)
         self.host_id = host_id
         self.person = person
@@ -53,7 +53,7 @@ class TunnelRegistry:
     def __init__(self) -> None:
         self._waiting: dict[str, Tunnel] = {}
 
-    def _wait_for(self, host_id: uuid.UUID, person: PersonEnd) -> Tunnel:
+    def _wait_for(self, host_id: uuid.UUID, person: UserEnd) -> Tunnel:
         tunnel = Tunnel(host_id, person)
         self._waiting[tunnel.name] = tunnel
         return tunnel
@@ -66,7 +66,7 @@ class TunnelRegistry:
         return self._waiting.pop(name)
 
     @contextlib.asynccontextmanager
-    async def expected(self, host_id: uuid.UUID, person: PersonEnd) -> AsyncIterator[Tunnel]:
+    async def expected(self, host_id: uuid.UUID, person: UserEnd) -> AsyncIterator[Tunnel]:
         """Create a tunnel that the host is to open; it is closed at the end of the context."""
         tunnel = self._wait_for(host_id, person)
         try:

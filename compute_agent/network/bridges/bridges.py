@@ -107,7 +107,7 @@ class Bridges(Part):
         self._brought[network.id] = network
 
     def _update(self, network: NetworkDocument, desired: DesiredState) -> None:
-        """Apply a document; if only ports on other hosts have changed, only to the forwarding table."""
+        """Apply a document. If only ports on other hosts have changed, update only the forwarding table."""
         before = self._brought.get(network.id)
         if before is None or replace(before, remote_ports=network.remote_ports) != network:
             self._bring(network, desired)

@@ -39,8 +39,8 @@ class Measured:
 def begin(volume: Volume, event: AgentEvent) -> int:
     """Count, in the project's quota, the data that a deleted volume leaves in its pool.
 
-    The volume's host reports the size in bytes (``event.detail["kept"]``). Returns the GiB by which the caller must
-    change the pool's allocation after all quotas.
+    The volume's host reports the size in bytes (``event.detail["kept"]``). Returns the GiB by which the pool's
+    allocation changes; the caller changes it after all quotas, in the locking order.
     """
     size = event.detail.get("kept", "")
     if volume.pool is None or not (size.isascii() and size.isdigit() and len(size) < 19) or int(size) == 0:

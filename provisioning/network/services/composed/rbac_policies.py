@@ -174,7 +174,7 @@ def _check_unused(row: Any, policy: RbacPolicy) -> None:
 
 
 def _users(row: Any, action: str) -> list[tuple[QuerySet[Any], str]]:
-    """Return queries for the records that may use this record, each with the path to the project of its records."""
+    """Return queries for the records that can refer to this one, each with the lookup of its records' project."""
     owner = "project_id"
     if isinstance(row, Network) and action == EXTERNAL:
         gateways = Router.objects.filter(gateway_port__network=row)
