@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 
 from portal.dashboard.live import render
+from portal.dashboard.volumes.rows import row_of
 from portal.dashboard.words.wording import Progress, progress, size_in_bytes
 from provisioning.compute.models import Instance
 from provisioning.events import selectors as events
@@ -15,6 +16,7 @@ from provisioning.volumes import services
 from provisioning.volumes.models import Attachment, Group, GroupType, Snapshot, Volume, VolumeType
 from provisioning.volumes.records.holds import HELD_BY
 from provisioning.volumes.records.requests import VolumeRequest
+from provisioning.volumes.states import VolumeStatus
 from tests.dashboard.conftest import SignedIn, offered
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
@@ -154,6 +156,19 @@ def test_an_operator_sees_an_instance_of_others_with_its_volumes(
     cloud.run()
     volume.refresh_from_db()
     assert volume.status == "available"
+
+
+def test_a_button_is_there_in_the_statuses_in_which_its_task_may_start(alice: Person, volume: Volume) -> None:
+    tasks = {
+        "can_extend": services.Extend,
+        "can_snapshot": services.CreateSnapshot,
+        "can_retype": services.Retype,
+        "can_delete": services.Delete,
+    }
+    for status in VolumeStatus:
+        volume.status = status
+        row = row_of(alice.context, volume, {})
+        assert {name: row[name] for name in tasks} == {name: status in task.legal_from for name, task in tasks.items()}
 
 
 @pytest.mark.slow
