@@ -35,6 +35,12 @@ try:
 except SchedulerSettingError as error:
     raise ImproperlyConfigured(str(error)) from error
 
+SECRET_KEY: str = ""
+BUS_KEY: str = ""
+SECRET_KEY_FALLBACKS: list[str] = []
+BUS_KEY_FALLBACKS: list[str] = []
+"""``provisioning.identity.encryption.signing_keys`` sets these four when Django has loaded the apps."""
+
 INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.auth",

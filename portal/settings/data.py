@@ -5,9 +5,6 @@ from portal.settings.web import WEB_PROCESSES
 from provisioning.common.environment import declare, integer
 from provisioning.common.settings import PORTAL_DIR, ROLE
 
-BUS_KEY = ""
-BUS_KEY_FALLBACKS: list[str] = []
-"""These and SECRET_KEY are set when Django has loaded the apps: ``provisioning.identity.encryption.signing_keys``."""
 declare("NOVELLA_SECRET_KEY", shown="generated, in `secrets/`")
 """Signs sessions; the same on every web process."""
 declare("NOVELLA_SECRET_KEY_FALLBACKS")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from django.conf import settings
 from django.db import DatabaseError, transaction
+from django.utils.encoding import force_bytes
 
 from provisioning.common.errors import ConflictError
 from provisioning.identity.encryption import keys
@@ -55,7 +56,7 @@ def held() -> list[MachineKeys]:
             for kind, folder in ((TOKENS, keys.TOKENS), (CREDENTIALS, keys.CREDENTIALS))
         ),
         *(
-            MachineKeys(kind, f"{path} or {setting}", [keys.fingerprint(key.encode()) for key in signing])
+            MachineKeys(kind, f"{path} or {setting}", [keys.fingerprint(force_bytes(key)) for key in signing])
             for kind, setting, path, signing in lines
         ),
     ]
