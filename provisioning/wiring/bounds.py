@@ -21,6 +21,7 @@ import provisioning.compute.services.tags
 import provisioning.compute.upkeep.kept_interfaces
 import provisioning.ec2.client_tokens
 import provisioning.ec2.tags
+import provisioning.ec2_services.internet_gateways
 import provisioning.hosts.calls
 import provisioning.hosts.commands
 import provisioning.hosts.refused
@@ -35,7 +36,6 @@ import provisioning.launches.bounds
 import provisioning.metadefs.services.bounds
 import provisioning.network.services.base.tags
 import provisioning.network.services.floating_ips.port_forwardings
-import provisioning.network.services.routing.internet_gateways
 import provisioning.starred.services
 import provisioning.volumes.services.connections.attachments
 import provisioning.volumes.services.messages
@@ -139,7 +139,7 @@ BOUNDS: dict[str, Bound] = {
     "network.InternetGateway": Bound(
         By.PARENT,
         "of each project, in addition to one of each router",
-        (provisioning.network.services.routing.internet_gateways.MOST_ON_THE_SHELF,),
+        (provisioning.ec2_services.internet_gateways.MOST_ON_THE_SHELF,),
     ),
     "network.Tag": _number("network, subnet, port and so on", provisioning.network.services.base.tags.MOST),
     "network.Port_security_groups": _part("the groups of a port"),

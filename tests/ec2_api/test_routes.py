@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from provisioning.ec2 import ids
+from provisioning.ec2_services.internet_gateways import MOST_ON_THE_SHELF
 from provisioning.network import services
 from provisioning.network.models import InternetGateway, Network, Router, Subnet
-from provisioning.network.services.routing.internet_gateways import MOST_ON_THE_SHELF
 from tests.ec2_api.conftest import refused
 from tests.support.cast import People
 from tests.support.standing import standing

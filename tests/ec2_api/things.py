@@ -15,6 +15,8 @@ from portal.api.ec2.registry import Action
 from provisioning.compute.models import BlockDevice, Instance, KeyPair
 from provisioning.ec2 import ids
 from provisioning.ec2.kinds import by_prefix
+from provisioning.ec2_services.internet_gateways import create_internet_gateway, stand_for_routers
+from provisioning.ec2_services.vpcs import create_vpc
 from provisioning.hosts.models import Host
 from provisioning.identity.models import Credential, Role
 from provisioning.identity.selectors.tokens import context_of
@@ -35,8 +37,6 @@ from provisioning.network.models import (
     Subnet,
 )
 from provisioning.network.selectors import interface_for
-from provisioning.network.services.composed.vpcs import create_vpc
-from provisioning.network.services.routing.internet_gateways import create_internet_gateway, stand_for_routers
 from provisioning.volumes.models import Attachment, PoolHost, StoragePool, Volume, VolumeModification
 from tests.security.conftest import SECRET, World
 from tests.support.cast import People, Person, make_user

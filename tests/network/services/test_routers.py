@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from provisioning.common.errors import NovellaError
+from provisioning.ec2_services.internet_gateways import stand_for_routers
 from provisioning.network import services
 from provisioning.network.errors import (
     BadRequestError,
@@ -25,7 +26,6 @@ from provisioning.network.errors import (
 from provisioning.network.models import InternetGateway, Network, Port, Router, Subnet
 from provisioning.network.records.owners import ROUTER_GATEWAY, ROUTER_INTERFACE
 from provisioning.network.services import Gateway
-from provisioning.network.services.routing.internet_gateways import stand_for_routers
 from provisioning.quotas.selectors import usage_of
 from tests.support.cast import Person
 from tests.support.ports import guest_ports

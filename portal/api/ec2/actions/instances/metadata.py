@@ -15,8 +15,8 @@ from portal.api.ec2.describe import NOTHING, Column, Described, Narrowed, Shape,
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.registry import Call, action
 from provisioning.compute.models import Instance
-from provisioning.compute.services.metadata_options import set_metadata_options
 from provisioning.ec2 import ids, metadata_options
+from provisioning.ec2_services.metadata_options import set_metadata_options
 from provisioning.images.selectors import images_of_use
 
 

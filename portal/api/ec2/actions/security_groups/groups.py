@@ -9,10 +9,10 @@ from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
 from provisioning.ec2 import ids
+from provisioning.ec2_services.vpcs import note_vpc_of_group
 from provisioning.network import services
 from provisioning.network.selectors.membership import is_named_by_others
 from provisioning.network.selectors.vpcs import is_default_of_vpc, vpc_networks_for
-from provisioning.network.services.composed.vpcs import note_vpc_of_group
 from provisioning.network.services.security.security_groups import DEFAULT_NAME
 
 

@@ -10,6 +10,7 @@ from portal.api.ec2.describe import Column, Described, Shape
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
+from provisioning.ec2_services import internet_gateways as services
 from provisioning.network import services as network
 from provisioning.network.models import InternetGateway, Network, Router
 from provisioning.network.selectors.routing import external_networks_for
@@ -20,7 +21,6 @@ from provisioning.network.selectors.vpcs import (
     networks_of_routers,
     vpcs_for,
 )
-from provisioning.network.services.routing import internet_gateways as services
 
 NOT_ATTACHED = "Gateway.NotAttached"
 

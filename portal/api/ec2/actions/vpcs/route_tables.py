@@ -19,6 +19,7 @@ from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
 from provisioning.ec2 import given, ids
+from provisioning.ec2_services.internet_gateways import EVERYWHERE
 from provisioning.network import services
 from provisioning.network.addressing import network_of
 from provisioning.network.models import InternetGateway, Port, Router
@@ -33,7 +34,6 @@ from provisioning.network.selectors.vpcs import (
     tables_of,
     vpcs_for,
 )
-from provisioning.network.services.routing.internet_gateways import EVERYWHERE
 
 LOCAL = "local"
 ASSOCIATED = {"State": "associated"}

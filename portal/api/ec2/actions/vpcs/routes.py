@@ -10,11 +10,11 @@ from portal.api.ec2.actions.vpcs.route_tables import LOCAL, local_ranges, reacha
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
+from provisioning.ec2_services.internet_gateways import EVERYWHERE, route_through
 from provisioning.network import addressing, selectors, services
 from provisioning.network.errors import RoutesExhaustedError
 from provisioning.network.models import InternetGateway, Port
 from provisioning.network.selectors.vpcs import Table, gateways_for
-from provisioning.network.services.routing.internet_gateways import EVERYWHERE, route_through
 
 RULES = ("update_router", "add_extraroutes", "remove_extraroutes")
 DESTINATIONS = ("DestinationCidrBlock", "DestinationIpv6CidrBlock")

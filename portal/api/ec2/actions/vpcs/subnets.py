@@ -21,12 +21,12 @@ from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
 from provisioning.ec2 import ids
+from provisioning.ec2_services import vpcs as services
 from provisioning.hosts import selectors as hosts
 from provisioning.network import addressing
 from provisioning.network.models import Subnet
 from provisioning.network.selectors.vpcs import VpcNetwork, default_network, free_addresses, vpc_subnets_for
 from provisioning.network.services.addressing.ipam import is_stateless
-from provisioning.network.services.composed import vpcs as services
 from provisioning.network.services.floating_ips.automatic_floating_ips import with_automatic_floating_ips
 from provisioning.network.services.networks.subnets import SubnetFields
 

@@ -9,9 +9,9 @@ from portal.api.ec2.describe import Column, Described, Shape, members
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.registry import Call, action
 from provisioning.ec2 import ids
+from provisioning.ec2_services import vpcs as services
 from provisioning.network.models import Network
 from provisioning.network.selectors.vpcs import VpcNetwork, default_network, vpc_networks_for, vpcs_for
-from provisioning.network.services.composed import vpcs as services
 
 NAME = "Name"
 """The tag that AWS tools show as the name."""
