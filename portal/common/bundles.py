@@ -69,6 +69,9 @@ _OPTIONAL = re.compile(r"font-display:\s*swap")
 _SOURCE_MAP = re.compile(r"//# sourceMappingURL=.*")
 _SPACE = re.compile(r"\s*([{};])\s*|(?<=[a-z]:) ")
 """Blanks that are removed from our own style sheets, which have no braces or semicolons in texts."""
+_SET = re.compile(r"(--bs-[\w-]+):[^;}]*;?")
+_READ = re.compile(r"--bs-[\w-]+(?!:|[\w-])")
+"""A property of Bootstrap where it is not set."""
 _CLASS = re.compile(r"\.(-?[A-Za-z_][\w-]*)")
 _WORD = re.compile(r"[A-Za-z_][\w-]*")
 _NAMED = re.compile(r"""["'](?:bi bi-)?([a-z0-9-]+)["']|\bbi-([a-z0-9-]+)|block icon %}([a-z0-9-]+)""")
@@ -119,6 +122,13 @@ def of_used(sheet: str, words: frozenset[str]) -> str:
     return "".join(kept)
 
 
+def of_read(sheet: str, texts: str) -> str:
+    """Return a style sheet without those properties of Bootstrap that neither the sheet nor the texts read."""
+    read = {*_READ.findall(sheet), *_READ.findall(texts)}
+    kept = _SET.sub(lambda found: found[0] if found[1] in read else "", sheet)
+    return kept if kept == sheet else of_read(kept, texts)
+
+
 def _selectors(head: str) -> list[str]:
     """Split at the commas outside brackets."""
     return re.findall(r"(?:\([^()]*(?:\([^()]*\)[^()]*)*\)|\[[^\]]*\]|[^,(\[])+", head)
@@ -162,7 +172,9 @@ def styles() -> str:
         icons(used_icons()),
         own,
     ]
-    return re.sub(r"\n\s+", "\n", _COMMENT.sub("", "\n".join(parts)))
+    sheet = re.sub(r"\n\s+", "\n", _COMMENT.sub("", "\n".join(parts)))
+    others = "".join(file.read_text() for file in sorted((base / "static/css").glob("*.css")))
+    return of_read(sheet, others + scripts() + _texts())
 
 
 def scripts() -> str:

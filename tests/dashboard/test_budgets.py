@@ -21,12 +21,16 @@ FONT = Path("node_modules/@fontsource-variable/inter/files/inter-latin-wght-norm
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/instances/", "/instances/launch/", "/images/", "/images/catalogue/", "/volumes/", "/networks/"]
+    "path",
+    [
+        *("/", "/instances/", "/instances/{server}/", "/instances/{server}/console/", "/instances/launch/"),
+        *("/images/", "/images/catalogue/", "/volumes/", "/networks/"),
+    ],
 )
 def test_a_first_visit_is_within_budget(at_alice: Client, alice: Person, cloud: Cloud, path: str) -> None:
-    cloud.launch(alice.context)
+    server = cloud.launch(alice.context)
     read_catalogue()
-    answer = at_alice.get(path, headers={"Accept-Encoding": "gzip"})
+    answer = at_alice.get(path.format(server=server.id), headers={"Accept-Encoding": "gzip"})
     assert answer["Content-Encoding"] == "gzip"
     names = set(ASSET.findall(gzip.decompress(answer.content).decode()))
     assert 3 < len(names) <= 6, "with the page and the font they are 8 requests"

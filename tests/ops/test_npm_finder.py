@@ -92,3 +92,9 @@ def test_icons_of_pages_scripts_forms_and_actions_are_drawn() -> None:
     (name, *_) = ICONS
     assert f".bi-{name}{{--i:url(" in bundles.icons([name])
     assert "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'>" in unquote(bundles.icons([name]))
+
+
+def test_properties_of_bootstrap_that_nothing_reads_are_left_out() -> None:
+    sheet = ":root{--bs-a:1;--bs-b:var(--bs-a);--bs-c:2;--bs-d:var(--bs-e);--bs-e:3}p{color:var(--bs-b)}"
+    script = 'getPropertyValue("--bs-c")'
+    assert bundles.of_read(sheet, script) == ":root{--bs-a:1;--bs-b:var(--bs-a);--bs-c:2;}p{color:var(--bs-b)}"
