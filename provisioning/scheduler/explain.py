@@ -9,7 +9,7 @@ NO_HOSTS = "There are no hosts in this cloud yet."
 def funnel(decision: Decision) -> str:
     """Return how many hosts there were, and how many passed each filter that rejected some:
 
-    ``12 hosts → 9 have the memory → 0 have the disk: 20 GiB requested, 14 GiB is the most free.``
+    ``12 hosts → 9 have enough memory → 0 have enough disk: 20 GiB requested, 14 GiB is the most free.``
     """
     if not decision.hosts:
         return NO_HOSTS

@@ -46,7 +46,7 @@ class CoreFilter(ResourceFilter):
     """Hosts with enough free vCPUs and at least as many processors as the guest has vCPUs."""
 
     name = "CoreFilter"
-    kept = ("has the vCPUs", "have the vCPUs")
+    kept = ("has enough vCPUs", "have enough vCPUs")
 
     def asked(self, spec: RequestSpec) -> int:
         return spec.vcpus
@@ -65,7 +65,7 @@ class RamFilter(ResourceFilter):
     """Hosts with enough memory free."""
 
     name = "RamFilter"
-    kept = ("has the memory", "have the memory")
+    kept = ("has enough memory", "have enough memory")
     unit = "MiB"
 
     def asked(self, spec: RequestSpec) -> int:
@@ -82,7 +82,7 @@ class DiskFilter(ResourceFilter):
     """Hosts with enough disk free."""
 
     name = "DiskFilter"
-    kept = ("has the disk", "have the disk")
+    kept = ("has enough disk", "have enough disk")
     unit = "GiB"
 
     def asked(self, spec: RequestSpec) -> int:

@@ -36,7 +36,7 @@ def test_the_owner_is_told_without_hosts_and_the_operator_with(api: Api, people:
     (memory,) = [check for check in decision["filters"] if check["name"] == "RamFilter"]
     assert memory.keys() == {"name", "before", "after", "reason", "asked", "most", "unit"}
     assert (memory["before"], memory["after"], memory["asked"], memory["unit"]) == (3, 1, 1024, "MiB")
-    assert "3 hosts → 1 has the memory" in decision["sentence"]
+    assert "3 hosts → 1 has enough memory" in decision["sentence"]
     for name in ("h1", "tiny"):
         assert name not in answer.content.decode()
 
@@ -56,7 +56,7 @@ def test_no_host_says_why(api: Api, cloud: Cloud) -> None:
     assert api.get(path(server)).json()["decisions"][0]["found"] is True
     (decision,) = api.get(path(third)).json()["decisions"]
     assert (decision["found"], decision["suitable"]) == (False, 0)
-    assert "1 host → 0 have the" in decision["sentence"]
+    assert "1 host → 0 have enough" in decision["sentence"]
     assert decision["filters"][-1]["after"] == 0
 
 

@@ -290,4 +290,4 @@ def test_a_requested_host_is_the_only_one_that_will_do(people: People, cloud: Cl
         Instance.objects.filter(id=server.id).update(requested_host="tiny")
         cloud.run()
         assert cloud.fresh(server).vm_state == expected
-    assert "0 have the memory: 1 GiB requested" in server.faults.get().message
+    assert "0 have enough memory: 1 GiB requested" in server.faults.get().message

@@ -123,7 +123,7 @@ def test_the_decision_is_of_the_first_that_finds_none(cloud: Cloud, alice: Reque
     found = ask(alice, cloud, count=5)
     assert (found.fits, found.asked, found.decision.suitable) == (2, 5, 0)
     assert found.sentence == (
-        "2 of 5 would fit now. 2 hosts → 0 have the memory: 1 GiB requested, 512 MiB is the most free."
+        "2 of 5 would fit now. 2 hosts → 0 have enough memory: 1 GiB requested, 512 MiB is the most free."
     )
     alone = ask(alice, cloud, count=1)
     assert (alone.fits, alone.asked) == (2, 1)
@@ -162,7 +162,7 @@ def test_a_smaller_size_is_named_when_none_fits(cloud: Cloud, alice: RequestCont
     cloud.add_host("kelvin", memory_mb=3500)
     found = ask(alice, cloud, flavor_ref="2", count=1)
     assert found.fits == 0
-    assert found.sentence.startswith("None of these would fit now. 1 host → 0 have the memory")
+    assert found.sentence.startswith("None of these would fit now. 1 host → 0 have enough memory")
     assert found.sentence.endswith("m1.small would fit 3 times.")
 
 

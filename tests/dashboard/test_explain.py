@@ -68,19 +68,18 @@ def test_each_filter_that_took_hosts_away_has_its_line_and_no_other(at_alice: Cl
     decide(
         web,
         took("ComputeFilter", 12, 12),
-        took(
-            "RamFilter", 12, 9, asked=1024, most=65_536, unit="MiB", words="have the memory", reason="3 hosts lack it"
-        ),
+        took("RamFilter", 12, 9, asked=1, most=65, unit="GiB", words="have enough memory", reason="3 hosts lack it"),
         took("AvailabilityZoneFilter", 9, 9),
-        took("DiskFilter", 9, 0, asked=20, most=14, unit="GiB", words="have the disk", reason="x"),
+        took("DiskFilter", 9, 0, asked=20, most=14, unit="GiB", words="have enough disk", reason="x"),
     )
     (decision,) = decisions_on(at_alice, web)
     assert decision.sentence == (
-        "12 hosts → 9 have the memory → 0 have the disk: 20 GiB requested, 14 GiB is the most free."
+        "12 hosts → 9 have enough memory → 0 have enough disk: 20 GiB requested, 14 GiB is the most free."
     )
     page = page_of(at_alice, web).content.decode()
     drawn = page.split('class="sieve"')[1].split("</ol>")[0]
-    assert [drawn.count(words) for words in ("hosts in all", "have the memory", "have the disk", "enabled and up")] == [
+    shown = ("hosts in all", "have enough memory", "have enough disk", "enabled and up")
+    assert [drawn.count(words) for words in shown] == [
         *(1, 1, 1),
         0,
     ]
@@ -96,11 +95,11 @@ def test_each_filter_that_took_hosts_away_has_its_line_and_no_other(at_alice: Cl
         ([], "", "There are no hosts in this cloud yet."),
         ([took("RamFilter", 0, 0)], "", "There are no hosts in this cloud yet."),
         ([took("RamFilter", 2, 2)], "h", "2 hosts, all suitable."),
-        ([took("RamFilter", 2, 1, words="has the memory")], "h", "2 hosts → 1 has the memory."),
+        ([took("RamFilter", 2, 1, words="has enough memory")], "h", "2 hosts → 1 has enough memory."),
         ([took("zone", 3, 0, words="are left", reason="all are elsewhere")], "",
          "3 hosts → 0 are left: all are elsewhere."),
-        ([took("RamFilter", 1, 0, words="have the memory", asked=3072, most=512, unit="MiB")], "",
-         "1 host → 0 have the memory: 3 GiB requested, 512 MiB is the most free."),
+        ([took("RamFilter", 1, 0, words="have enough memory", asked=3072, most=512, unit="MiB")], "",
+         "1 host → 0 have enough memory: 3 GiB requested, 512 MiB is the most free."),
     ],
 )  # fmt: skip
 def test_the_sentence(

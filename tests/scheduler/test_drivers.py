@@ -58,7 +58,7 @@ def test_every_driver_says_how_it_came_to_that(driver: str) -> None:
     assert decision.driver == driver
     assert (decision.hosts, decision.suitable) == (2, 1)
     assert dict(decision.losses) == {"RamFilter": ("ohm",)}
-    assert "0 have the memory" in explain(decide([host("ohm", memory_mb_limit=10)], SPEC, driven(driver)))
+    assert "0 have enough memory" in explain(decide([host("ohm", memory_mb_limit=10)], SPEC, driven(driver)))
 
 
 def test_chance_takes_any() -> None:

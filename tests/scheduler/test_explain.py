@@ -18,13 +18,15 @@ HOSTS = [
 
 def test_the_sentence_counts_what_is_left_and_names_the_lack() -> None:
     decision = decide(HOSTS, SPEC, DEFAULTS)
-    sentence = "6 hosts → 4 are up → 3 have the memory → 0 have the disk: 10 GiB requested, 7 GiB is the most free."
+    sentence = (
+        "6 hosts → 4 are up → 3 have enough memory → 0 have enough disk: 10 GiB requested, 7 GiB is the most free."
+    )
     assert explain(decision) == funnel(decision) == sentence
 
 
 def test_one_is_told_in_the_singular() -> None:
     decision = decide([*HOSTS, host("good")], replace(SPEC, vcpus=1), DEFAULTS)
-    assert funnel(decision) == "7 hosts → 5 are up → 4 have the memory → 1 has the disk."
+    assert funnel(decision) == "7 hosts → 5 are up → 4 have enough memory → 1 has enough disk."
     assert explain(decision) == ""
 
 
@@ -35,7 +37,7 @@ def test_when_all_will_do_it_says_so() -> None:
 def test_each_filter_says_amounts_for_pages_to_draw() -> None:
     results = {item.name: item for item in decide(HOSTS, SPEC, DEFAULTS).filters}
     disk, ram = results["DiskFilter"], results["RamFilter"]
-    assert (disk.asked, disk.most, disk.unit, disk.words) == (10, 7, "GiB", "have the disk")
+    assert (disk.asked, disk.most, disk.unit, disk.words) == (10, 7, "GiB", "have enough disk")
     assert (ram.asked, ram.most, ram.unit, ram.after) == (2048, 8192, "MiB", 3)
     assert (results["CoreFilter"].asked, results["ComputeFilter"].asked) == (None, None)
     assert all(item.seconds >= 0 for item in results.values())
