@@ -8,7 +8,7 @@ from django.core.exceptions import ObjectDoesNotExist
 from django.template.loader import render_to_string
 
 from portal.common import statuses
-from portal.dashboard.batches import live as batches
+from portal.dashboard.batches import listing as batches
 from portal.dashboard.batches.listing import BATCHES
 from portal.dashboard.cloud.drains import HostDrain
 from portal.dashboard.cloud.hosts import HostDetail
@@ -16,7 +16,7 @@ from portal.dashboard.cloud.listing import HOSTS
 from portal.dashboard.cloud.migrations import MIGRATIONS
 from portal.dashboard.cloud.pools import POOLS, PoolDetail
 from portal.dashboard.cloud.views import CloudPage
-from portal.dashboard.images.catalogue.cards import CATALOGUE, changed_cards
+from portal.dashboard.images.catalogue import CATALOGUE, changed_cards
 from portal.dashboard.images.listing import IMAGES
 from portal.dashboard.instances.changes import changed_instances
 from portal.dashboard.instances.listing import INSTANCES
@@ -30,7 +30,7 @@ from portal.dashboard.network.routers.listing import ROUTERS
 from portal.dashboard.network.security_groups.listing import SECURITY_GROUPS
 from portal.dashboard.overview.views import parts_for
 from portal.dashboard.topology.views import picture_for
-from portal.dashboard.volumes import live as volumes
+from portal.dashboard.volumes import page_parts as volumes
 from portal.dashboard.volumes.failures import FAILURES
 from portal.dashboard.volumes.listing import BACKUPS, SNAPSHOTS, VOLUMES
 from provisioning.common.context import RequestContext

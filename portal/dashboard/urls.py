@@ -15,16 +15,14 @@ from portal.dashboard.api_access.ec2 import Ec2CredentialCreate, Ec2CredentialDe
 from portal.dashboard.api_access.try_it import TryIt, TryItToken
 from portal.dashboard.api_access.views import ApiAccess
 from portal.dashboard.application_credentials.views import CredentialCreate, CredentialDelete, CredentialList
-from portal.dashboard.flavors.views import FlavorCreate, FlavorDelete, FlavorList
-from portal.dashboard.images.catalogue.views import CatalogueAdd, CatalogueList
+from portal.dashboard.flavors import FlavorCreate, FlavorDelete, FlavorList
+from portal.dashboard.images.catalogue import CatalogueAdd, CatalogueList
 from portal.dashboard.images.hardware import ImageHardware
 from portal.dashboard.images.sharing import ImageAccept, ImageReject, ImageShare, ImageUnshare
 from portal.dashboard.images.views import ImageData, ImageDelete, ImageList, ImageResume, ImageUpload
-from portal.dashboard.instances.console import ConsoleLog
 from portal.dashboard.instances.dialogs import DIALOGS
 from portal.dashboard.instances.disks import DiskFigures
-from portal.dashboard.instances.file_systems import FileSystemsPart
-from portal.dashboard.instances.graphs import InstanceGraphs
+from portal.dashboard.instances.parts import ConsoleLog, FileSystemsPart, InstanceGraphs
 from portal.dashboard.instances.remote_consoles import ConsoleWindow, OpenConsole
 from portal.dashboard.instances.server_groups import ServerGroupCreate, ServerGroupDelete, ServerGroupList
 from portal.dashboard.instances.tabs import TABS
@@ -34,7 +32,7 @@ from portal.dashboard.instances.views import (
     InstanceList,
     InstanceTab,
 )
-from portal.dashboard.key_pairs.views import KeyPairCreate, KeyPairDelete, KeyPairList
+from portal.dashboard.key_pairs import KeyPairCreate, KeyPairDelete, KeyPairList
 from portal.dashboard.launch import leases, made_here
 from portal.dashboard.launch.views import Keys, Launch, Quote
 from portal.dashboard.overview.views import Overview

@@ -12,7 +12,7 @@ from django.test import Client
 
 from portal.dashboard.batches.selection import LISTS
 from portal.dashboard.live import render
-from portal.dashboard.words.sentences import SENTENCES
+from portal.dashboard.words.plain import SENTENCES
 from provisioning.batches.kinds import KINDS
 from provisioning.batches.models import Batch, BatchItem
 from provisioning.compute.models import BlockDevice, Instance

@@ -85,7 +85,7 @@ def test_a_mistake_of_ours_shows_the_request_and_no_insides(at_alice: Client, mo
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("secret insides")
 
-    monkeypatch.setattr("portal.dashboard.flavors.listing.selectors.visible_flavors", broken)
+    monkeypatch.setattr("portal.dashboard.flavors.selectors.visible_flavors", broken)
     answer = at_alice.get("/flavors/")
     assert answer.status_code == 500
     page = answer.content.decode()

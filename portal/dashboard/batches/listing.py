@@ -1,19 +1,24 @@
-"""The list of the user's recent actions on many resources."""
+"""The list of the user's recent actions on many resources; live updates of the tray and of one action's results, which
+depend on the user.
+"""
 
 from collections.abc import Collection, Sequence
 from uuid import UUID
 
 from django.db.models import Q
+from django.template.loader import render_to_string
 
-from portal.dashboard.frame.tray import Row, row_of
+from portal.dashboard.frame.tray import Row, results_of, row_of, tray_for
 from portal.dashboard.lists import cells
 from portal.dashboard.lists.declaration import Column, Empty, Filter, RecordList, fixed
 from portal.dashboard.lists.views import ListPage
 from provisioning.batches import selectors
 from provisioning.batches.kinds import KINDS
 from provisioning.batches.models import Batch
+from provisioning.batches.selectors import batch_for
 from provisioning.batches.services import EVENT
 from provisioning.common.context import RequestContext
+from provisioning.common.errors import NotFoundError
 from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.events.selectors import LoggedEvent
 
@@ -104,3 +109,17 @@ class BatchList(ListPage):
     records = BATCHES
     heading = "Actions on many"
     lead = "Your actions on several resources of this project, with a result for each."
+
+
+def render_tray(context: RequestContext) -> str:
+    """Render the tray; it is empty for a context without the user."""
+    return render_to_string("dashboard/batches/_tray.html", {"tray": tray_for(context)})
+
+
+def render_batch(batch_id: str, context: RequestContext) -> str:
+    """Render the results of one of the caller's batches, or nothing."""
+    try:
+        batch = batch_for(context, read_id(batch_id) or NOBODY)
+    except NotFoundError:
+        return ""
+    return render_to_string("dashboard/batches/_results.html", {"row": row_of(batch), "results": results_of(batch)})

@@ -7,7 +7,7 @@ from django.http import HttpRequest
 
 from portal.dashboard.images.listing import IMAGES
 from portal.dashboard.instances.listing import INSTANCES
-from portal.dashboard.key_pairs.listing import KEY_PAIRS
+from portal.dashboard.key_pairs import KEY_PAIRS
 from portal.dashboard.lists import selection
 from portal.dashboard.lists.declaration import RecordList
 from portal.dashboard.network.floating_ips.listing import FLOATING_IPS

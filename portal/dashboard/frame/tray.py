@@ -6,8 +6,7 @@ from functools import cached_property
 
 from django.urls import reverse
 
-from portal.dashboard.words.plain import plain
-from portal.dashboard.words.sentences import SENTENCES
+from portal.dashboard.words.plain import SENTENCES, plain
 from provisioning.batches import selectors
 from provisioning.batches.kinds import KINDS
 from provisioning.batches.models import Batch, BatchItem

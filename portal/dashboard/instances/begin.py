@@ -1,5 +1,6 @@
-"""Start of actions from pages, by the names in their addresses."""
+"""The start of an action on an instance, and what becomes of its volumes when it is deleted."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.http import Http404
@@ -8,7 +9,7 @@ from provisioning.common.context import RequestContext
 from provisioning.compute.actions.base import Button, ServerAction
 from provisioning.compute.actions.delete import delete_once
 from provisioning.compute.actions.registry import with_buttons
-from provisioning.compute.models import Instance
+from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.states import VmState
 
 
@@ -35,3 +36,13 @@ def begin(context: RequestContext, action: ServerAction[Any], instance: Instance
         delete_once(context, instance.id, permanent=force)
     else:
         action.begin(context, instance.id)
+
+
+def volumes_left(devices: Iterable[BlockDevice]) -> str:
+    """Return how many volumes are deleted with their instances, and how many are kept; empty without volumes."""
+    rows, found = list(devices), []
+    for fate, is_deleted in (("deleted with {}", True), ("kept", False)):
+        if number := sum(each.delete_on_termination is is_deleted for each in rows):
+            owners = "it" if len({each.instance_id for each in rows}) == 1 else "them"
+            found.append(f"{number} volume{' is' if number == 1 else 's are'} {fate.format(owners)}.")
+    return " ".join(found)

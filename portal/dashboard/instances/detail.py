@@ -9,7 +9,7 @@ from portal.dashboard.instances.connect import connect_for
 from portal.dashboard.instances.menu import menu_for
 from portal.dashboard.instances.moving import move_for
 from portal.dashboard.instances.rows import rows_for
-from portal.dashboard.records.owners import other_project
+from portal.dashboard.records.views import other_project
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors as compute
 from provisioning.compute.models import Instance, InstanceAction

@@ -12,8 +12,7 @@ from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.kinds import compute as copied
 from portal.dashboard.frame.pages import PageRequest
 from portal.dashboard.frame.things import Thing
-from portal.dashboard.instances.begin import action_named, begin, kept_to_be_restored
-from portal.dashboard.instances.deletion import volumes_left
+from portal.dashboard.instances.begin import action_named, begin, kept_to_be_restored, volumes_left
 from portal.dashboard.instances.detail import head_for
 from portal.dashboard.instances.legality import masters_locks, refusal
 from portal.dashboard.instances.listing import INSTANCES

@@ -5,10 +5,10 @@ from typing import Any
 
 from django.template.loader import render_to_string
 
-from portal.dashboard.network.floating_ips import rows as floating_ips
-from portal.dashboard.network.networks import rows as networks
-from portal.dashboard.network.routers import rows as routers
-from portal.dashboard.network.security_groups import rows as groups
+from portal.dashboard.network.floating_ips import listing as floating_ips
+from portal.dashboard.network.networks import listing as networks
+from portal.dashboard.network.routers import listing as routers
+from portal.dashboard.network.security_groups import listing as groups
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.identity import policy

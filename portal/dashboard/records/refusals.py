@@ -5,8 +5,7 @@ from collections.abc import Mapping
 
 from portal.dashboard.frame.forms import Form
 from portal.dashboard.graphs import bars
-from portal.dashboard.words.plain import plain
-from portal.dashboard.words.sentences import SENTENCES
+from portal.dashboard.words.plain import SENTENCES, plain
 from provisioning.common.errors import NovellaError, OverQuotaError
 
 _ID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"

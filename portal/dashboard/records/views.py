@@ -17,6 +17,13 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
 from provisioning.compute import selectors as compute
 from provisioning.identity import policy
+from provisioning.identity.selectors.lookups import names_of_projects
+
+
+def other_project(context: RequestContext, owner: uuid.UUID) -> str:
+    """Return the name of the project, or its id after its deletion; empty for the selected project."""
+    return "" if owner == context.project_id else names_of_projects([owner]).get(owner, str(owner))
+
 
 Record = TypeVar("Record")
 Crumbs = Iterable[tuple[str, str]]

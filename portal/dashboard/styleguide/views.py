@@ -8,7 +8,7 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
 
-from portal.dashboard.flavors.listing import FLAVORS
+from portal.dashboard.flavors import FLAVORS
 from portal.dashboard.frame.forms import Form
 from portal.dashboard.frame.pages import Page
 from portal.dashboard.lists.views import ListPage

@@ -1,19 +1,21 @@
-"""Context of the page of a volume."""
+"""The parts of a volume's page, and their live updates."""
 
 import uuid
 from collections.abc import Sequence
 from typing import Any
 
+from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
 from portal.dashboard.lists import draw
 from portal.dashboard.lists.declaration import RecordList
 from portal.dashboard.lists.list_query import ListQuery
-from portal.dashboard.records.owners import other_project
+from portal.dashboard.records.views import other_project
 from portal.dashboard.volumes.listing import BACKUPS, SNAPSHOTS
 from portal.dashboard.volumes.rows import names_of, row_of
 from portal.dashboard.volumes.wording import failure
 from provisioning.common.context import RequestContext
+from provisioning.common.errors import NotFoundError
 from provisioning.compute.disks.block_devices import roots_among
 from provisioning.identity import policy
 from provisioning.volumes import selectors
@@ -55,3 +57,17 @@ def _drawn(the_list: RecordList[Any], context: RequestContext, found: Sequence[A
 
 def _of_root(use: dict[str, Any]) -> dict[str, Any]:
     return {**use, "is_root": True, "can_detach": False}
+
+
+def render(page: str, context: RequestContext) -> str:
+    """Return the page's parts as HTML with ids; empty if the caller may not see them.
+
+    NotFoundError is rendered as a notice.
+    """
+    _, _, rest = page.partition("/")
+    if not policy.allows(context, "volume:get", {"project_id": context.project_id}):
+        return ""
+    try:
+        return render_to_string("dashboard/volumes/volumes/_live.html", page_parts(context, rest))
+    except NotFoundError:
+        return render_to_string("dashboard/records/_gone.html")

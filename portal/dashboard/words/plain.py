@@ -1,9 +1,11 @@
-"""Conversion of service errors, which are written for APIs, into the terms of the pages."""
+"""Messages of services in the terms of the pages, and sentences for errors with advice."""
 
 import re
 from collections.abc import Mapping
 
+from provisioning.common.errors import NovellaError
 from provisioning.compute.actions.registry import words_of_tasks
+from provisioning.network import errors
 
 _ID = r"[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}"
 _PREFIX = re.compile(
@@ -78,3 +80,26 @@ def _reworded(text: str, known: Mapping[str, str]) -> str:
 def _within(label: str) -> str:
     """Return a label for use within a sentence: in lower case, unless it is a name or an abbreviation."""
     return label if any(each.isupper() for each in label[1:]) else label[:1].lower() + label[1:]
+
+
+SENTENCES: Mapping[type[NovellaError], str] = {
+    errors.NetworkInUseError: "The network is still in use: delete or disconnect its ports first.",
+    errors.ExternalNetworkInUseError: "Floating IPs or routers need the network to be external.",
+    errors.InvalidSharedSettingError: "Other projects use the network: it must stay shared.",
+    errors.SubnetInUseError: "Addresses of the subnet are still in use: delete or disconnect their ports first.",
+    errors.GatewayIpInUseError: "A router uses the gateway address: disconnect it first.",
+    errors.RouterInUseError: "Networks or floating IPs are still connected to the router: remove these first.",
+    errors.RouterInterfaceInUseByFloatingIPError: ("Floating IPs use this interface: disassociate them first."),
+    errors.RouterInterfaceInUseByRouteError: "Extra routes use this interface: remove them first.",
+    errors.RouterExternalGatewayInUseByFloatingIpError: ("Floating IPs use the gateway: disassociate them first."),
+    errors.PortSecurityAndIPRequiredForSecurityGroupsError: (
+        "Security groups need port security and an address: select no group, or enable port security."
+    ),
+    errors.PortSecurityPortHasSecurityGroupError: (
+        "Security groups need port security: remove the port's groups first."
+    ),
+    errors.AddressPairAndPortSecurityRequiredError: (
+        "Without port security the port can send from every address: leave this empty."
+    ),
+    errors.SecurityGroupCannotRemoveDefaultError: "The default group of a project cannot be deleted.",
+}

@@ -12,8 +12,7 @@ from portal.dashboard.copy_as.kinds import network as copied
 from portal.dashboard.frame.forms import Form
 from portal.dashboard.lists.views import ListPage
 from portal.dashboard.network.floating_ips.forms import AllocateForm, ForwardingForm, TargetForm, initial_of
-from portal.dashboard.network.floating_ips.listing import FLOATING_IPS
-from portal.dashboard.network.floating_ips.rows import label_of, page_parts
+from portal.dashboard.network.floating_ips.listing import FLOATING_IPS, label_of, page_parts
 from portal.dashboard.records.questions import QuestionPage
 from portal.dashboard.records.views import Crumbs, DetailPage, RecordPage, SheetPage, instance_names
 from portal.dashboard.words.names import bdi

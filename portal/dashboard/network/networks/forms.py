@@ -8,7 +8,7 @@ from django.http import QueryDict
 
 from portal.dashboard.frame.forms import OfferedField, WholeNumberField
 from portal.dashboard.network.networks.fields import AddressesField, CidrField, PoolsField, RoutesField
-from portal.dashboard.network.networks.rows import MODES
+from portal.dashboard.network.networks.listing import MODES
 from portal.dashboard.records.refusals import RecordForm
 from provisioning.common.errors import NovellaError
 from provisioning.network.models import Router, Subnet

@@ -12,7 +12,7 @@ from portal.dashboard.copy_as.kinds import network as copied
 from portal.dashboard.frame.forms import Form
 from portal.dashboard.network import wording
 from portal.dashboard.network.networks.forms import NewSubnetForm, SubnetForm, initial_of
-from portal.dashboard.network.networks.rows import device_words
+from portal.dashboard.network.networks.listing import device_words
 from portal.dashboard.network.networks.views import NAMED, PAGE, NetworkPage, subnet_values
 from portal.dashboard.records.questions import QuestionPage
 from portal.dashboard.records.views import Crumbs, RecordPage, SheetPage, name_of

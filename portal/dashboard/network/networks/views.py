@@ -14,8 +14,7 @@ from portal.dashboard.lists.declaration import HeadLink
 from portal.dashboard.lists.views import ListPage
 from portal.dashboard.network import wording
 from portal.dashboard.network.networks.forms import GUARDED, NetworkForm, NewNetworkForm
-from portal.dashboard.network.networks.listing import NETWORKS, OWN
-from portal.dashboard.network.networks.rows import device_words, page_parts
+from portal.dashboard.network.networks.listing import NETWORKS, OWN, device_words, page_parts
 from portal.dashboard.records.questions import QuestionPage
 from portal.dashboard.records.views import Crumbs, DetailPage, RecordPage, SheetPage, may, name_of
 from portal.dashboard.words.names import bdi

@@ -1,5 +1,6 @@
-"""The list of routers."""
+"""The list of routers, its rows, and the context of the page of one router."""
 
+import uuid
 from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
@@ -11,18 +12,46 @@ from portal.dashboard.lists import cells, columns
 from portal.dashboard.lists.bulk import bulk_actions
 from portal.dashboard.lists.declaration import Column, Empty, Filter, HeadLink, RecordList, counted, same_id, searched
 from portal.dashboard.network import wording
-from portal.dashboard.network.routers import rows
+from portal.dashboard.records.views import may
 from provisioning.common.context import RequestContext
 from provisioning.network.models import FixedIP, Port, Router
 from provisioning.network.records.owners import ROUTER_INTERFACE
 from provisioning.network.selectors import routing
+
+
+def page_parts(context: RequestContext, identity: str | uuid.UUID, _number: str = "") -> dict[str, Any]:
+    """Return the context of the detail page. Raises RouterNotFoundError."""
+    router = routing.router_for(context, identity)
+    return {
+        **row_of(context, router),
+        "legs": [
+            {"port": leg, "subnets": [row.subnet for row in leg.fixed_ips.all()]} for leg in routing.legs_of(router)
+        ],
+        "can_add_interface": may(context, "add_router_interface", router),
+        "can_remove_interface": may(context, "remove_router_interface", router),
+        "can_add_route": may(context, "add_extraroutes", router),
+        "can_remove_route": may(context, "remove_extraroutes", router),
+    }
+
+
+def row_of(context: RequestContext, router: Router) -> dict[str, Any]:
+    gateway = router.gateway_port
+    return {
+        "router": router,
+        "status": statuses.network_status(router.status, up=router.admin_state_up),
+        "gateway": gateway,
+        "addresses": [row.address for row in gateway.fixed_ips.all()] if gateway else [],
+        "can_edit": may(context, "update_router", router),
+        "can_delete": may(context, "delete_router", router),
+    }
+
 
 Row = dict[str, Any]
 
 
 def _rows(context: RequestContext, found: Sequence[Router]) -> list[Row]:
     legs = routing.leg_counts(router.id for router in found)
-    return [{**rows.row_of(context, router), "legs": legs.get(router.id, 0)} for router in found]
+    return [{**row_of(context, router), "legs": legs.get(router.id, 0)} for router in found]
 
 
 def _name(row: Row) -> object:

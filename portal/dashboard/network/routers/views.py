@@ -13,8 +13,7 @@ from portal.dashboard.frame.pages import Page
 from portal.dashboard.lists.views import ListPage
 from portal.dashboard.network import wording
 from portal.dashboard.network.routers.forms import GatewayForm, InterfaceForm, NewRouterForm, RouteForm, RouterForm
-from portal.dashboard.network.routers.listing import ROUTERS
-from portal.dashboard.network.routers.rows import page_parts
+from portal.dashboard.network.routers.listing import ROUTERS, page_parts
 from portal.dashboard.records.questions import QuestionPage
 from portal.dashboard.records.views import Crumbs, DetailPage, RecordPage, SheetPage, may, name_of, owners_of
 from portal.dashboard.words.names import bdi

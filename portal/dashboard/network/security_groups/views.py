@@ -13,8 +13,7 @@ from portal.dashboard.frame.forms import Form
 from portal.dashboard.lists.views import ListPage
 from portal.dashboard.network import wording
 from portal.dashboard.network.security_groups.forms import TEMPLATES, GroupForm, RuleForm
-from portal.dashboard.network.security_groups.listing import SECURITY_GROUPS
-from portal.dashboard.network.security_groups.rows import page_parts
+from portal.dashboard.network.security_groups.listing import SECURITY_GROUPS, page_parts
 from portal.dashboard.records.questions import QuestionPage
 from portal.dashboard.records.views import Crumbs, DetailPage, RecordPage, SheetPage, name_of, owners_of
 from portal.dashboard.words.names import bdi

@@ -1,13 +1,18 @@
-"""Cards of the image catalogue, for the page and its live updates."""
+"""The image catalogue: its cards, for the page and for live updates, and adding an image."""
 
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
+from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
+from django.urls import reverse
 
 from portal.common import statuses
-from provisioning.catalogue.selectors import Offer, State, catalogue_for, entries_of_images
+from portal.dashboard.frame.pages import Page
+from portal.dashboard.words.names import bdi
+from provisioning.catalogue import services
+from provisioning.catalogue.selectors import Offer, State, catalogue_for, entries_of_images, entry_of
 from provisioning.catalogue.services.adding import may_publish
 from provisioning.common.context import RequestContext
 from provisioning.events.selectors import LoggedEvent
@@ -67,3 +72,38 @@ def _rendered(card: Card) -> str:
     announcement = f"{offer.entry.name} was added" if offer.state == State.ADDED else ""
     announcement = f"{offer.entry.name} could not be added" if offer.fault else announcement
     return render_to_string("dashboard/images/catalogue/_card.html", {"card": card, "announcement": announcement})
+
+
+class CataloguePage(Page):
+    """Base of the pages of this panel."""
+
+    section = "catalogue"
+    back_to = "dashboard:catalogue"
+
+
+class CatalogueList(CataloguePage):
+    """The entries of the catalogue."""
+
+    rule = "get_images"
+    live_page = "catalogue"
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        since = self.live_since()
+        found = catalogue_for(self.context)
+        groups = groups_of([card_of(self.context, offer) for offer in found.offers])
+        values = {"live_since": since, "catalogue": found, "groups": groups, "is_operator": may_publish(self.context)}
+        return self.page("dashboard/images/catalogue/list.html", values)
+
+
+class CatalogueAdd(CataloguePage):
+    """Starts to fetch an image: ``visibility`` is ``public`` or ``private``."""
+
+    rule = "add_image"
+    http_method_names = ["post"]
+
+    def post(self, request: HttpRequest, entry_id: str) -> HttpResponse:
+        entry = entry_of(entry_id)
+        services.add(self.context, entry_id, for_all=request.POST.get("visibility") == "public")
+        return self.go(
+            f"{reverse('dashboard:catalogue')}#catalogue-{entry.id}", message=f"{bdi(entry.name)} is being fetched."
+        )

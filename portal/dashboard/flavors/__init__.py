@@ -1,1 +1,0 @@
-"""Flavors; operators create and delete them."""

@@ -1,1 +1,0 @@
-"""The panel of the image catalogue."""

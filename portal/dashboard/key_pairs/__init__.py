@@ -1,1 +1,0 @@
-"""Key pairs: list, create, import, delete."""
