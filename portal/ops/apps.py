@@ -3,7 +3,7 @@
 from django.apps import AppConfig
 from django.contrib.admin.apps import AdminConfig
 
-from portal.ops import words
+from portal.ops import shown
 from portal.ops.shown import SHOWN
 
 
@@ -15,7 +15,7 @@ class OpsConfig(AppConfig):
 
     def ready(self) -> None:
         """Set the names of all models."""
-        words.name_all(SHOWN)
+        shown.name_all(SHOWN)
 
 
 class NovellaAdminConfig(AdminConfig):

@@ -1,4 +1,6 @@
-"""Command line arguments of operators: domains, projects, users, groups and roles by name or id, and passwords."""
+"""Command line arguments of operators: domains, projects, users, groups and roles by name or id, and passwords; whether
+a command can lift the lock of an account.
+"""
 
 import sys
 from argparse import ArgumentParser
@@ -6,14 +8,28 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from django.conf import settings
 from django.core.management.base import CommandError
 
 from provisioning.common.errors import NovellaError
+from provisioning.identity.lockout.counters import CACHE
 from provisioning.identity.models import Domain, Group, Project, Role, User
 from provisioning.identity.selectors import role_lookups
 from provisioning.identity.selectors.lookups import by_id, record_by
 from provisioning.identity.services.onboarding import new_password
 from provisioning.quotas.limits import DEFAULTS
+
+ELSEWHERE = (
+    "With this NOVELLA_CACHE_URL wrong passwords are counted in each process's own memory, which a command does not "
+    "reach. A lock ends by itself after NOVELLA_LOCKOUT_SECONDS, when web is started again, or when an operator lifts "
+    "it in the admin or the dashboard."
+)
+
+
+def are_shared() -> bool:
+    """Whether all processes of the cloud share the counts of wrong passwords."""
+    return "LocMem" not in str(settings.CACHES[CACHE]["BACKEND"])
+
 
 Named = TypeVar("Named", Project, User, Group)
 DOMAIN = "default"

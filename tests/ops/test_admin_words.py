@@ -16,8 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from portal.common import statuses
-from portal.ops.shown import IN_DASHBOARD, OBJECT_PAGES, TASKS
-from portal.ops.words import label_of
+from portal.ops.shown import IN_DASHBOARD, OBJECT_PAGES, TASKS, label_of
 from provisioning.compute.actions.delete import delete
 from provisioning.hosts.models import Host
 from provisioning.identity.services.groups import create_group

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.db import transaction
 
-from portal.ops import locks, named
+from portal.ops import named
 from provisioning.identity.lockout.lockout import lift_lockout
 from provisioning.identity.services.passwords import set_password
 from provisioning.identity.services.users import set_user_enabled
@@ -37,7 +37,7 @@ class Command(BaseCommand):
             self.stdout.write(f"Password: {password}")
         if not user.enabled:
             self.stdout.write(f"{user.name} is disabled: --enable allows the user to sign in.")
-        if locks.are_shared():
+        if named.are_shared():
             lift_lockout(user)
         else:
-            self.stdout.write(locks.ELSEWHERE)
+            self.stdout.write(named.ELSEWHERE)

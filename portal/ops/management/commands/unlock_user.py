@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from portal.ops import locks, named
+from portal.ops import named
 from provisioning.identity.lockout.lockout import lift_lockout, lockout_of
 
 
@@ -21,8 +21,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Lift the lock, if this process can."""
         user = named.user(options["name"], named.domain(options["domain"]))
-        if not locks.are_shared():
-            raise CommandError(locks.ELSEWHERE)
+        if not named.are_shared():
+            raise CommandError(named.ELSEWHERE)
         until = lockout_of(user)
         lift_lockout(user)
         if until is None:
