@@ -27,7 +27,7 @@ def test_two_groups_of_one_name_are_never_made(alice: Any, people: People, monke
         make(project_id, name)
         return make(project_id, name, **rest)
 
-    monkeypatch.setattr("portal.api.ec2.actions.security_groups.groups.services.create_security_group", both)
+    monkeypatch.setattr("portal.api.ec2.actions.security_groups.changes.services.create_security_group", both)
     assert refused(alice.create_security_group, GroupName="web", Description="x") == "InvalidGroup.Duplicate"
     assert not SecurityGroup.objects.filter(name="web", description="x").exists()
 

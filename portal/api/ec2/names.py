@@ -1,17 +1,26 @@
-"""EC2 ids in requests and responses, and the error codes for invalid and unknown ids."""
+"""Names in requests: ids of resources, owners, devices and volume types.
+
+A request specifies a volume type of this cloud by name. AWS type names (gp3, io1) are stored and shown, but otherwise
+ignored unless a volume type has that name: the volume gets the default type or keeps its own.
+"""
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django.db.models import Model, QuerySet, UUIDField
 
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
-from provisioning.ec2 import ids
+from portal.api.ec2.registry import Call
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NotFoundError
+from provisioning.ec2 import given, ids
+from provisioning.volumes.selectors import type_for
 
 M = TypeVar("M", bound=Model)
 Rows = QuerySet[M] | tuple[QuerySet[M], ...]
@@ -158,3 +167,64 @@ def sources(rows: Rows[M]) -> tuple[QuerySet[M], ...]:
 
 def not_found(kind: Kind, ec2_ids: Sequence[str]) -> Ec2Error:
     return errors.not_found(kind.missing, ec2_ids[0] if len(ec2_ids) == 1 else list(ec2_ids))
+
+
+def is_named(call: Call, owners: Iterable[str]) -> bool:
+    """Whether the owners contain the caller's project: ``self``, or its id."""
+    return bool({"self", call.project_id.hex, str(call.project_id)} & set(owners))
+
+
+_OF_GUEST = re.compile(r"/dev/vd[a-z]")
+
+
+def guest_name(name: str) -> str:
+    """Return the name in the guest for a device name of EC2: ``/dev/sdf`` becomes ``/dev/vdf``."""
+    short = name.removeprefix("/dev/")
+    if short.startswith("xvd"):
+        return f"/dev/vd{short.removeprefix('xvd')}"
+    if short.startswith("sd"):
+        return f"/dev/vd{short.removeprefix('sd').rstrip('0123456789')}"
+    return f"/dev/{short}"
+
+
+def is_guest_name(name: str) -> bool:
+    """Whether a guest can have a disk with this name, ``/dev/vda`` to ``/dev/vdz``."""
+    return _OF_GUEST.fullmatch(name) is not None
+
+
+OF_AMAZON = frozenset({"standard", "io1", "io2", "gp2", "gp3", "sc1", "st1"})
+SPEEDS = frozenset({"Iops", "Throughput"})
+
+
+def type_asked(context: RequestContext, name: str | None) -> str:
+    """Return the name of the requested type, or an empty text if none is requested. Raises Ec2Error for a type that the
+    caller may not use.
+    """
+    if not name:
+        return ""
+    try:
+        return type_for(context, name).name
+    except NotFoundError as error:
+        if name in OF_AMAZON:
+            return ""
+        raise Ec2Error("UnknownVolumeType", f"Unsupported volume type '{name[:120]}'.") from error
+
+
+def of_amazon(arguments: Mapping[str, Any], found: str) -> dict[str, Any] | None:
+    """Return the AWS type of a request and its speeds if ``type_asked`` found no type of this cloud.
+
+    ``Iops`` and ``Throughput`` are stored and shown only with AWS types. They are rejected with Ec2Error if the request
+    has no AWS type, because a type of this cloud determines the speed itself.
+    """
+    given_with = {name: arguments[name] for name in (*SPEEDS, "VolumeType") if arguments.get(name) is not None}
+    if given_with.keys() & SPEEDS and (found or "VolumeType" not in given_with):
+        raise errors.unsupported("How fast a volume is follows from its type: name one without Iops and Throughput")
+    return given_with if given_with and not found else None
+
+
+def store_requested(project_id: uuid.UUID, volume_id: uuid.UUID, requested: Mapping[str, Any] | None) -> None:
+    """Store the result of ``of_amazon``, replacing a previous one."""
+    if requested:
+        given.keep(project_id, volume_id, {given.VOLUME_TYPE: dict(requested)})
+    else:
+        given.forget(volume_id, given.VOLUME_TYPE)

@@ -1,5 +1,9 @@
-"""The view of the EC2 API: authenticates a signed request, runs its action and responds in XML."""
+"""The view of the EC2 API: authenticates a signed request, runs its action and responds in XML.
 
+All versions of the Query protocol are accepted, and responses have the format of the newest.
+"""
+
+import re
 from collections.abc import Sequence
 from urllib.parse import parse_qsl
 
@@ -18,7 +22,6 @@ from portal.api.ec2.protocol import errors, model, parse, render
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.protocol.signed import OF_PROTOCOL, signed_request
 from portal.api.ec2.registry import ALWAYS_TAKEN, Action, Call
-from portal.api.ec2.versions import version_of
 from portal.common import rate_limits
 from portal.web.handler import hold_back
 from provisioning.common.context import RequestContext
@@ -228,3 +231,18 @@ def _spend(signed: SignedRequest) -> None:
         signatures.spend(signed)
     except NotAuthenticatedError as error:
         raise Ec2Error("RequestExpired", error.message) from error
+
+
+NEWEST = "2016-11-15"
+FIRST = "2006-06-26"
+_FORM = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+
+
+def version_of(named: dict[str, str]) -> str:
+    """Return the requested version. Raises Ec2Error if no version has this date."""
+    version = named.get("Version")
+    if not version:
+        raise errors.missing_parameter("Version")
+    if not _FORM.fullmatch(version) or not FIRST <= version <= NEWEST:
+        raise Ec2Error("NoSuchVersion", f"The requested version ({version[:40]}) of service AmazonEC2 does not exist")
+    return version

@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 from portal.api.ec2 import names, tags
-from portal.api.ec2.actions.instances.related import wanted as wanted_instances
+from portal.api.ec2.actions.instances.shapes import wanted as wanted_instances
 from portal.api.ec2.describe import Column, Described, Shape, members
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error

@@ -1,20 +1,19 @@
 """All actions of EC2."""
 
-from portal.api.ec2.actions import addresses, empty_lists, key_pairs, placement_groups, places, prefix_lists, tags
-from portal.api.ec2.actions.images import attributes as images_attributes
+from portal.api.ec2.actions import addresses, empty_lists, key_pairs, placement_groups, places, tags
 from portal.api.ec2.actions.images import changes as images_changes
 from portal.api.ec2.actions.images import describe as images_describe
 from portal.api.ec2.actions.instances import attributes as instances_attributes
 from portal.api.ec2.actions.instances import describe as instances_describe
-from portal.api.ec2.actions.instances import metadata, power, run
+from portal.api.ec2.actions.instances import power, run
 from portal.api.ec2.actions.interfaces import attributes as interfaces_attributes
 from portal.api.ec2.actions.interfaces import create
 from portal.api.ec2.actions.interfaces import describe as interfaces_describe
+from portal.api.ec2.actions.security_groups import changes as security_groups_changes
 from portal.api.ec2.actions.security_groups import describe as security_groups_describe
-from portal.api.ec2.actions.security_groups import groups, rules
-from portal.api.ec2.actions.volumes import attachments, modifications, snapshots
 from portal.api.ec2.actions.volumes import changes as volumes_changes
-from portal.api.ec2.actions.vpcs import internet_gateways, network_acls, route_tables, routes, subnets, vpcs
+from portal.api.ec2.actions.volumes import modifications, snapshots
+from portal.api.ec2.actions.vpcs import route_tables, routes, subnets, vpcs
 from portal.api.ec2.describe import Table
 from portal.api.ec2.registry import Action
 from provisioning.common.wired import by_name
@@ -28,9 +27,9 @@ _ALL: tuple[Action | Table, ...] = (
     addresses.DESCRIBE_ADDRESSES_ATTRIBUTE,
     *empty_lists.LISTS,
     empty_lists.get_ebs_encryption_by_default,
-    images_attributes.describe_attribute,
-    images_attributes.modify_attribute,
-    images_attributes.reset_attribute,
+    images_changes.describe_attribute,
+    images_changes.modify_attribute,
+    images_changes.reset_attribute,
     images_changes.create,
     images_changes.register,
     images_changes.deregister,
@@ -43,8 +42,8 @@ _ALL: tuple[Action | Table, ...] = (
     instances_attributes.modify_instance_attribute,
     instances_describe.DESCRIBE_INSTANCES,
     instances_describe.DESCRIBE_INSTANCE_STATUS,
-    metadata.DESCRIBE_INSTANCE_IMAGE_METADATA,
-    metadata.modify_instance_metadata_options,
+    instances_attributes.DESCRIBE_INSTANCE_IMAGE_METADATA,
+    instances_attributes.modify_instance_metadata_options,
     power.start_instances,
     power.stop_instances,
     power.reboot_instances,
@@ -76,25 +75,25 @@ _ALL: tuple[Action | Table, ...] = (
     places.DESCRIBE_INSTANCE_TYPES,
     places.DESCRIBE_INSTANCE_TYPE_OFFERINGS,
     places.describe_account_attributes,
-    prefix_lists.DESCRIBE_PREFIX_LISTS,
-    prefix_lists.DESCRIBE_MANAGED_PREFIX_LISTS,
-    prefix_lists.get_managed_prefix_list_entries,
+    places.DESCRIBE_PREFIX_LISTS,
+    places.DESCRIBE_MANAGED_PREFIX_LISTS,
+    places.get_managed_prefix_list_entries,
     security_groups_describe.DESCRIBE_SECURITY_GROUPS,
     security_groups_describe.DESCRIBE_SECURITY_GROUP_RULES,
-    groups.create_security_group,
-    groups.delete_security_group,
-    rules.authorize_ingress,
-    rules.authorize_egress,
-    rules.revoke_ingress,
-    rules.revoke_egress,
-    rules.modify_security_group_rules,
-    rules.update_ingress_descriptions,
-    rules.update_egress_descriptions,
+    security_groups_changes.create_security_group,
+    security_groups_changes.delete_security_group,
+    security_groups_changes.authorize_ingress,
+    security_groups_changes.authorize_egress,
+    security_groups_changes.revoke_ingress,
+    security_groups_changes.revoke_egress,
+    security_groups_changes.modify_security_group_rules,
+    security_groups_changes.update_ingress_descriptions,
+    security_groups_changes.update_egress_descriptions,
     tags.create_tags,
     tags.delete_tags,
     tags.DESCRIBE_TAGS,
-    attachments.attach,
-    attachments.detach,
+    modifications.attach,
+    modifications.detach,
     volumes_changes.create_volume,
     volumes_changes.delete_volume,
     volumes_changes.DESCRIBE_VOLUMES,
@@ -107,12 +106,12 @@ _ALL: tuple[Action | Table, ...] = (
     snapshots.delete_snapshot,
     snapshots.DESCRIBE_SNAPSHOTS,
     snapshots.describe_snapshot_attribute,
-    internet_gateways.create_internet_gateway,
-    internet_gateways.attach_internet_gateway,
-    internet_gateways.detach_internet_gateway,
-    internet_gateways.delete_internet_gateway,
-    internet_gateways.DESCRIBE_INTERNET_GATEWAYS,
-    network_acls.DESCRIBE_NETWORK_ACLS,
+    subnets.create_internet_gateway,
+    subnets.attach_internet_gateway,
+    subnets.detach_internet_gateway,
+    subnets.delete_internet_gateway,
+    subnets.DESCRIBE_INTERNET_GATEWAYS,
+    vpcs.DESCRIBE_NETWORK_ACLS,
     route_tables.DESCRIBE_ROUTE_TABLES,
     route_tables.associate_route_table,
     route_tables.disassociate_route_table,

@@ -1,24 +1,28 @@
-"""CreateImage, RegisterImage, DeregisterImage, and the actions that disable, enable and protect images."""
+"""CreateImage, RegisterImage, DeregisterImage, the actions that disable, enable and protect images, and their
+attributes: DescribeImageAttribute, ModifyImageAttribute and ResetImageAttribute.
+"""
 
 import re
-from collections.abc import Iterator, Mapping
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from portal.api.ec2 import names, tags
-from portal.api.ec2.actions.images.shapes import ARCHITECTURES, ROOT, own_image_of
-from portal.api.ec2.actions.volumes.shapes import instance_of, snapshot_of
-from portal.api.ec2.devices import guest_name, is_guest_name
+from portal.api.ec2.actions.images import describe
+from portal.api.ec2.actions.images.describe import ARCHITECTURES, ROOT, image_of, own_image_of
+from portal.api.ec2.actions.volumes.changes import instance_of, snapshot_of
+from portal.api.ec2.names import guest_name, is_guest_name, type_asked
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
-from portal.api.ec2.volume_types import type_asked
-from provisioning.common.errors import NovellaError
-from provisioning.common.values.ids import NOBODY
+from provisioning.common.errors import InvalidInputError, NovellaError
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.compute.actions.snapshot import create_image
 from provisioning.compute.launch.registered_images import (
     ImageDisk,
     NewImage,
+    disks_named_by,
     images_naming,
     register_image,
     snapshots_of,
@@ -28,8 +32,151 @@ from provisioning.identity import policy
 from provisioning.images import services
 from provisioning.images.models import Image
 from provisioning.images.selectors import images_of_use
+from provisioning.images.selectors.access import FOR_ALL
+from provisioning.images.selectors.members import known_members
 from provisioning.volumes.models import Snapshot
 from provisioning.volumes.services import DeleteSnapshot, Deletion
+
+ATTRIBUTE_KIND = names.IMAGE
+_NEVER = {
+    "kernel": "KernelId",
+    "ramdisk": "RamdiskId",
+    "sriovNetSupport": "SriovNetSupport",
+    "tpmSupport": "TpmSupport",
+    "uefiData": "UefiData",
+    "lastLaunchedTime": "LastLaunchedTime",
+    "imdsSupport": "ImdsSupport",
+}
+"""Attribute that no image has → its member in responses."""
+OF_PERMISSION = frozenset({"Group", "UserId"})
+Permissions = list[Mapping[str, str]]
+
+
+@action("DescribeImageAttribute", "get_image", "get_members", takes="ImageId Attribute", missing=ATTRIBUTE_KIND.missing)
+def describe_attribute(call: Call) -> dict[str, Any]:
+    """Show one attribute; launch permissions and protection are shown only to the owner."""
+    ec2_id, attribute = call.arguments["ImageId"], call.arguments["Attribute"]
+    image = image_of(call, ec2_id)
+    value: dict[str, Any]
+    if attribute in _NEVER:
+        value = {_NEVER[attribute]: {}}
+    elif attribute == "description":
+        value = {"Description": {"Value": image.properties.get("description", "")}}
+    elif attribute == "blockDeviceMapping":
+        value = {
+            "BlockDeviceMappings": describe.mappings(image, disks_named_by(image), describe.related(call, [image]))
+        }
+    elif attribute == "bootMode":
+        value = {"BootMode": {"Value": "legacy-bios"}}
+    elif attribute == "productCodes":
+        value = {"ProductCodes": []}
+    else:
+        value = _of_owner(call, own_image_of(call, ec2_id), attribute)
+    return {"ImageId": ec2_id, **value}
+
+
+def _of_owner(call: Call, image: Image, attribute: str) -> dict[str, Any]:
+    if attribute == "deregistrationProtection":
+        return {"DeregistrationProtection": {"Value": describe.protection_of(image)}}
+    found: list[dict[str, str]] = [{"Group": "all"}] if image.visibility in FOR_ALL else []
+    if image.visibility == Image.Visibility.SHARED:
+        members = known_members(call.context, image).order_by("created_at", "id")
+        found += [{"UserId": each.project_id.hex} for each in members]
+    return {"LaunchPermissions": found}
+
+
+@action(
+    "ModifyImageAttribute",
+    "modify_image",
+    "add_member",
+    "delete_member",
+    takes="ImageId Attribute Description Value LaunchPermission OperationType UserGroups UserIds",
+    missing=ATTRIBUTE_KIND.missing,
+)
+def modify_attribute(call: Call) -> dict[str, Any]:
+    """Update the description, or the launch permissions of all projects or of single projects."""
+    image = own_image_of(call, call.arguments["ImageId"])
+    named = {name for name in ("Description", "LaunchPermission") if name in call.arguments}
+    attribute = call.get("Attribute")
+    if attribute is not None:
+        if attribute not in {"description", "launchPermission"}:
+            raise errors.invalid_value("attribute", attribute, "It is description or launchPermission.")
+        named.add(f"{attribute[0].upper()}{attribute[1:]}")
+    if len(named) != 1:
+        raise errors.combination("One attribute is modified at a time: Description or LaunchPermission")
+    if named == {"Description"}:
+        _describe(call, image)
+    else:
+        _permit(call, image)
+    return {}
+
+
+def _describe(call: Call, image: Image) -> None:
+    text = call.get("Description", {}).get("Value", call.get("Value"))
+    if text is None:
+        raise errors.missing_parameter("Description.Value")
+    others = {name: value for name, value in image.properties.items() if name != "description"}
+    properties = {**others, "description": text} if text else others
+    services.update(call.context, image.id, {"properties": properties})
+
+
+def _permit(call: Call, image: Image) -> None:
+    added, removed = _permissions(call)
+    add, remove = _projects(added), _projects(removed)
+    for_all = True if _is_public(added) else False if _is_public(removed) else None
+    try:
+        services.change_permissions(call.context, image.id, add=add, remove=remove, for_all=for_all)
+    except InvalidInputError as error:
+        if error.field == "member":
+            raise Ec2Error("InvalidAMIAttributeItemValue", error.message) from error
+        raise errors.unsupported(error.message) from error
+
+
+def _permissions(call: Call) -> tuple[Permissions, Permissions]:
+    """Return the permissions to add and to remove, in either form of the request. Raises Ec2Error."""
+    specified = call.get("LaunchPermission", {})
+    added, removed = list(specified.get("Add", [])), list(specified.get("Remove", []))
+    old = [{"Group": each} for each in call.get("UserGroups", [])]
+    old += [{"UserId": each} for each in call.get("UserIds", [])]
+    if old:
+        if "OperationType" not in call.arguments:
+            raise errors.missing_parameter("OperationType")
+        (added if call.arguments["OperationType"] == "add" else removed).extend(old)
+    for each in (*added, *removed):
+        if len(each) != 1 or not each.keys() <= OF_PERMISSION:
+            raise errors.unsupported("Images are shared with all projects (Group all) or with single projects (UserId)")
+        if each.get("Group", "all") != "all":
+            raise Ec2Error("InvalidAMIAttributeItemValue", f"Invalid attribute item value '{each['Group'][:64]}'")
+    if not added and not removed:
+        raise errors.missing_parameter("LaunchPermission")
+    return added, removed
+
+
+def _is_public(permissions: Permissions) -> bool:
+    return any("Group" in each for each in permissions)
+
+
+def _projects(permissions: Iterable[Mapping[str, str]]) -> set[uuid.UUID]:
+    """Return the projects in the permissions. Raises Ec2Error for an invalid project id."""
+    result = set()
+    for each in permissions:
+        if "UserId" in each:
+            project = read_id(each["UserId"])
+            if project is None:
+                why = f"Invalid attribute item value '{each['UserId'][:64]}' for userId: it is the id of a project"
+                raise Ec2Error("InvalidAMIAttributeItemValue", why)
+            result.add(project)
+    return result
+
+
+@action(
+    "ResetImageAttribute", "modify_image", "delete_member", takes="ImageId Attribute", missing=ATTRIBUTE_KIND.missing
+)
+def reset_attribute(call: Call) -> dict[str, Any]:
+    """Restrict an image to its own project."""
+    services.reset_permissions(call.context, own_image_of(call, call.arguments["ImageId"]).id)
+    return {}
+
 
 KIND = names.IMAGE
 _NAME = re.compile(r"[A-Za-z0-9()\[\] ./'@_-]{3,128}", re.ASCII)

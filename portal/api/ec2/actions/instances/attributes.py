@@ -1,18 +1,22 @@
-"""DescribeInstanceAttribute, ModifyInstanceAttribute, ResetInstanceAttribute.
+"""DescribeInstanceAttribute, ModifyInstanceAttribute, ResetInstanceAttribute; options of the metadata service
+(ModifyInstanceMetadataOptions, and of a launch), and the images of instances (DescribeInstanceImageMetadata).
 
 ``disableApiTermination`` is the lock of a server. Unlike in EC2, a locked instance cannot be stopped either, except by
-operators.
+operators. The host applies ``HttpTokens`` and ``HttpPutResponseHopLimit``; the other options of the metadata service
+are fixed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from portal.api.ec2 import names
-from portal.api.ec2.actions.instances import related as reading
-from portal.api.ec2.actions.instances import shapes, states
-from portal.api.ec2.actions.instances.related import Related
+from portal.api.ec2.actions.images.describe import image_shapes
+from portal.api.ec2.actions.instances import shapes
+from portal.api.ec2.actions.instances import shapes as reading
+from portal.api.ec2.actions.instances.shapes import Related
 from portal.api.ec2.actions.places import flavor_of_type
 from portal.api.ec2.actions.source_checks import check_sources
+from portal.api.ec2.describe import NOTHING, Column, Described, Narrowed, Shape, members
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
@@ -22,9 +26,93 @@ from provisioning.compute.actions.type_changes import change_type
 from provisioning.compute.actions.volumes import keep_or_delete
 from provisioning.compute.errors import NoRoomError
 from provisioning.compute.models import Instance
-from provisioning.ec2 import given
+from provisioning.ec2 import given, ids, metadata_options
+from provisioning.ec2_services.metadata_options import set_metadata_options
 from provisioning.identity import policy
+from provisioning.images.selectors import images_of_use
 from provisioning.network.selectors import port_for
+
+
+def _shapes(call: Call, instances: Sequence[Instance]) -> list[Shape]:
+    related = reading.related_records(instances)
+    of_instances = {instance.id: shapes.image_of(instance, related) for instance in instances}
+    used = {image for image in of_instances.values() if image is not None}
+    images = list(images_of_use(call.project_id, listed=False).filter(pk__in=used)) if used else []
+    known = {image.id: shape for image, shape in zip(images, image_shapes(call, images), strict=True)}
+    result = []
+    for instance in instances:
+        whole, image = shapes.instance_shape(instance, related), of_instances[instance.id]
+        shape = {name: whole[name] for name in ("InstanceId", "InstanceType", "LaunchTime", "State", "Tags")}
+        zone = shapes.zone_of(instance)
+        shape |= {"AvailabilityZone": zone, "ZoneId": zone, "OwnerId": instance.project_id.hex}
+        result.append(shape | {"ImageMetadata": _metadata(whole["ImageId"], known.get(image) if image else None)})
+    return result
+
+
+def _metadata(ec2_id: str, image: Shape | None) -> dict[str, Any]:
+    """Return the metadata of an image; of an image that is deleted or no longer shared, only the id."""
+    if image is None:
+        return {"ImageId": ec2_id}
+    same = {name: image[name] for name in ("ImageId", "Name", "OwnerId", "State", "CreationDate")}
+    return same | {"IsPublic": image["Public"], "ImageAllowed": True}
+
+
+DESCRIBE_INSTANCE_IMAGE_METADATA = Described(
+    action="DescribeInstanceImageMetadata",
+    rule="os_compute_api:servers:detail",
+    member="InstanceImageMetadata",
+    kind=names.INSTANCE,
+    ids="InstanceIds",
+    ids_exclude_pages=True,
+    rows=lambda call: reading.visible_rows(call.context),
+    shape=_shapes,
+    order=reading.ORDER,
+    filters={
+        **members("AvailabilityZone InstanceType LaunchTime ZoneId"),
+        "image-allowed": "ImageMetadata.ImageAllowed",
+        "instance-id": Column("InstanceId", "pk", names.INSTANCE),
+        "instance-state-name": Narrowed("State.Name", shapes.condition, exact=True),
+        "owner-alias": NOTHING,
+        "owner-id": Column("OwnerId", "project_id"),
+    },
+)
+
+
+MOST_HOPS = 64
+
+
+def read(specified: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns for the ``MetadataOptions`` of a request. Raises Ec2Error."""
+    for name, present in shapes.FIXED_OPTIONS.items():
+        if specified.get(name, present) != present:
+            raise errors.unsupported(f"MetadataOptions.{name} is {present} for every instance of this cloud")
+    columns: dict[str, Any] = {}
+    tokens, hops = specified.get("HttpTokens"), specified.get("HttpPutResponseHopLimit")
+    if tokens is not None:
+        columns["http_tokens"] = tokens
+    if hops is not None:
+        if not 1 <= hops <= MOST_HOPS:
+            raise errors.invalid_value("HttpPutResponseHopLimit", hops, f"It must be from 1 to {MOST_HOPS}.")
+        columns["hop_limit"] = hops
+    return columns
+
+
+@action(
+    "ModifyInstanceMetadataOptions",
+    "os_compute_api:servers:update",
+    takes="InstanceId HttpTokens HttpPutResponseHopLimit HttpEndpoint HttpProtocolIpv6 InstanceMetadataTags",
+    missing="InvalidInstanceID.NotFound",
+)
+def modify_instance_metadata_options(call: Call) -> dict[str, Any]:
+    """Update the metadata options of an instance."""
+    (instance,) = reading.wanted(call, [call.arguments["InstanceId"]])
+    columns = read(call.arguments)
+    set_metadata_options(call.context, instance.id, columns)
+    return {
+        "InstanceId": ids.id_of(names.INSTANCE.prefix, instance.id),
+        "InstanceMetadataOptions": shapes.options_shape(metadata_options.options_of([instance.id]).get(instance.id)),
+    }
+
 
 MISSING, INCORRECT = "InvalidInstanceID.NotFound", "IncorrectInstanceState"
 LOCK_REASON = "disableApiTermination"
@@ -79,7 +167,7 @@ def describe_instance_attribute(call: Call) -> dict[str, Any]:
     """Show one attribute of an instance."""
     instance = reading.wanted(call, [call.arguments["InstanceId"]])[0]
     reader = _READERS[call.arguments["Attribute"]]
-    return {"InstanceId": call.arguments["InstanceId"], **reader(call, instance, reading.related([instance]))}
+    return {"InstanceId": call.arguments["InstanceId"], **reader(call, instance, reading.related_records([instance]))}
 
 
 @action(
@@ -141,7 +229,7 @@ def _set_groups(call: Call, instance: Instance, specified: Sequence[str]) -> Non
     requested = {str(key) for key in names.resources(names.GROUP, specified).values()}
     if not requested:
         raise errors.missing_parameter("GroupId")
-    interfaces = reading.related([instance]).interfaces.get(instance.id, ())
+    interfaces = reading.related_records([instance]).interfaces.get(instance.id, ())
     present = {str(group) for interface in interfaces for group in interface.groups}
     for group in sorted(requested - present):
         add_security_group(call.context, instance.id, group)
@@ -152,7 +240,7 @@ def _set_groups(call: Call, instance: Instance, specified: Sequence[str]) -> Non
 def _set_kept(call: Call, instance: Instance, mappings: Sequence[dict[str, Any]]) -> None:
     """Update ``DeleteOnTermination`` of volumes."""
     policy.enforce(call.context, "os_compute_api:os-volumes-attachments:update")
-    known = reading.related([instance])
+    known = reading.related_records([instance])
     devices = known.volumes.get(instance.id, ())
     by_name = {name: device for device in devices for name in (device.device_name, shapes.device_name(device, known))}
     for mapping in mappings:
@@ -172,7 +260,7 @@ def _set_shutdown(call: Call, instance: Instance, value: object) -> None:
 
 
 def _set_source_check(call: Call, instance: Instance, value: object) -> None:
-    interfaces = reading.related([instance]).interfaces.get(instance.id, ())
+    interfaces = reading.related_records([instance]).interfaces.get(instance.id, ())
     if len(interfaces) != 1:
         raise Ec2Error("InvalidInstanceID", "The instance has not one interface: change the attribute of an interface")
     if value == interfaces[0].port_security:
@@ -190,7 +278,7 @@ def _set_type(call: Call, instance: Instance, value: object) -> None:
     if flavor.flavorid != instance.flavor["flavorid"]:
         for rule in ("resize", "confirm_resize"):
             policy.enforce(call.context, f"os_compute_api:servers:{rule}")
-        if states.name_of(instance) != states.STOPPED:
+        if shapes.name_of(instance) != shapes.STOPPED:
             why = f"The instance '{call.arguments['InstanceId']}' is not in the 'stopped' state."
             raise Ec2Error(INCORRECT, why)
         try:

@@ -8,8 +8,8 @@ from django.db.models import Q
 from django.utils import timezone
 
 from portal.api.ec2 import names
-from portal.api.ec2.actions.instances import related as reading
-from portal.api.ec2.actions.instances import shapes, states
+from portal.api.ec2.actions.instances import shapes
+from portal.api.ec2.actions.instances import shapes as reading
 from portal.api.ec2.describe import (
     NOTHING,
     Always,
@@ -31,7 +31,7 @@ from provisioning.ec2 import ids
 
 def _reservations(call: Call, instances: Sequence[Instance]) -> list[Shape]:
     """Return each instance in a reservation of its own."""
-    related = reading.related(instances)
+    related = reading.related_records(instances)
     return [shapes.reservation([instance], related) for instance in instances]
 
 
@@ -98,8 +98,8 @@ _OF_INSTANCES: dict[str, Filter] = {
     ),
     "dns-name": "PublicDnsName",
     "instance-id": Column("InstanceId", "pk", names.INSTANCE),
-    "instance-state-code": Narrowed("State.Code", states.condition_of_codes, exact=True),
-    "instance-state-name": Narrowed("State.Name", states.condition, exact=True),
+    "instance-state-code": Narrowed("State.Code", shapes.condition_of_codes, exact=True),
+    "instance-state-name": Narrowed("State.Name", shapes.condition, exact=True),
     "instance.group-id": "SecurityGroups[].GroupId",
     "instance.group-name": "SecurityGroups[].GroupName",
     "ip-address": "PublicIpAddress",
@@ -149,27 +149,27 @@ DESCRIBE_INSTANCES = Described(
 
 def _asked(call: Call) -> Q | None:
     """Return a condition that the running instances fulfil, unless all are requested."""
-    return None if call.get("IncludeAllInstances", False) else states.condition([states.RUNNING])
+    return None if call.get("IncludeAllInstances", False) else shapes.condition([shapes.RUNNING])
 
 
 def _statuses(call: Call, instances: Sequence[Instance]) -> list[Shape | None]:
     every = call.get("IncludeAllInstances", False)
     known = ids.ids_of(names.INSTANCE.prefix, [instance.id for instance in instances])
     return [
-        _status(instance, known[instance.id]) if every or states.name_of(instance) == states.RUNNING else None
+        _status(instance, known[instance.id]) if every or shapes.name_of(instance) == shapes.RUNNING else None
         for instance in instances
     ]
 
 
 def _status(instance: Instance, ec2_id: str) -> dict[str, Any]:
-    state = states.name_of(instance)
-    running = state == states.RUNNING
+    state = shapes.name_of(instance)
+    running = state == shapes.RUNNING
     well = running and instance.vm_state != VmState.ERROR
     hosted = instance.host is not None and is_alive(instance.host, timezone.now())
     return {
         "InstanceId": ec2_id,
         "AvailabilityZone": shapes.zone_of(instance),
-        "InstanceState": states.shape(state),
+        "InstanceState": shapes.state_shape(state),
         "InstanceStatus": _check("ok" if well else "impaired", running=running),
         "SystemStatus": _check("ok" if hosted else "impaired", running=running),
         "Events": [],
@@ -198,8 +198,8 @@ DESCRIBE_INSTANCE_STATUS = Described(
     tags=None,
     filters={
         "availability-zone": "AvailabilityZone",
-        "instance-state-code": Narrowed("InstanceState.Code", states.condition_of_codes, exact=True),
-        "instance-state-name": Narrowed("InstanceState.Name", states.condition, exact=True),
+        "instance-state-code": Narrowed("InstanceState.Code", shapes.condition_of_codes, exact=True),
+        "instance-state-name": Narrowed("InstanceState.Name", shapes.condition, exact=True),
         "instance-status.status": "InstanceStatus.Status",
         "instance-status.reachability": "InstanceStatus.Details[].Status",
         "system-status.status": "SystemStatus.Status",

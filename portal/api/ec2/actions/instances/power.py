@@ -6,8 +6,8 @@ from typing import Any
 
 from django.utils import timezone
 
-from portal.api.ec2.actions.instances import related as reading
-from portal.api.ec2.actions.instances import states
+from portal.api.ec2.actions.instances import shapes
+from portal.api.ec2.actions.instances import shapes as reading
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
 from provisioning.compute.actions.delete import delete
@@ -33,7 +33,7 @@ def start_instances(call: Call) -> dict[str, Any]:
 
 
 def _started(call: Call, instance: Instance) -> Instance:
-    if states.name_of(instance) in {states.RUNNING, states.PENDING}:
+    if shapes.name_of(instance) in {shapes.RUNNING, shapes.PENDING}:
         return instance
     _refuse_ended(call, instance, "started")
     if instance.task_state is not None or instance.vm_state == VmState.RESIZED:
@@ -68,7 +68,7 @@ def stop_instances(call: Call) -> dict[str, Any]:
 
 
 def _stopped(call: Call, instance: Instance) -> Instance:
-    if states.name_of(instance) in {states.STOPPED, states.STOPPING}:
+    if shapes.name_of(instance) in {shapes.STOPPED, shapes.STOPPING}:
         return instance
     _refuse_ended(call, instance, "stopped")
     taken = actions["suspend" if call.get("Hibernate", False) else "power_off"]
@@ -111,12 +111,12 @@ def _changed(call: Call, change: Change) -> list[dict[str, Any]]:
     """
     instances = reading.wanted(call, _instance_ids(call))
     known = ids.ids_of("i", [instance.id for instance in instances])
-    before = {instance.id: states.name_of(instance) for instance in instances}
+    before = {instance.id: shapes.name_of(instance) for instance in instances}
     return [
         {
             "InstanceId": known[instance.id],
-            "PreviousState": states.shape(before[instance.id]),
-            "CurrentState": states.shape(states.name_of(change(call, instance))),
+            "PreviousState": shapes.state_shape(before[instance.id]),
+            "CurrentState": shapes.state_shape(shapes.name_of(change(call, instance))),
         }
         for instance in instances
     ]
@@ -130,7 +130,7 @@ def _instance_ids(call: Call) -> list[str]:
 
 
 def _refuse_ended(call: Call, instance: Instance, word: str) -> None:
-    if states.name_of(instance) in {states.TERMINATED, states.SHUTTING_DOWN}:
+    if shapes.name_of(instance) in {shapes.TERMINATED, shapes.SHUTTING_DOWN}:
         ec2_id = ids.id_of("i", instance.id)
         raise Ec2Error(INCORRECT, f"The instance '{ec2_id}' is not in a state from which it can be {word}.")
 

@@ -1,19 +1,175 @@
-"""Representations of instances."""
+"""Representations of instances that a caller may see, with their related records, and EC2's six instance states with
+the server states that each represents.
+
+A failed launch is ``terminated``, as EC2 has no error state. Every server that can be started again is ``stopped``:
+stopped, suspended, paused and shelved servers.
+"""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
-from portal.api.ec2 import names
-from portal.api.ec2.actions.instances import states
-from portal.api.ec2.actions.instances.related import Related
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from portal.api.ec2 import names, tags
+from portal.api.ec2.registry import Call
+from provisioning.common.context import RequestContext
+from provisioning.compute import selectors
 from provisioning.compute.disks import device_names
-from provisioning.compute.models import BlockDevice, Instance
-from provisioning.compute.states import VmState
+from provisioning.compute.models import BlockDevice, Instance, InstanceFault
+from provisioning.compute.selectors.block_devices import volumes_shown
+from provisioning.compute.states import PowerState, TaskState, VmState
 from provisioning.ec2 import given
-from provisioning.ec2.metadata_options import DEFAULT_HOPS, DEFAULT_TOKENS
+from provisioning.ec2.metadata_options import DEFAULT_HOPS, DEFAULT_TOKENS, options_of
 from provisioning.ec2.models import MetadataOptions
+from provisioning.network import selectors as network
 from provisioning.network.selectors import GuestAddress, GuestInterface
+
+PENDING, RUNNING, SHUTTING_DOWN, TERMINATED, STOPPING, STOPPED = (
+    "pending",
+    "running",
+    "shutting-down",
+    "terminated",
+    "stopping",
+    "stopped",
+)
+CODES = {PENDING: 0, RUNNING: 16, SHUTTING_DOWN: 32, TERMINATED: 48, STOPPING: 64, STOPPED: 80}
+_OF_TASK = {
+    TaskState.DELETING: SHUTTING_DOWN,
+    TaskState.SOFT_DELETING: SHUTTING_DOWN,
+    TaskState.POWERING_ON: PENDING,
+    TaskState.UNPAUSING: PENDING,
+    TaskState.RESUMING: PENDING,
+    TaskState.UNSHELVING: PENDING,
+    TaskState.POWERING_OFF: STOPPING,
+    TaskState.PAUSING: STOPPING,
+    TaskState.SUSPENDING: STOPPING,
+    TaskState.SHELVING: STOPPING,
+    TaskState.SHELVING_IMAGE_UPLOADING: STOPPING,
+}
+_OF_STATE = {
+    VmState.BUILDING: PENDING,
+    VmState.ACTIVE: RUNNING,
+    VmState.RESCUED: RUNNING,
+    VmState.STOPPED: STOPPED,
+    VmState.PAUSED: STOPPED,
+    VmState.SUSPENDED: STOPPED,
+    VmState.SHELVED: STOPPED,
+    VmState.SHELVED_OFFLOADED: STOPPED,
+}
+_ON = (PowerState.RUNNING, PowerState.PAUSED)
+_GONE = (VmState.DELETED, VmState.SOFT_DELETED)
+
+
+def name_of(instance: Instance) -> str:
+    """Return EC2's name of the instance's state."""
+    if instance.vm_state in _GONE:
+        return TERMINATED
+    task = _OF_TASK.get(TaskState(instance.task_state)) if instance.task_state else None
+    if task is not None:
+        return task
+    if instance.vm_state == VmState.ERROR and instance.launched_at is None:
+        return TERMINATED
+    known = _OF_STATE.get(VmState(instance.vm_state))
+    return known or (RUNNING if instance.power_state in _ON else STOPPED)
+
+
+def condition(states: Sequence[str]) -> Q:
+    """Return the filter condition for instances in one of these states, which are names as ``name_of`` returns them."""
+    gone, launched = Q(vm_state__in=_GONE), Q(launched_at__isnull=False)
+    stable = Q(vm_state__in=[state for state, name in _OF_STATE.items() if name in states])
+    if TERMINATED in states:
+        stable |= Q(vm_state=VmState.ERROR) & ~launched
+    if RUNNING in states:
+        stable |= Q(vm_state=VmState.ERROR, power_state__in=_ON) & launched
+    if STOPPED in states:
+        stable |= Q(vm_state=VmState.ERROR) & ~Q(power_state__in=_ON) & launched
+    tasks = Q(task_state__in=[task for task, name in _OF_TASK.items() if name in states])
+    found = ~gone & (tasks | (stable & ~Q(task_state__in=_OF_TASK)))
+    return found | gone if TERMINATED in states else found
+
+
+def condition_of_codes(codes: Sequence[str]) -> Q:
+    """Return the condition of instances whose state has one of these codes."""
+    return condition([name for name, code in CODES.items() if str(code) in codes])
+
+
+def state_shape(name: str) -> dict[str, object]:
+    return {"Code": CODES[name], "Name": name}
+
+
+SHOWN_AFTER_END = timedelta(hours=1)
+"""How long a terminated instance is shown."""
+ORDER = ("created_at", "reservation_id", "launch_index", "id")
+"""This order keeps the instances of one launch adjacent."""
+
+
+@dataclass(frozen=True)
+class Related:
+    """Records that instances refer to, fetched with a constant number of queries."""
+
+    ids: names.Known
+    interfaces: Mapping[uuid.UUID, Sequence[GuestInterface]] = field(default_factory=dict)
+    """Instance → its interfaces."""
+    volumes: Mapping[uuid.UUID, Sequence[BlockDevice]] = field(default_factory=dict)
+    """Instance → its volumes."""
+    tags: Mapping[uuid.UUID, Sequence[Mapping[str, str]]] = field(default_factory=dict)
+    faults: Mapping[uuid.UUID, InstanceFault] = field(default_factory=dict)
+    metadata_options: Mapping[uuid.UUID, MetadataOptions] = field(default_factory=dict)
+    given: Mapping[uuid.UUID, Mapping[str, Any]] = field(default_factory=dict)
+    """Instance or disk → values from client requests (``ec2.given``)."""
+
+
+def visible_rows(context: RequestContext) -> QuerySet[Instance]:
+    """Return the project's instances with their groups, including instances terminated in the last hour."""
+    return selectors.rows_with_ended(context, timezone.now() - SHOWN_AFTER_END).select_related("server_group")
+
+
+def wanted(call: Call, specified: Sequence[str]) -> list[Instance]:
+    """Return the instances with these ids in the order of the ids. Raises Ec2Error."""
+    return names.those(names.INSTANCE, specified, visible_rows(call.context))
+
+
+def related_records(instances: Sequence[Instance]) -> Related:
+    """Fetch the related records of these instances."""
+    keys = [instance.id for instance in instances]
+    if not keys:
+        return Related({})
+    interfaces, volumes = network.interfaces_of_all(keys), volumes_shown(keys)
+    every = [interface for each in interfaces.values() for interface in each]
+    ports = [interface.port_id for interface in every]
+    devices = [device for each in volumes.values() for device in each]
+    requested = given.values_of([*keys, *(device.id for device in devices)])
+    known = names.known(
+        {
+            names.INSTANCE: keys,
+            names.IMAGE: [
+                *(instance.image_id for instance in instances),
+                *(uuid.UUID(each[given.IMAGE]) for each in requested.values() if given.IMAGE in each),
+                *(device.source_id for device in devices if device.source_type == "image" and device.source_id),
+            ],
+            names.INTERFACE: ports,
+            names.ATTACHMENT: ports,
+            names.VPC: [interface.network_id for interface in every],
+            names.SUBNET: [address.subnet_id for interface in every for address in interface.addresses],
+            names.GROUP: [group for interface in every for group in interface.groups],
+            names.VOLUME: [device.volume_id for device in devices],
+            names.PLACEMENT_GROUP: [instance.server_group_id for instance in instances],
+        }
+    )
+    return Related(
+        ids=known,
+        interfaces=interfaces,
+        volumes=volumes,
+        tags=tags.shapes(names.INSTANCE, keys),
+        faults=selectors.fault_of(instances),
+        metadata_options=options_of(keys),
+        given=requested,
+    )
+
 
 VIRTUALIZATION, ARCHITECTURE = "hvm", "x86_64"
 
@@ -32,11 +188,11 @@ def reservation(instances: Sequence[Instance], related: Related) -> dict[str, An
 def instance_shape(instance: Instance, related: Related) -> dict[str, Any]:
     """Return the representation of an instance in DescribeInstances and RunInstances."""
     interfaces = related.interfaces.get(instance.id, ())
-    state, image = states.name_of(instance), image_of(instance, related)
+    state, image = name_of(instance), image_of(instance, related)
     shape: dict[str, Any] = {
         "InstanceId": related.ids[names.INSTANCE][instance.id],
         "ImageId": related.ids[names.IMAGE].get(image, "") if image else "",
-        "State": states.shape(state),
+        "State": state_shape(state),
         "InstanceType": type_of(instance, related),
         "KeyName": instance.key_name,
         "AmiLaunchIndex": instance.launch_index,
@@ -217,6 +373,6 @@ def _add_reason(shape: dict[str, Any], instance: Instance, state: str, related: 
         code = "Server.InternalError" if fault.code >= 500 else "Client.InternalError"
         shape["StateReason"] = {"Code": code, "Message": fault.message}
         shape["StateTransitionReason"] = f"{code}: {fault.message}"
-    elif state in {states.TERMINATED, states.STOPPED}:
-        words = "terminated" if state == states.TERMINATED else "stopped"
+    elif state in {TERMINATED, STOPPED}:
+        words = "terminated" if state == TERMINATED else "stopped"
         shape["StateReason"] = {"Code": "Client.UserInitiatedShutdown", "Message": f"The instance was {words}"}

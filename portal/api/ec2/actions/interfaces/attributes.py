@@ -4,8 +4,7 @@ from typing import Any
 
 from portal.api.ec2 import names
 from portal.api.ec2.actions.interfaces.create import ipv6_entries, ipv6_subnets
-from portal.api.ec2.actions.interfaces.describe import shapes
-from portal.api.ec2.actions.interfaces.lookups import (
+from portal.api.ec2.actions.interfaces.describe import (
     Entries,
     check_addresses,
     check_description,
@@ -15,10 +14,11 @@ from portal.api.ec2.actions.interfaces.lookups import (
     is_attached,
     kept,
     plain,
+    shapes,
     value_of,
 )
 from portal.api.ec2.actions.source_checks import check_sources
-from portal.api.ec2.actions.vpcs.lookups import unless
+from portal.api.ec2.actions.vpcs.vpcs import unless
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from portal.api.ec2 import names, tags
-from portal.api.ec2.actions.instances.related import wanted as wanted_instances
-from portal.api.ec2.actions.interfaces.describe import shapes
-from portal.api.ec2.actions.interfaces.lookups import (
+from portal.api.ec2.actions.instances.shapes import wanted as wanted_instances
+from portal.api.ec2.actions.interfaces.describe import (
     Entries,
     check_addresses,
     check_description,
@@ -18,8 +17,9 @@ from portal.api.ec2.actions.interfaces.lookups import (
     is_attached,
     is_free,
     plain,
+    shapes,
 )
-from portal.api.ec2.actions.vpcs.lookups import subnet_named, unless
+from portal.api.ec2.actions.vpcs.vpcs import subnet_named, unless
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action

@@ -1,13 +1,14 @@
-"""DescribeSecurityGroups and DescribeSecurityGroupRules."""
+"""DescribeSecurityGroups and DescribeSecurityGroupRules, with the representations of groups, permissions and rules."""
 
-from collections.abc import Sequence
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from django.db.models import QuerySet
 
-from portal.api.ec2 import names
-from portal.api.ec2.actions.security_groups.lookups import no_such_name
-from portal.api.ec2.actions.security_groups.permissions import OfGroup, granted
-from portal.api.ec2.actions.security_groups.shapes import group_shapes, rule_shapes
+from portal.api.ec2 import names, tags
+from portal.api.ec2.actions.security_groups.lookups import ANY, Granted, OfGroup, Permission, granted, no_such_name
 from portal.api.ec2.describe import Column, Described, Filter, Shape, members, under
 from portal.api.ec2.registry import Call
 from provisioning.ec2 import ids
@@ -15,8 +16,137 @@ from provisioning.network import selectors, services
 from provisioning.network.models import SecurityGroup, SecurityGroupRule
 from provisioning.network.selectors.membership import groups_and_rules, groups_with_rules
 from provisioning.network.selectors.visibility import own
-from provisioning.network.selectors.vpcs import default_group_ids, vpc_networks_for
+from provisioning.network.selectors.vpcs import default_group_ids, vpc_networks_for, vpc_of_groups
 from provisioning.network.services.security.security_groups import DEFAULT_NAME
+
+Rules = Sequence[SecurityGroupRule]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupNames:
+    """The EC2 ids of groups and prefix lists, and the groups that permissions refer to."""
+
+    ids: Mapping[uuid.UUID, str]
+    prefix_lists: Mapping[uuid.UUID, str]
+    named: Mapping[uuid.UUID, SecurityGroup]
+
+    @classmethod
+    def of(cls, groups: Iterable[SecurityGroup], rules: Rules) -> "GroupNames":
+        named = {rule.remote_group_id: rule.remote_group for rule in rules if rule.remote_group is not None}
+        lists = {rule.remote_address_group_id for rule in rules if rule.remote_address_group_id}
+        known = {group.id for group in groups} | {identity for identity in named if identity}
+        return cls(
+            ids.ids_of(names.GROUP.prefix, known),
+            ids.ids_of(names.PREFIX_LIST.prefix, lists),
+            {identity: group for identity, group in named.items() if identity},
+        )
+
+
+def group_shapes(groups: Sequence[SecurityGroup]) -> list[dict[str, Any]]:
+    """Return groups with their permissions; their rules and the groups in them must be prefetched."""
+    known = GroupNames.of(groups, [rule for group in groups for rule in group.rules.all()])
+    tagged = tags.shapes(names.GROUP, [group.id for group in groups])
+    networks = vpc_of_groups([group.id for group in groups])
+    vpcs = ids.ids_of(names.VPC.prefix, networks.values())
+    own = {group: vpcs[network] for group, network in networks.items()}
+    defaults = set(default_group_ids(set(networks.values())).values())
+    shapes = [{"VpcId": own.get(group.id)} | _group(group, known, tagged[group.id]) for group in groups]
+    for group, shape in zip(groups, shapes, strict=True):
+        if group.id in defaults:
+            shape["GroupName"] = DEFAULT_NAME
+    return shapes
+
+
+def _group(group: SecurityGroup, known: GroupNames, tagged: tags.Shapes) -> dict[str, Any]:
+    every = granted(group.rules.all())
+    return {
+        "OwnerId": group.project_id.hex,
+        "GroupId": known.ids[group.id],
+        "GroupName": group.name,
+        "Description": group.description,
+        "IpPermissions": permission_shapes([each for each in every if not each.permission.egress], known),
+        "IpPermissionsEgress": permission_shapes([each for each in every if each.permission.egress], known),
+        "Tags": tagged,
+    }
+
+
+def permission_shapes(every: Sequence[Granted], known: GroupNames) -> list[dict[str, Any]]:
+    """Return permissions in the format of groups, merged by protocol and port range."""
+    result: dict[tuple[str, tuple[int, int] | None], dict[str, Any]] = {}
+    for each in every:
+        permission = each.permission
+        shape = result.setdefault((permission.protocol, permission.ports), _traffic(permission))
+        description = {"Description": each.description} if each.description else {}
+        if permission.group_id is not None:
+            group = known.named[permission.group_id]
+            pair = {"GroupId": known.ids[group.id], "GroupName": group.name, "UserId": group.project_id.hex}
+            shape["UserIdGroupPairs"].append(pair | description)
+        elif permission.prefix_list_id is not None:
+            shape["PrefixListIds"].append(
+                {"PrefixListId": known.prefix_lists[permission.prefix_list_id], **description}
+            )
+        elif permission.is_ipv6:
+            shape["Ipv6Ranges"].append({"CidrIpv6": permission.cidr, **description})
+        else:
+            shape["IpRanges"].append({"CidrIp": permission.cidr, **description})
+    return list(result.values())
+
+
+def _traffic(permission: Permission) -> dict[str, Any]:
+    shape: dict[str, Any] = {"IpProtocol": permission.protocol}
+    if permission.ports is not None:
+        shape["FromPort"], shape["ToPort"] = permission.ports
+    return shape | {"IpRanges": [], "Ipv6Ranges": [], "UserIdGroupPairs": [], "PrefixListIds": []}
+
+
+def rule_shapes(every: Sequence[OfGroup], *, revoked: bool = False) -> list[dict[str, Any]]:
+    """Return permissions in the format of rules, each with its id. With ``revoked``, the format is that of
+    RevokeSecurityGroup….
+    """
+    known = GroupNames.of(
+        {each.group.id: each.group for each in every}.values(), [rule for each in every for rule in each.granted.rules]
+    )
+    rule_ids = [each.granted.id for each in every]
+    own = ids.ids_of(names.RULE.prefix, rule_ids)
+    tagged = {} if revoked else tags.shapes(names.RULE, rule_ids)
+    shapes = []
+    for each in every:
+        shape = _rule(each, known, own[each.granted.id])
+        if revoked:
+            group_id = each.permission.group_id
+            shape |= {"ReferencedGroupId": known.ids[group_id]} if group_id else {}
+        else:
+            shape |= {"GroupOwnerId": each.group.project_id.hex, "Tags": tagged[each.granted.id]}
+            shape |= _referenced(each.permission, known)
+        shapes.append(shape)
+    return shapes
+
+
+def _referenced(permission: Permission, known: GroupNames) -> dict[str, Any]:
+    if permission.group_id is None:
+        return {}
+    group = known.named[permission.group_id]
+    return {"ReferencedGroupInfo": {"GroupId": known.ids[group.id], "UserId": group.project_id.hex}}
+
+
+def _rule(each: OfGroup, known: GroupNames, ec2_id: str) -> dict[str, Any]:
+    permission = each.permission
+    first, last = permission.ports or (-1, -1)
+    shape: dict[str, Any] = {
+        "SecurityGroupRuleId": ec2_id,
+        "GroupId": known.ids[each.group.id],
+        "IsEgress": permission.egress,
+        "IpProtocol": permission.protocol,
+    }
+    if permission.ports is not None or permission.protocol == ANY:
+        shape |= {"FromPort": first, "ToPort": last}
+    if permission.cidr is not None:
+        shape["CidrIpv6" if permission.is_ipv6 else "CidrIpv4"] = permission.cidr
+    if permission.prefix_list_id is not None:
+        shape["PrefixListId"] = known.prefix_lists[permission.prefix_list_id]
+    if each.granted.description:
+        shape["Description"] = each.granted.description
+    return shape
 
 
 def _groups(call: Call) -> QuerySet[SecurityGroup]:

@@ -1,19 +1,237 @@
-"""Create, delete and describe volumes."""
+"""Create, delete and describe volumes.
 
+Also volumes, snapshots and instances by EC2 id, EC2's states of them (fewer than the Block Storage API's), and shapes.
+"""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from django.db.models import Q, QuerySet
+
 from portal.api.ec2 import names, tags
-from portal.api.ec2.actions.volumes import shapes
-from portal.api.ec2.actions.volumes.shapes import snapshot_of, volume_of, volumes_of
 from portal.api.ec2.describe import NOTHING, Always, Column, Described, Narrowed, members, under
+from portal.api.ec2.names import of_amazon, store_requested, type_asked
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
-from portal.api.ec2.volume_types import of_amazon, store_requested, type_asked
-from provisioning.common.errors import InvalidInputError
-from provisioning.ec2 import ids
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.compute import selectors as compute
+from provisioning.compute.models import BlockDevice, Instance
+from provisioning.compute.selectors.block_devices import volumes_shown
+from provisioning.ec2 import given, ids
 from provisioning.volumes import services
-from provisioning.volumes.models import Volume
+from provisioning.volumes.models import Attachment, Snapshot, Volume
+from provisioning.volumes.selectors.access import visible_snapshots, visible_volumes
+from provisioning.volumes.selectors.pools import servings
+from provisioning.volumes.states import AttachStatus, SnapshotStatus, VolumeStatus
+
+
+def volumes_of(context: RequestContext) -> QuerySet[Volume]:
+    """Return the project's volumes with attachments and pools prefetched."""
+    return visible_volumes(context).prefetch_related("attachments", servings("pool__"))
+
+
+def volume_of(call: Call, ec2_id: str) -> Volume:
+    """Return one volume. Raises Ec2Error."""
+    return names.one(names.VOLUME, ec2_id, volumes_of(call.context))
+
+
+def snapshot_of(call: Call, ec2_id: str) -> Snapshot:
+    """Return one snapshot. Raises Ec2Error."""
+    return names.one(names.SNAPSHOT, ec2_id, visible_snapshots(call.context))
+
+
+def instance_of(call: Call, ec2_id: str) -> Instance:
+    """Return one existing instance. Raises Ec2Error."""
+    key = names.resource(names.INSTANCE, ec2_id)
+    try:
+        instance = compute.instance_for(call.context, key)
+    except NotFoundError as error:
+        raise names.not_found(names.INSTANCE, [ec2_id]) from error
+    if instance.project_id != call.project_id:
+        raise names.not_found(names.INSTANCE, [ec2_id])
+    return instance
+
+
+CREATING, AVAILABLE, IN_USE, DELETING, ERROR = "creating", "available", "in-use", "deleting", "error"
+_OWN = {
+    VolumeStatus.DELETING: DELETING,
+    VolumeStatus.ERROR: ERROR,
+    VolumeStatus.ERROR_DELETING: ERROR,
+    VolumeStatus.ERROR_BACKING_UP: ERROR,
+    VolumeStatus.ERROR_RESTORING: ERROR,
+    VolumeStatus.ERROR_EXTENDING: ERROR,
+}
+_BEING_WRITTEN = frozenset(
+    {VolumeStatus.CREATING, VolumeStatus.DOWNLOADING, VolumeStatus.RESTORING_BACKUP, VolumeStatus.REVERTING}
+)
+_OF_ATTACHMENT = {
+    AttachStatus.RESERVED: "attaching",
+    AttachStatus.ATTACHING: "attaching",
+    AttachStatus.ERROR_ATTACHING: "attaching",
+    AttachStatus.ATTACHED: "attached",
+    AttachStatus.DETACHING: "detaching",
+    AttachStatus.ERROR_DETACHING: "busy",
+}
+_OF_SNAPSHOT = {
+    SnapshotStatus.CREATING: "pending",
+    SnapshotStatus.DELETING: "pending",  # EC2 has no state for it; clients that wait for the deletion keep waiting
+    SnapshotStatus.UNMANAGING: "pending",
+    SnapshotStatus.ERROR: "error",
+    SnapshotStatus.ERROR_DELETING: "error",
+}
+
+
+def of_volume(volume: Volume) -> str:
+    """Return the state of a volume. During an operation, an attached volume is ``in-use``, a volume to which data is
+    being written is ``creating``, and any other volume is ``available``.
+    """
+    status = VolumeStatus(volume.status)
+    if status in _OWN:
+        return _OWN[status]
+    if volume.attachments.all():
+        return IN_USE
+    return CREATING if status in _BEING_WRITTEN else AVAILABLE
+
+
+def condition(states: Sequence[str]) -> Q:
+    """Return a database condition that all volumes in one of these states fulfil."""
+    found = Q(pk__in=[])
+    for state in states:
+        if state == CREATING:
+            found |= Q(status__in=_BEING_WRITTEN)
+        elif state in {AVAILABLE, IN_USE}:
+            found |= ~Q(status__in=_OWN)
+        else:
+            found |= Q(status__in=[status for status, name in _OWN.items() if name == state])
+    return found
+
+
+def of_attachment(attachment: Attachment) -> str:
+    return _OF_ATTACHMENT[AttachStatus(attachment.status)]
+
+
+def of_snapshot(snapshot: Snapshot) -> str:
+    return _OF_SNAPSHOT.get(SnapshotStatus(snapshot.status), "completed")
+
+
+def progress_of(snapshot: Snapshot) -> str:
+    return f"{100 if of_snapshot(snapshot) == 'completed' else snapshot.progress}%"
+
+
+NO_TYPE = "standard"
+"""Type name shown for a volume without a volume type."""
+
+
+@dataclass(frozen=True)
+class Related:
+    """Records that volumes refer to, fetched with a constant number of queries."""
+
+    ids: names.Known
+    devices: Mapping[uuid.UUID, BlockDevice] = field(default_factory=dict)
+    """Attachment → the block device of its server."""
+    tags: Mapping[uuid.UUID, Sequence[Mapping[str, str]]] = field(default_factory=dict)
+    given: Mapping[uuid.UUID, Mapping[str, Any]] = field(default_factory=dict)
+    """Volume or disk → values from client requests (``ec2.given``)."""
+
+
+def related(volumes: Sequence[Volume]) -> Related:
+    """Fetch the related records of these volumes."""
+    keys = [volume.id for volume in volumes]
+    origins = {key for volume in volumes for key in (volume.id, volume.source_volume_id) if key is not None}
+    servers = {each.instance_id for volume in volumes for each in volume.attachments.all() if each.instance_id}
+    shown = volumes_shown(servers) if servers else {}
+    devices = {each.attachment_id: each for found in shown.values() for each in found if each.attachment_id}
+    return Related(
+        ids=names.known(
+            {
+                names.VOLUME: origins,
+                names.SNAPSHOT: [volume.source_snapshot_id for volume in volumes],
+                names.INSTANCE: servers,
+            }
+        ),
+        devices=devices,
+        tags=tags.shapes(names.VOLUME, keys),
+        given=given.values_of([*keys, *(device.id for device in devices.values())]),
+    )
+
+
+def volume_shapes(volumes: Sequence[Volume]) -> list[dict[str, Any]]:
+    """Return the representations of volumes."""
+    known = related(volumes)
+    return [volume_shape(volume, known) for volume in volumes]
+
+
+def volume_shape(volume: Volume, related: Related) -> dict[str, Any]:
+    """Return the representation of a volume in DescribeVolumes and CreateVolume."""
+    return {
+        "VolumeId": related.ids[names.VOLUME][volume.id],
+        "OwnerId": volume.project_id.hex,
+        "Size": volume.size_gb,
+        "SnapshotId": related.ids[names.SNAPSHOT][volume.source_snapshot_id] if volume.source_snapshot_id else "",
+        "SourceVolumeId": related.ids[names.VOLUME][volume.source_volume_id] if volume.source_volume_id else None,
+        "AvailabilityZone": volume.availability_zone,
+        "AvailabilityZoneId": volume.availability_zone,
+        "State": of_volume(volume),
+        "CreateTime": volume.created_at,
+        "Attachments": [attachment_shape(each, related) for each in volume.attachments.all()],
+        "Encrypted": bool(volume.encryption_key),
+        **_type(volume, related),
+        "MultiAttachEnabled": volume.multiattach,
+        "Tags": related.tags[volume.id],
+    }
+
+
+def _asked_name(device: BlockDevice | None, related: Related) -> str | None:
+    return related.given.get(device.id, {}).get(given.DEVICE) if device is not None else None
+
+
+def _type(volume: Volume, related: Related) -> dict[str, Any]:
+    """Return the AWS type in the request if this cloud has no type of that name, otherwise the volume's own type."""
+    own = {"VolumeType": volume.volume_type.name if volume.volume_type else NO_TYPE}
+    requested: dict[str, Any] = related.given.get(volume.id, {}).get(given.VOLUME_TYPE, {})
+    return own | requested
+
+
+def attachment_shape(attachment: Attachment, related: Related) -> dict[str, Any]:
+    """Return the representation of an attachment; an attachment outside the cloud has no instance."""
+    device = related.devices.get(attachment.id)
+    return {
+        "VolumeId": related.ids[names.VOLUME][attachment.volume_id],
+        "InstanceId": related.ids[names.INSTANCE][attachment.instance_id] if attachment.instance_id else None,
+        "Device": _asked_name(device, related) or attachment.mountpoint,
+        "State": of_attachment(attachment),
+        "AttachTime": attachment.attached_at or attachment.created_at,
+        "DeleteOnTermination": device is not None and device.delete_on_termination,
+    }
+
+
+def snapshot_shapes(snapshots: Sequence[Snapshot]) -> list[dict[str, Any]]:
+    """Return the representations of snapshots."""
+    keys = [snapshot.id for snapshot in snapshots]
+    known = names.known({names.SNAPSHOT: keys, names.VOLUME: [snapshot.volume_id for snapshot in snapshots]})
+    tagged = tags.shapes(names.SNAPSHOT, keys)
+    return [
+        {
+            "SnapshotId": known[names.SNAPSHOT][snapshot.id],
+            "VolumeId": known[names.VOLUME][snapshot.volume_id],
+            "OwnerId": snapshot.project_id.hex,
+            "State": of_snapshot(snapshot),
+            "StateMessage": "The snapshot is being deleted" if snapshot.status == "deleting" else None,
+            "StartTime": snapshot.created_at,
+            "Progress": progress_of(snapshot),
+            "VolumeSize": snapshot.size_gb,
+            "Description": snapshot.description,
+            "Encrypted": bool(snapshot.volume.encryption_key),
+            "StorageTier": "standard",
+            "Tags": tagged[snapshot.id],
+        }
+        for snapshot in snapshots
+    ]
+
 
 KIND = names.VOLUME
 
@@ -49,7 +267,7 @@ def create_volume(call: Call) -> dict[str, Any]:
     tags.write(call, KIND, [made.id], specified)
     store_requested(made.project_id, made.id, of_amazon(call.arguments, found_type))
     volume = volumes_of(call.context).get(id=made.id)
-    return shapes.volume_shape(volume, shapes.related([volume]))
+    return volume_shape(volume, related([volume]))
 
 
 def _zone(call: Call) -> str:
@@ -92,7 +310,7 @@ DESCRIBE_VOLUMES = Described(
     ids_exclude_pages=True,
     ignored="IncludeManagedResources",
     rows=lambda call: volumes_of(call.context),
-    shape=lambda call, volumes: shapes.volume_shapes(volumes),
+    shape=lambda call, volumes: volume_shapes(volumes),
     filters={
         **under(
             "Attachments[]",
@@ -111,7 +329,7 @@ DESCRIBE_VOLUMES = Described(
         "operator.principal": NOTHING,
         "size": Column("Size", "size_gb"),
         "snapshot-id": Column("SnapshotId", "source_snapshot_id", names.SNAPSHOT),
-        "status": Narrowed("State", shapes.condition),
+        "status": Narrowed("State", condition),
         "volume-id": Column("VolumeId", "pk", names.VOLUME),
     },
 )

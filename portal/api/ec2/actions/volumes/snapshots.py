@@ -4,9 +4,9 @@ from typing import Any
 
 from django.db.models import Q
 
-from portal.api.ec2 import names, owned, tags
-from portal.api.ec2.actions.volumes import shapes
-from portal.api.ec2.actions.volumes.shapes import snapshot_of, volume_of
+from portal.api.ec2 import names, tags
+from portal.api.ec2.actions.volumes import changes
+from portal.api.ec2.actions.volumes.changes import snapshot_of, volume_of
 from portal.api.ec2.describe import NOTHING, Column, Described, members
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
@@ -33,7 +33,7 @@ def create_snapshot(call: Call) -> dict[str, Any]:
     request = services.SnapshotRequest(name, call.get("Description", ""), force=True)
     made = services.CreateSnapshot.begin(call.context, volume.id, request)
     tags.write(call, KIND, [made.id], specified)
-    return shapes.snapshot_shapes([made])[0]
+    return changes.snapshot_shapes([made])[0]
 
 
 @action("DeleteSnapshot", services.DeleteSnapshot.rule, takes="SnapshotId", missing=KIND.missing)
@@ -57,7 +57,7 @@ def delete_snapshot(call: Call) -> dict[str, Any]:
 def _asked(call: Call) -> Q | None:
     """Return a condition that no snapshot fulfils if another project is named: snapshots are not shared."""
     specified = [requested for name in ("OwnerIds", "RestorableByUserIds") if (requested := call.get(name, []))]
-    return None if all(owned.is_named(call, requested) for requested in specified) else Q(pk__in=[])
+    return None if all(names.is_named(call, requested) for requested in specified) else Q(pk__in=[])
 
 
 DESCRIBE_SNAPSHOTS = Described(
@@ -70,7 +70,7 @@ DESCRIBE_SNAPSHOTS = Described(
     takes="OwnerIds RestorableByUserIds",
     rows=lambda call: visible_snapshots(call.context),
     among=_asked,
-    shape=lambda call, snapshots: shapes.snapshot_shapes(snapshots),
+    shape=lambda call, snapshots: changes.snapshot_shapes(snapshots),
     filters={
         "description": Column("Description", "description"),
         **members("Encrypted Progress StartTime StorageTier"),

@@ -13,7 +13,7 @@ from typing import Any
 from django.db.models import Q
 
 from portal.api.ec2 import names, tags
-from portal.api.ec2.actions.vpcs.lookups import enforce, subnet_named, table_named
+from portal.api.ec2.actions.vpcs.vpcs import enforce, subnet_named, table_named
 from portal.api.ec2.describe import Column, Described, Narrowed, Shape, members, under
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error

@@ -3,10 +3,10 @@
 from typing import Any
 
 from portal.api.ec2 import names
-from portal.api.ec2.actions.instances.related import wanted as wanted_instances
-from portal.api.ec2.actions.vpcs.internet_gateways import gateway_named, outside, to_change
-from portal.api.ec2.actions.vpcs.lookups import enforce, table_named
+from portal.api.ec2.actions.instances.shapes import wanted as wanted_instances
 from portal.api.ec2.actions.vpcs.route_tables import LOCAL, local_ranges, reachable, routed
+from portal.api.ec2.actions.vpcs.subnets import gateway_named, outside, to_change
+from portal.api.ec2.actions.vpcs.vpcs import enforce, table_named
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action

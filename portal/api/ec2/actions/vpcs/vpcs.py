@@ -1,17 +1,121 @@
-"""VPCs: networks, each created with its own router. Networks of the Network API are shown as well."""
+"""VPCs: networks, each created with its own router; networks of the Network API are shown as well. Networks, subnets
+and routers by EC2 id, with the policy check for changes.
 
-from collections.abc import Sequence
+Network ACLs: each VPC has only its default ACL, which allows everything and is read-only; security groups filter
+traffic.
+"""
+
+import hashlib
+import uuid
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import netaddr
+from django.conf import settings
+
 from portal.api.ec2 import names, tags
-from portal.api.ec2.actions.vpcs.lookups import range_id, read_range, unless, vpc_named, vpc_to_change
-from portal.api.ec2.describe import Column, Described, Shape, members
+from portal.api.ec2.describe import Column, Described, Shape, members, nothing, under
 from portal.api.ec2.protocol import errors
+from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
 from provisioning.ec2 import ids
 from provisioning.ec2_services import vpcs as services
-from provisioning.network.models import Network
-from provisioning.network.selectors.vpcs import VpcNetwork, default_network, vpc_networks_for, vpcs_for
+from provisioning.hosts import selectors as hosts
+from provisioning.hosts.models import DEFAULT_ZONE
+from provisioning.identity import policy
+from provisioning.network import addressing
+from provisioning.network.models import Network, Subnet
+from provisioning.network.selectors.vpcs import (
+    Table,
+    VpcNetwork,
+    default_network,
+    tables_of,
+    vpc_networks_for,
+    vpc_subnets_for,
+    vpcs_for,
+)
+
+LONGEST_PREFIX, SHORTEST_PREFIX = 28, 16
+"""Prefix lengths of VPCs and subnets, as in EC2."""
+
+
+def vpc_named(call: Call, ec2_id: str) -> VpcNetwork:
+    """Return a VPC that the caller may see. Raises Ec2Error."""
+    found = vpcs_for(call.context, [names.resource(names.VPC, ec2_id)])
+    if not found:
+        raise names.not_found(names.VPC, [ec2_id])
+    return found[0]
+
+
+def vpc_to_change(call: Call, ec2_id: str, *rules: str) -> VpcNetwork:
+    """Return a VPC if the policy allows the caller to change it. Raises ForbiddenError for a VPC that another project
+    shares.
+    """
+    vpc = vpc_named(call, ec2_id)
+    enforce(call, owner_of(vpc.network), *rules)
+    return vpc
+
+
+def subnet_named(call: Call, ec2_id: str) -> Subnet:
+    """Return a subnet that the caller may see. Raises Ec2Error."""
+    return names.one(names.SUBNET, ec2_id, vpc_subnets_for(call.context))
+
+
+def table_named(call: Call, ec2_id: str) -> Table:
+    """Return a router on a network that the caller may see, as a route table. Raises Ec2Error."""
+    requested = names.resource(names.ROUTE_TABLE, ec2_id)
+    found = next((table for table in tables_of(vpcs_for(call.context)) if table.router.id == requested), None)
+    if found is None:
+        raise names.not_found(names.ROUTE_TABLE, [ec2_id])
+    return found
+
+
+def owner_of(network: Network) -> dict[str, object]:
+    """Return the policy target of a resource on a network."""
+    owner = network.project_id
+    return {"project_id": owner, "network:project_id": owner, "network:tenant_id": owner}
+
+
+def enforce(call: Call, target: Mapping[str, object], *rules: str) -> None:
+    for rule in rules:
+        policy.enforce(call.context, rule, target)
+
+
+def zone_of_networks() -> str:
+    """Return the zone in which subnets are shown: EC2 shows one zone for each subnet, although the subnets exist in
+    every zone.
+    """
+    default, zones = settings.SCHEDULER_DEFAULT_ZONE or DEFAULT_ZONE, hosts.availability_zones()
+    return default if default in zones or not zones else zones[0]
+
+
+def read_range(parameter: str, text: str, code: str) -> netaddr.IPNetwork:
+    """Read an IPv4 range from /16 to /28; host bits are cleared. Raises Ec2Error, with ``code`` for a wrong size."""
+    try:
+        network = addressing.read_prefix(text).cidr
+    except ValueError:
+        raise errors.invalid_value(parameter, text, "This is not a valid CIDR block.") from None
+    if network.version != 4:
+        raise errors.invalid_value(parameter, text, "This is not a valid IPv4 CIDR block.")
+    if not SHORTEST_PREFIX <= network.prefixlen <= LONGEST_PREFIX:
+        raise Ec2Error(code, f"The CIDR '{text}' is invalid: the prefix length must be from 16 to 28.")
+    addressing.parse_cidr(str(network))
+    return network
+
+
+def unless(call: Call, parameter: str, *, present: Any, why: str) -> None:
+    """Raise Ec2Error if an argument differs from the only supported value."""
+    specified = call.get(parameter)
+    requested = specified.get("Value") if isinstance(specified, dict) else specified
+    if requested is not None and requested != present:
+        raise errors.unsupported(f"{parameter}: {why}")
+
+
+def range_id(kind: names.Kind, resource: uuid.UUID, cidr: str) -> str:
+    """Return the id of the association of a range with a VPC or a subnet, which is stable as long as both exist."""
+    digits = hashlib.sha256(f"{resource.hex} {cidr}".encode()).hexdigest()[: ids.DIGITS]
+    return f"{kind.prefix}-cidr-assoc-{digits}"
+
 
 NAME = "Name"
 """The tag that AWS tools show as the name."""
@@ -135,3 +239,78 @@ def modify_vpc_attribute(call: Call) -> dict[str, Any]:
     for name, present in ATTRIBUTES.items():
         unless(call, name, present=present, why=f"it is {str(present).lower()} of every VPC of this cloud")
     return {}
+
+
+ENTRIES = [
+    {"RuleNumber": number, "RuleAction": verdict, "Protocol": "-1", "Egress": egress, place: everywhere}
+    for egress in (True, False)
+    for number, verdict, place, everywhere in (
+        (100, "allow", "CidrBlock", "0.0.0.0/0"),
+        (101, "allow", "Ipv6CidrBlock", "::/0"),
+        (32767, "deny", "CidrBlock", "0.0.0.0/0"),
+        (32768, "deny", "Ipv6CidrBlock", "::/0"),
+    )
+]
+
+
+def _acl_shapes(call: Call, every: Sequence[Network]) -> list[Shape]:
+    keys = [network.id for network in every]
+    subnets = [subnet.id for network in every for subnet in network.subnets.all()]
+    known = names.known({names.ACL: keys, names.VPC: keys, names.SUBNET: subnets})
+    tagged = tags.shapes(names.ACL, keys)
+    own, vpcs, of_subnets = (known[kind] for kind in (names.ACL, names.VPC, names.SUBNET))
+    return [
+        {
+            "NetworkAclId": own[network.id],
+            "VpcId": vpcs[network.id],
+            "OwnerId": network.project_id.hex,
+            "IsDefault": True,
+            "Entries": ENTRIES,
+            "Associations": [
+                {
+                    "NetworkAclAssociationId": f"aclassoc-{of_subnets[subnet.id].partition('-')[2]}",
+                    "NetworkAclId": own[network.id],
+                    "SubnetId": of_subnets[subnet.id],
+                }
+                for subnet in network.subnets.all()
+            ],
+            "Tags": tagged[network.id],
+        }
+        for network in every
+    ]
+
+
+DESCRIBE_NETWORK_ACLS = Described(
+    action="DescribeNetworkAcls",
+    rule="get_network",
+    member="NetworkAcls",
+    kind=names.ACL,
+    ids="NetworkAclIds",
+    rows=lambda call: vpc_networks_for(call.context).prefetch_related("subnets"),
+    shape=_acl_shapes,
+    filters={
+        **under(
+            "Associations[]",
+            {
+                "association-id": "NetworkAclAssociationId",
+                "network-acl-id": "NetworkAclId",
+                "subnet-id": Column("SubnetId", "subnets__pk", names.SUBNET),
+            },
+            prefix="association.",
+        ),
+        "default": "IsDefault",
+        **under(
+            "Entries[]",
+            {
+                "cidr": "CidrBlock",
+                **members("Egress Protocol RuleAction RuleNumber"),
+                "ipv6-cidr": "Ipv6CidrBlock",
+                **nothing("icmp.code icmp.type port-range.from port-range.to"),
+            },
+            prefix="entry.",
+        ),
+        "network-acl-id": Column("NetworkAclId", "pk", names.ACL),
+        "owner-id": Column("OwnerId", "project_id"),
+        "vpc-id": Column("VpcId", "pk", names.VPC),
+    },
+)
