@@ -1,4 +1,4 @@
-"""The start of an action on an instance, and what becomes of its volumes when it is deleted."""
+"""The start of an action on an instance, and the volumes that its deletion keeps or deletes."""
 
 from collections.abc import Iterable
 from typing import Any
