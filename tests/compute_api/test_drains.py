@@ -8,7 +8,7 @@ import pytest
 
 from portal.api.compute.resources import migrations
 from provisioning.compute.actions.registry import ways
-from provisioning.drains import services
+from provisioning.drains import execution
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
 from tests.support.standing import derived
@@ -45,7 +45,7 @@ def test_a_drain_is_begun_followed_and_changed(operator_api: Api, cloud: Cloud, 
     for verb, state in (("pause", "paused"), ("resume", "running")):
         assert operator_api.post(f"{one}/action", {verb: None}).json()["drain"]["state"] == state
     cloud.run()
-    services.run_all()
+    execution.run_all()
     drain = operator_api.get(one).json()["drain"]
     assert (drain["state"], drain["progress"]["done"], drain["servers"][0]["state"]) == ("finished", 1, "done")
     assert operator_api.post(f"{one}/action", {"cancel": None}).status_code == 409

@@ -24,7 +24,7 @@ from provisioning.batches.models import Batch, BatchItem
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
 from provisioning.doctor import runs
-from provisioning.drains import services
+from provisioning.drains import execution
 from provisioning.events import selectors as events
 from provisioning.events.selectors import OPERATORS, LoggedEvent
 from provisioning.hosts import refused
@@ -561,7 +561,7 @@ def test_a_host_is_drained_by_its_plan(at_operator: Client, well: Cloud, people:
     change_drain(at_operator, server.host_id, "resume")
     well.run()
     before = events.latest_id()
-    services.run_all()
+    execution.run_all()
     assert "drain" in {event.kind for event in events.since([OPERATORS], before)}
     page = drain_page(at_operator, server.host_id)
     assert "Last drain" in page
@@ -580,7 +580,7 @@ def test_a_cancelled_drain_leaves_the_rest(at_operator: Client, well: Cloud, peo
     at_operator.post(reverse("dashboard:host_drain_start", args=[server.host_id]), {"ways": ["stop"]})
     change_drain(at_operator, server.host_id, "cancel")
     well.run()
-    services.run_all()
+    execution.run_all()
     page = drain_page(at_operator, server.host_id)
     assert "Cancelled." in page
     assert "Not begun" in page

@@ -14,7 +14,7 @@ from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInp
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.plans.moves import plan_host, plan_hosts, plan_servers
 from provisioning.compute.services.hosts import enable_host
-from provisioning.drains import retention, services
+from provisioning.drains import execution, retention, services
 from provisioning.drains.models import Drain, DrainItem
 from provisioning.drains.restored import pause_drains
 from provisioning.drains.selectors import drain_for, drains_for, items_of, progress_of
@@ -78,12 +78,12 @@ class TestStops:
         assert states(drain) == ["waiting"] * 3
         work()
         assert sorted(states(drain)) == ["moving", "moving", "waiting"]
-        services.run(drain.id)
+        execution.run(drain.id)
         assert sorted(states(drain)) == ["moving", "moving", "waiting"]
         cloud.run()
-        services.run(drain.id)
+        execution.run(drain.id)
         cloud.run()
-        services.run(drain.id)
+        execution.run(drain.id)
         assert states(drain) == ["done"] * 3
         assert [state_of(each) for each in three] == [("stopped", None)] * 3
         drain.refresh_from_db()
@@ -106,7 +106,7 @@ class TestStops:
         services.cancel(operator.context, drain.id)
         assert sorted(states(drain)) == ["cancelled", "cancelled", "moving"]
         cloud.run()
-        services.run_all()
+        execution.run_all()
         drain.refresh_from_db()
         assert (sorted(states(drain)), drain.state) == (["cancelled", "cancelled", "done"], "cancelled")
         assert not host().enabled
@@ -120,7 +120,7 @@ class TestStops:
         drain = stop_all(operator)
         work()
         Instance.objects.filter(id=three[0].id).update(task_state=None)  # as a reset by an operator
-        services.run(drain.id)
+        execution.run(drain.id)
         [failed] = DrainItem.objects.filter(drain=drain, state="failed")
         assert (failed.instance_id, bool(failed.reason)) == (three[0].id, True)
         cloud.run()
@@ -128,14 +128,14 @@ class TestStops:
     def test_a_busy_server_gets_its_turn_later(self, operator: Person, cloud: Cloud, three: list[Instance]) -> None:
         Instance.objects.filter(id=three[0].id).update(task_state="rebooting")
         drain = stop_all(operator)
-        services.run(drain.id)
+        execution.run(drain.id)
         item = DrainItem.objects.get(drain=drain, instance_id=three[0].id)
         assert (item.state, item.tries) == ("waiting", 1)
         Instance.objects.filter(id=three[0].id).update(task_state=None)
         for _ in range(4):
-            services.run(drain.id)
+            execution.run(drain.id)
             cloud.run()
-        services.run(drain.id)
+        execution.run(drain.id)
         assert states(drain) == ["done"] * 3
 
     def test_a_deleted_server_is_done(self, operator: Person, cloud: Cloud, three: list[Instance]) -> None:
@@ -143,7 +143,7 @@ class TestStops:
         work()
         moving = DrainItem.objects.filter(drain=drain, state="moving").values_list("instance_id", flat=True)
         Instance.objects.filter(id__in=list(moving)).update(vm_state="deleted")
-        services.run(drain.id)
+        execution.run(drain.id)
         assert states(drain).count("done") == 2
         Instance.objects.filter(vm_state="deleted").update(vm_state="active")
         cloud.run()
@@ -158,7 +158,7 @@ class TestStops:
         Instance.objects.filter(id=moved.id).update(host=elsewhere)
         Instance.objects.filter(id=stopped.id).update(vm_state="stopped")
         Instance.objects.filter(id=deleted.id).update(vm_state="deleted", deleted_at=timezone.now())
-        services.run(drain.id)
+        execution.run(drain.id)
         assert states(drain) == ["done"] * 3
         assert len(set(DrainItem.objects.filter(drain=drain).values_list("reason", flat=True))) == 3
         assert not InstanceAction.objects.filter(action="stop").exists()
@@ -178,14 +178,14 @@ class TestStops:
             services.bring_back(operator.context, drain.id)
         work()
         cloud.run()
-        services.run(drain.id)
+        execution.run(drain.id)
         with pytest.raises(ConflictError):
             services.bring_back(operator.context, drain.id)  # the host is in maintenance
         enable_host(operator.context, host().id)
         back = services.bring_back(operator.context, drain.id)
         work()
         cloud.run()
-        services.run(back.id)
+        execution.run(back.id)
         assert [state_of(each) for each in three] == [("active", None)] * 3
         assert states(back) == ["done"] * 3
 
@@ -202,7 +202,7 @@ class TestEvacuations:
         work()
         cloud.agents.pop("one")
         cloud.run()
-        services.run(drain.id)
+        execution.run(drain.id)
         assert states(drain) == ["done"] * 3
         assert {item.target for item in items_of(drain)} == {"two"}
         assert Instance.objects.filter(host=host("two")).count() == 3
@@ -234,7 +234,7 @@ class TestMigrations:
     def follow(self, cloud: Cloud, drain: Drain) -> None:
         for _ in range(4):
             cloud.run()
-            services.run(drain.id)
+            execution.run(drain.id)
 
     @pytest.mark.parametrize("way", ["live", "cold"])
     def test_they_move_and_come_back(self, operator: Person, cloud: Cloud, three: list[Instance], way: str) -> None:
@@ -363,7 +363,7 @@ def test_progress_counts_servers(operator: Person, cloud: Cloud, three: list[Ins
     assert found.seconds > 0
     services.cancel(operator.context, drain.id)
     cloud.run()
-    services.run(drain.id)
+    execution.run(drain.id)
     drain.refresh_from_db()
     assert progress_of(drain, items_of(drain), 2).percent == 100
     [purged] = retention.PURGED

@@ -11,7 +11,7 @@ import pytest
 from django.conf import settings
 from django.core.management import CommandError, call_command
 
-from provisioning.drains import services
+from provisioning.drains import execution
 from provisioning.drains.models import Drain
 from provisioning.hosts.models import Host
 from tests.support.cast import People
@@ -41,7 +41,7 @@ def test_a_host_is_drained_from_the_command_line(people: People) -> None:
     assert "paused" in run(people, "--pause")[0]
     assert "running" in run(people, "--resume")[0]
     cloud.run()
-    services.run_all()
+    execution.run_all()
     output, status = run(people, "--wait")
     assert (status, "1 of 1 done" in output, state_of(server)) == (0, True, ("stopped", None))
     with pytest.raises(CommandError):
@@ -76,7 +76,7 @@ def test_a_reboot_goes_as_the_guide_says(people: People) -> None:
         assert run(people, *arguments)[1] == 0
         for _ in range(4):
             cloud.run()
-            services.run_all()
+            execution.run_all()
         assert [cloud.fresh(each).host_name for each in servers] == [expected] * 2
         assert [state_of(each) for each in servers] == [("active", None)] * 2
 
