@@ -17,7 +17,8 @@ from django.db import Error, transaction
 from django.db.models import F
 from django.utils import timezone
 
-from provisioning.batches.kinds import PERMANENT, action_named
+from provisioning.batches.kinds import action_named
+from provisioning.batches.kinds.instances import PERMANENT
 from provisioning.batches.models import Batch, BatchItem
 from provisioning.batches.registry import BatchAction, Kind, Task
 from provisioning.batches.selectors import batch_for

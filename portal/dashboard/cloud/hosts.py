@@ -26,7 +26,7 @@ from portal.dashboard.records.views import Crumbs, SheetPage
 from portal.dashboard.words import wording
 from portal.dashboard.words.names import bdi
 from provisioning.batches import services as batches
-from provisioning.batches.kinds import SERVERS
+from provisioning.batches.kinds.instances import SERVERS
 from provisioning.batches.services import BatchRequest
 from provisioning.compute.actions.evacuate import Evacuate
 from provisioning.compute.models import Instance

@@ -1,0 +1,24 @@
+"""The kinds of resources that batches can act on, and their actions."""
+
+from provisioning.batches.kinds.images import IMAGES, KEY_PAIRS
+from provisioning.batches.kinds.instances import INSTANCES, SERVERS
+from provisioning.batches.kinds.networks import FLOATING_IPS, NETWORKS, ROUTERS, SECURITY_GROUPS
+from provisioning.batches.kinds.volumes import BACKUPS, SNAPSHOTS, VOLUMES
+from provisioning.batches.registry import BatchAction, Kind
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        *(INSTANCES, SERVERS, VOLUMES, SNAPSHOTS, BACKUPS),
+        *(FLOATING_IPS, NETWORKS, ROUTERS, SECURITY_GROUPS),
+        *(IMAGES, KEY_PAIRS),
+    )
+}
+"""Name of a kind → its declaration; the name is that of its list in the dashboard."""
+
+
+def action_named(kind: str, name: str) -> tuple[Kind, BatchAction] | None:
+    """Return the declarations of a kind and its action; None if there is no such action."""
+    found = KINDS.get(kind)
+    action = found.action(name) if found else None
+    return (found, action) if found and action else None
