@@ -8,7 +8,8 @@ from provisioning.batches.registry import Argument, BatchAction, Kind, Task
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.compute import selectors as compute
-from provisioning.compute.actions.base import Button, ServerAction
+from provisioning.compute.actions.base import ServerAction
+from provisioning.compute.actions.button import Button
 from provisioning.compute.actions.delete import Delete, delete_once
 from provisioning.compute.actions.evacuate import Evacuate
 from provisioning.compute.actions.evacuation_checks import may_be_evacuated

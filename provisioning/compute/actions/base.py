@@ -6,10 +6,9 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, ClassVar, Generic, TypeVar
 
-from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
@@ -17,16 +16,17 @@ from compute_agent.contract.commands import CommandBody
 from compute_agent.contract.messages import decode_command_body
 from provisioning.common.context import RequestContext
 from provisioning.common.database.retry import when_broken_off
-from provisioning.common.errors import ConflictError, UnavailableError
+from provisioning.common.errors import UnavailableError
 from provisioning.common.tasks import Task
 from provisioning.compute import selectors
+from provisioning.compute.actions.button import Button
 from provisioning.compute.actions.ways import DrainWay
 from provisioning.compute.errors import InstanceBusyError, InstanceLockedError
 from provisioning.compute.host_link.allocations import raise_attempt
 from provisioning.compute.host_link.guest_agent import check_guest_agent, has_guest_agent
 from provisioning.compute.host_link.outcome import Outcome, silent_since
 from provisioning.compute.models import Instance, InstanceAction
-from provisioning.compute.notifications import Note, notify
+from provisioning.compute.notifications import Note
 from provisioning.compute.records import host_commands, instance_actions
 from provisioning.compute.records.faults import record_fault
 from provisioning.compute.state_machine import state
@@ -45,23 +45,6 @@ R = TypeVar("R")
 """Type of an action's request; None for actions without parameters."""
 B = TypeVar("B", bound=CommandBody)
 """The command that a host carries out."""
-
-
-@dataclass(frozen=True, slots=True)
-class Button:
-    """An action's button on pages: its label, its icon, the question before the action and the message after it."""
-
-    position: int
-    """Sort key among the buttons, lowest first."""
-    name: str
-    """Name of the action in the URL of its confirmation page."""
-    label: str
-    icon: str
-    question: str
-    consequence: str
-    message: str
-    """Shown after the action has begun; ``{name}`` is replaced by the server's name."""
-    danger: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,72 +370,6 @@ class HostAction(ServerAction[R], Task[Instance], Generic[R, B]):
                 record_fault(moved, silent.message, details=details, host_name=moved.host_name)
             instance_actions.finish(instance.id, self.record, message=silent.message)
         host_commands.withdraw_of_tasks(instance.id)
-
-
-class TasklessAction(HostAction[R, B], Generic[R, B]):
-    """An action that runs alongside a server's tasks: it has an action record and a command, but no task state.
-
-    The host carries out the commands of one server in order.
-    """
-
-    task = None
-    one_at_a_time: ClassVar[bool] = False
-    """Whether another action of this class is rejected until the host has ended the first one."""
-    ends_by_report: ClassVar[bool] = False
-    """Whether only the host's report ends the action; a timeout extends the deadline, because it does not show which
-    state the guest has.
-    """
-
-    def start(self, context: RequestContext, instance: Instance, request: R, started: datetime) -> Instance:
-        """Check, notify, write the action record and send the command, inside the caller's transaction."""
-        if not self.offered(instance):
-            raise InstanceBusyError(self.record, instance.id, instance.vm_state, instance.task_state)
-        if self.one_at_a_time:
-            self._check_alone(instance)
-        host = self.host_of(instance, started)
-        prepared = self.prepare(context, instance, request)
-        self.write_begin(context, instance, started, prepared.detail)
-        body = self.command(instance, prepared)
-        if self.notification:
-            notify(instance, f"{self.notification}.start", Note(context, more=self.notification_fields(body)))
-        self.send(host, instance, body)
-        state.announce_all(instance, [{}])
-        return instance
-
-    def notification_fields(self, body: B) -> Mapping[str, Any]:
-        """Return the additional fields of the action's notifications."""
-        return {}
-
-    def _check_alone(self, instance: Instance) -> None:
-        """Lock the server and raise ConflictError while another action of this kind is in progress."""
-        state.lock([instance.id])
-        if host_commands.of_kind(instance, self.body).exists():
-            raise ConflictError(f"Cannot '{self.record}' instance {instance.id} while another one is in progress.")
-
-    def send(self, host: Host, instance: Instance, body: CommandBody) -> None:
-        """Send the command with its own deadline."""
-        deadline = timezone.now() + timedelta(seconds=getattr(settings, self.timeout))
-        host_commands.send(host.id, instance.id, instance.attempt, body, deadline, beside=True)
-
-    def end(self, instance: Instance, body: B, outcome: Outcome) -> Instance | None:
-        """Close the action record and report a failure."""
-        fault = "" if outcome.well else outcome.message or COULD_NOT
-        if not outcome.well:
-            record_fault(instance, fault, details=f"{self.record}: {outcome.code}", host_name=instance.host_name)
-        if self.notification:
-            phase = "end" if outcome.well else "error"
-            note = Note(fault=fault, cause=outcome.code, more=self.notification_fields(body))
-            notify(instance, f"{self.notification}.{phase}", note)
-        self.write_end(instance, self.row_of(instance, body), outcome)
-        return instance
-
-    def close(self, row: InstanceAction, failure: str | None) -> None:
-        """Close only this action record: other records of the same action may be in progress."""
-        instance_actions.close(row, failure)
-
-    def row_of(self, instance: Instance, body: B) -> InstanceAction | None:
-        """Return the action record of this command."""
-        return instance_actions.current(instance.id, self.record)
 
 
 def write_begin(

@@ -14,7 +14,8 @@ from provisioning.common.context import RequestContext
 from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError
 from provisioning.compute import selectors
-from provisioning.compute.actions.base import Button, HostAction, Prepared, check_lock
+from provisioning.compute.actions.base import HostAction, Prepared, check_lock
+from provisioning.compute.actions.button import Button
 from provisioning.compute.actions.snapshot import drop_unfinished
 from provisioning.compute.actions.soft_delete import soft_delete
 from provisioning.compute.host_link import newer_guests

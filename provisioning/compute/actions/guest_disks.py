@@ -7,7 +7,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 from compute_agent.contract.guest_disks import ExtendFileSystemRequest, MountDiskRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
-from provisioning.compute.actions.base import Prepared, R, TasklessAction
+from provisioning.compute.actions.base import Prepared, R
+from provisioning.compute.actions.taskless import TasklessAction
 from provisioning.compute.actions.volumes import find_device, is_attached
 from provisioning.compute.launch.mounts import directory_problem
 from provisioning.compute.models import BlockDevice, Instance, InstanceAction

@@ -27,7 +27,8 @@ from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.values.ids import read_id
 from provisioning.compute import selectors
-from provisioning.compute.actions.base import COULD_NOT, B, Prepared, R, TasklessAction, check_lock
+from provisioning.compute.actions.base import COULD_NOT, B, Prepared, R, check_lock
+from provisioning.compute.actions.taskless import TasklessAction
 from provisioning.compute.host_link.guest_spec import guest_spec
 from provisioning.compute.host_link.outcome import Outcome
 from provisioning.compute.host_link.release import remove_interface, write_interfaces

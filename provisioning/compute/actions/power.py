@@ -5,7 +5,9 @@ from typing import ClassVar, Literal
 
 from compute_agent.contract.commands import CommandBody, CrashDumpRequest, PasswordRequest, PowerRequest
 from provisioning.common.context import RequestContext
-from provisioning.compute.actions.base import Button, HostAction, Prepared, TasklessAction
+from provisioning.compute.actions.base import HostAction, Prepared
+from provisioning.compute.actions.button import Button
+from provisioning.compute.actions.taskless import TasklessAction
 from provisioning.compute.actions.ways import DrainWay, each
 from provisioning.compute.host_link.graceful_stop import seconds_of
 from provisioning.compute.models import Instance

@@ -4,7 +4,8 @@ from typing import Any
 
 from compute_agent.contract.commands import CommandBody, DestroyRequest
 from provisioning.compute import states
-from provisioning.compute.actions.base import HostAction, ServerAction, TasklessAction
+from provisioning.compute.actions.base import HostAction, ServerAction
+from provisioning.compute.actions.taskless import TasklessAction
 from provisioning.compute.actions.ways import DrainWay
 from provisioning.compute.models import Instance
 from provisioning.compute.notifications import table

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from compute_agent.contract.commands import RescueRequest, UnrescueRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
-from provisioning.compute.actions.base import BROKE, Button, Ending, HostAction, Prepared
+from provisioning.compute.actions.base import BROKE, Ending, HostAction, Prepared
+from provisioning.compute.actions.button import Button
 from provisioning.compute.disks.block_devices import boots_from_volume
 from provisioning.compute.flavors.guest_hardware import check_demands
 from provisioning.compute.host_link.graceful_stop import seconds_of

@@ -26,18 +26,8 @@ from compute_agent.contract.commands import (
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext, system_context
 from provisioning.common.errors import InvalidInputError, NovellaError, UnavailableError
-from provisioning.compute.actions.base import (
-    BROKE,
-    FAILED,
-    HOST_AWAY,
-    B,
-    Button,
-    Ending,
-    HostAction,
-    Prepared,
-    R,
-    Stage,
-)
+from provisioning.compute.actions.base import BROKE, FAILED, HOST_AWAY, B, Ending, HostAction, Prepared, R, Stage
+from provisioning.compute.actions.button import Button
 from provisioning.compute.actions.power import Start
 from provisioning.compute.actions.resize_checks import wanted_size
 from provisioning.compute.actions.resize_room import claim_on_host, discard_earlier, is_elsewhere, refuse, undo_resize

@@ -7,7 +7,8 @@ import msgspec
 from compute_agent.contract.commands import CommandBody, ReturnGuestRequest, RevertResizeRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import UnavailableError
-from provisioning.compute.actions.base import BROKE, Button, Ending, Prepared
+from provisioning.compute.actions.base import BROKE, Ending, Prepared
+from provisioning.compute.actions.button import Button
 from provisioning.compute.actions.resize import SETTLED, SizeAction, finish_change, size_before
 from provisioning.compute.actions.resize_room import is_elsewhere
 from provisioning.compute.errors import InstanceBusyError

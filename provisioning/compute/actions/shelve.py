@@ -8,7 +8,8 @@ from django.utils import timezone
 
 from compute_agent.contract.commands import DestroyRequest, SnapshotRequest
 from provisioning.common.context import RequestContext, system_context
-from provisioning.compute.actions.base import COULD_NOT, Button, Ending, HostAction, Prepared, Stage
+from provisioning.compute.actions.base import COULD_NOT, Ending, HostAction, Prepared, Stage
+from provisioning.compute.actions.button import Button
 from provisioning.compute.actions.snapshot import NO_BITS, ImageAction, NewImage, judged
 from provisioning.compute.disks.block_devices import boots_from_volume
 from provisioning.compute.disks.snapshot_images import ServerImage, holds_ready, remove_image

@@ -7,7 +7,8 @@ from datetime import datetime
 
 from compute_agent.contract.commands import CommandBody, PowerRequest
 from provisioning.common.context import RequestContext
-from provisioning.compute.actions.base import Button, HostAction, Prepared
+from provisioning.compute.actions.base import HostAction, Prepared
+from provisioning.compute.actions.button import Button
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.host_link.graceful_stop import seconds_of
 from provisioning.compute.models import Instance

@@ -1,7 +1,9 @@
 """Trim: release unused disk blocks of a guest on its host."""
 
 from compute_agent.contract.commands import TrimRequest
-from provisioning.compute.actions.base import Button, Prepared, TasklessAction
+from provisioning.compute.actions.base import Prepared
+from provisioning.compute.actions.button import Button
+from provisioning.compute.actions.taskless import TasklessAction
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
 

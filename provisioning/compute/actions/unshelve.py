@@ -11,7 +11,8 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.common.values.unset import UNSET, Unset
 from provisioning.compute import selectors
-from provisioning.compute.actions.base import FAILED, Button, Ending, HostAction, Prepared
+from provisioning.compute.actions.base import FAILED, Ending, HostAction, Prepared
+from provisioning.compute.actions.button import Button
 from provisioning.compute.disks.snapshot_images import remove_image
 from provisioning.compute.flavors.guest_hardware import check_demands
 from provisioning.compute.host_link import firmware_states

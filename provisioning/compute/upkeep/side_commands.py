@@ -5,8 +5,8 @@ from datetime import timedelta
 from django.utils import timezone
 
 from compute_agent.contract.messages import SERVER, decode_command_body
-from provisioning.compute.actions.base import TasklessAction
 from provisioning.compute.actions.registry import awaiting
+from provisioning.compute.actions.taskless import TasklessAction
 from provisioning.compute.host_link.outcome import silent_since
 from provisioning.compute.models import Instance
 from provisioning.compute.records import host_commands
