@@ -13,8 +13,9 @@ from compute_agent.virt.driver import Stopped
 from compute_agent.virt.errors import StoppedError
 from compute_agent.volumes.daemons.qmp import DaemonError
 from compute_agent.volumes.driver import OpenVolume
-from compute_agent.volumes.files.layers import IMAGE, Layer, Layers, State, node_name
+from compute_agent.volumes.files.layers import IMAGE, Layers, node_name
 from compute_agent.volumes.files.merging import concluded, dismissed, jobs_named
+from compute_agent.volumes.files.records import Layer, State
 
 JOB = "flatten-"
 """The prefix of the names of jobs; the number of the layer follows."""

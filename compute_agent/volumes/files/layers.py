@@ -31,6 +31,8 @@ import msgspec
 from compute_agent.contract.volume import StoredVolume
 from compute_agent.virt.processes.storage_account import StorageAccount
 from compute_agent.volumes.errors import PoolUnavailableError, VolumeInUseError, VolumeNotFoundError
+from compute_agent.volumes.files.durable import replace, sync
+from compute_agent.volumes.files.records import State
 
 log = logging.getLogger(__name__)
 
@@ -41,44 +43,6 @@ IMAGE = "image/"
 """The prefix of ``Layer.below`` for an image; for a layer it is ``VOLUME/NUMBER``."""
 TRIES, PAUSE = 25, 0.02
 """The number of attempts, and the seconds between them, for a lock that is held elsewhere."""
-
-
-class Layer(msgspec.Struct, frozen=True):
-    """One file of a volume, and the layer or image that it is based on."""
-
-    below: str = ""
-    encrypted: bool = False
-
-
-class State(msgspec.Struct, kw_only=True):
-    """The layers and snapshots of one volume."""
-
-    size: int  # bytes
-    top: int = 1
-    layers: dict[int, Layer]
-    snapshots: dict[str, int] = {}
-    gone: bool = False
-    previous: str = ""
-    """The id that the volume had before it was renamed. ``below`` of its layers may still contain it."""
-
-    def rename(self, volume_id: str) -> None:
-        """Let the layers refer to each other by the volume's id, after the folder was renamed."""
-        before, after = f"{self.previous}/", f"{volume_id}/"
-        for number, layer in self.layers.items():
-            if layer.below.startswith(before):
-                self.layers[number] = msgspec.structs.replace(layer, below=after + layer.below.removeprefix(before))
-
-    @property
-    def next(self) -> int:
-        """Return the number of the next layer."""
-        return max(self.layers) + 1
-
-    def named(self) -> dict[int, list[str]]:
-        """Return the names of the snapshots, by the number of their layer."""
-        result: dict[int, list[str]] = {}
-        for name, number in self.snapshots.items():
-            result.setdefault(number, []).append(name)
-        return result
 
 
 class Layers:
@@ -165,7 +129,7 @@ class Layers:
                 if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
                     raise PoolUnavailableError("The volume cannot be renamed.", detail=str(error)) from error
                 raise VolumeInUseError("There is already a volume with this id.") from error
-            _sync(self.volumes)
+            sync(self.volumes)
 
     def names(self) -> list[str]:
         """Return the ids of the volumes that are not deleted, also of those that another host has just renamed."""
@@ -407,27 +371,3 @@ def _lock(descriptor: int, *, wait: bool) -> None:
 def node_name(name: str) -> str:
     """Return the name of a layer's node in QEMU, which allows at most 31 characters."""
     return "l-" + hashlib.sha256(name.encode()).hexdigest()[:24]
-
-
-def replace(path: Path, content: bytes) -> None:
-    """Replace the content of a file in one step, durably: a crash of the machine does not undo it."""
-    part = path.with_name(path.name + ".part")
-    with part.open("wb") as file:
-        part.chmod(0o600)
-        file.write(content)
-    keep(part, path)
-
-
-def keep(part: Path, path: Path) -> None:
-    """Rename a finished file to ``path``, durably: a crash of the machine undoes neither its content nor its name."""
-    _sync(part)
-    part.replace(path)
-    _sync(path.parent)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

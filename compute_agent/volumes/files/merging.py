@@ -13,7 +13,8 @@ from compute_agent.virt.errors import StoppedError
 from compute_agent.virt.processes import progress
 from compute_agent.volumes.daemons.qmp import DaemonError
 from compute_agent.volumes.driver import OpenVolume
-from compute_agent.volumes.files.layers import Layer, Layers, State, node_name
+from compute_agent.volumes.files.layers import Layers, node_name
+from compute_agent.volumes.files.records import Layer, State
 
 JOB = "merge-"
 """The prefix of the names of jobs; the numbers of the three layers follow."""

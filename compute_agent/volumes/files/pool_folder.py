@@ -13,7 +13,8 @@ from pathlib import Path
 
 from compute_agent.volumes.driver import SECRET_BYTES, PoolCapacity
 from compute_agent.volumes.errors import PoolUnavailableError
-from compute_agent.volumes.files.layers import NOT_THERE, POOL_LOCK, Layers, replace
+from compute_agent.volumes.files.durable import replace
+from compute_agent.volumes.files.layers import NOT_THERE, POOL_LOCK, Layers
 
 POOL = "pool.json"
 POOL_SECRET = "pool.secret"  # noqa: S105 (the name of a file)

@@ -33,8 +33,10 @@ from compute_agent.volumes.driver import (
 )
 from compute_agent.volumes.errors import PoolUnavailableError, VolumeInUseError, VolumeNotFoundError
 from compute_agent.volumes.files import flattening, luks, merging
-from compute_agent.volumes.files.layers import IMAGE, Layer, Layers, State, keep, node_name
+from compute_agent.volumes.files.durable import keep
+from compute_agent.volumes.files.layers import IMAGE, Layers, node_name
 from compute_agent.volumes.files.pool_folder import PoolFolder
+from compute_agent.volumes.files.records import Layer, State
 from compute_agent.volumes.files.unmanaged import UnmanageableError, UnmanagedDisks
 
 log = logging.getLogger(__name__)
