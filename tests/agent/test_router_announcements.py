@@ -8,7 +8,7 @@ import pytest
 
 from compute_agent.network.routers import announce
 from compute_agent.network.routers.announce import TIMES, Announcements
-from compute_agent.network.routers.plan import Leg
+from compute_agent.network.routers.records import Leg
 
 LEG = Leg(name="ext0", mac="fa:16:3f:00:00:01", bridge="br", mtu=1500, addresses=())
 ONE, TWO = "203.0.113.5", "203.0.113.6"

@@ -16,7 +16,7 @@ from pathlib import Path
 from compute_agent.contract.build import SubnetRef
 from compute_agent.contract.network import NetworkDocument
 from compute_agent.network.dhcp.dhcp_user import DhcpUser
-from compute_agent.network.routers.plan import Leg
+from compute_agent.network.routers.records import Leg
 from compute_agent.virt.errors import RetryableHostError
 from compute_agent.virt.processes.processes import collect, is_ours, kill, read_pid
 from compute_agent.virt.processes.programs import ProgramError, run_program

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection
 
 from compute_agent.network.kernel.announcing import announce
-from compute_agent.network.routers.plan import Leg
+from compute_agent.network.routers.records import Leg
 from compute_agent.virt.errors import RetryableHostError
 
 TIMES = 3

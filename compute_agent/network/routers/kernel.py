@@ -14,7 +14,8 @@ from pyroute2.netlink.exceptions import NetlinkError
 
 from compute_agent.network.kernel import links, namespace, tracking
 from compute_agent.network.kernel.reach import LINK_SCOPE
-from compute_agent.network.routers.plan import DEFAULTS, LINK_SIX, Detour, Leg, Link, Route
+from compute_agent.network.routers.plan import DEFAULTS, LINK_SIX
+from compute_agent.network.routers.records import Detour, Leg, Link, Route
 from compute_agent.virt.errors import RetryableHostError
 
 log = logging.getLogger(__name__)

@@ -16,16 +16,8 @@ from compute_agent.network.routers.announce import Announcements
 from compute_agent.network.routers.forwards import RefusedForwardError, readable
 from compute_agent.network.routers.machine import MachineNetworks
 from compute_agent.network.routers.numbers import Numbers
-from compute_agent.network.routers.plan import (
-    ExternalPlan,
-    Leg,
-    RouterPlan,
-    beyond,
-    external_plan,
-    is_external,
-    legs_of,
-    router_plan,
-)
+from compute_agent.network.routers.plan import beyond, external_plan, is_external, legs_of, router_plan
+from compute_agent.network.routers.records import ExternalPlan, Leg, RouterPlan
 from compute_agent.network.routers.ruleset import external_ruleset, router_ruleset
 from compute_agent.network.routers.spaces import Spaces
 from compute_agent.network.state.desired import DesiredState, Touched

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from compute_agent.network.kernel.reach import Reach
 from compute_agent.network.routers.forwards import ALL, KEY, PORTED, Maps, maps_of
-from compute_agent.network.routers.plan import LINKS, ExternalPlan, RouterPlan, networks_of
+from compute_agent.network.routers.records import LINKS, ExternalPlan, RouterPlan, networks_of
 from compute_agent.network.routers.sources import CHAIN, source_chain, source_sets
 from compute_agent.network.routers.words import nft_map, nft_set, of_version, replaced
 

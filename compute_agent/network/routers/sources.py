@@ -17,7 +17,7 @@ import ipaddress
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from compute_agent.network.routers.plan import Leg, RouterPlan, networks_of
+from compute_agent.network.routers.records import Leg, RouterPlan, networks_of
 from compute_agent.network.routers.words import nft_set, of_version
 
 Range = ipaddress.IPv4Network | ipaddress.IPv6Network

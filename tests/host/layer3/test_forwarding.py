@@ -11,7 +11,7 @@ from compute_agent.contract.network import FloatingIpDocument, PortForward
 from compute_agent.network.kernel import nft
 from compute_agent.network.kernel.reach import Reach
 from compute_agent.network.routers.forwards import RefusedForwardError
-from compute_agent.network.routers.plan import RouterPlan
+from compute_agent.network.routers.records import RouterPlan
 from compute_agent.network.routers.ruleset import router_ruleset
 from tests.host.lab import NOBODY, PATIENCE, Interface, Space, arp_frame
 from tests.host.layer3.test_outside import caller, seen_as
