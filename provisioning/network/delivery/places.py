@@ -12,7 +12,8 @@ from provisioning.hosts.models import Host
 from provisioning.network.errors import OutOfAddressesError
 from provisioning.network.models import FixedIP, Network, Port
 from provisioning.network.records.owners import AGENT_GATEWAY
-from provisioning.network.services.ports.ports import insert_port, lock_subnets
+from provisioning.network.services.ports.insertion import insert_port
+from provisioning.network.services.ports.ports import lock_subnets
 
 log = logging.getLogger(__name__)
 

@@ -27,6 +27,7 @@ from provisioning.network.services.addressing import address_pairs, ipam
 from provisioning.network.services.addressing.own_ports import free_mac
 from provisioning.network.services.base import dhcp_options, records
 from provisioning.network.services.floating_ips.floating_ips import leave_ports
+from provisioning.network.services.ports.insertion import insert_with, mac_in_use, places_for
 from provisioning.network.services.ports.port_addresses import (
     FixedIps,
     allocate_requested,
@@ -34,7 +35,7 @@ from provisioning.network.services.ports.port_addresses import (
     remake_stateless,
     replace,
 )
-from provisioning.network.services.ports.ports import OF_PORTS, insert_with, lock_subnets, mac_in_use, places_for
+from provisioning.network.services.ports.ports import OF_PORTS, lock_subnets
 from provisioning.network.services.routing.router_interfaces import follow_addresses
 from provisioning.network.services.security.security_groups import ensure_default_security_group
 from provisioning.quotas.services.ledger import hold

@@ -25,11 +25,9 @@ from provisioning.network.selectors.membership import check_one_kind
 from provisioning.network.services.addressing import ipam
 from provisioning.network.services.base import records
 from provisioning.network.services.floating_ips.floating_ips import leave_addresses, leave_ports
+from provisioning.network.services.ports.insertion import MAX_TRIES, InterfacePlan, Membership
 from provisioning.network.services.ports.ports import (
-    MAX_TRIES,
     WITHOUT_DEVICE,
-    InterfacePlan,
-    Membership,
     addresses_held,
     groups_of,
     lock_ports,

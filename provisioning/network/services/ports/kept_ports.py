@@ -19,6 +19,7 @@ from provisioning.network.models import FixedIP, Port, SecurityGroup, Subnet
 from provisioning.network.records.marks import ports_changed
 from provisioning.network.records.owners import COMPUTE
 from provisioning.network.services.addressing import address_pairs, ipam
+from provisioning.network.services.ports.insertion import InterfacePlan, insert_with
 from provisioning.network.services.ports.interfaces import (
     MAX_ADDRESSES,
     MAX_INTERFACES,
@@ -26,10 +27,8 @@ from provisioning.network.services.ports.interfaces import (
     set_interface_status,
 )
 from provisioning.network.services.ports.ports import (
-    InterfacePlan,
     addresses_held,
     groups_of,
-    insert_with,
     lock_subnets,
     quota_owner,
     usable_network,
