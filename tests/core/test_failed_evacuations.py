@@ -136,6 +136,23 @@ def test_its_own_host_keeps_the_guest_although_the_other_never_returns(cloud: Cl
     invariants.check()
 
 
+def test_forcing_a_host_down_ends_the_evacuations_to_it(cloud: Cloud, server: Instance) -> None:
+    dies("one")
+    evacuate(server)
+    drain()
+    target = cloud.fresh(server).host_name
+    cloud.agents[target].take()
+    reap()
+    assert state_of(server) == ("active", "spawning")
+    force_down(target)
+    reap()
+    assert (state_of(server), cloud.fresh(server).host_name) == (("error", None), "one")
+    evacuate(server)
+    work(cloud, third_of(target))
+    assert state_of(server) == ("active", None)
+    invariants.check()
+
+
 def test_the_other_host_removes_its_guest_when_it_is_back(cloud: Cloud, server: Instance) -> None:
     dies("one")
     target = dies_on_the_way(cloud, server)

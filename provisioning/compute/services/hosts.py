@@ -16,6 +16,7 @@ from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.compute.host_link.release import release_volumes_of_dead, return_from_dead
 from provisioning.compute.models import Aggregate, Instance
 from provisioning.compute.records.names import check_text
+from provisioning.compute.state_machine import state
 from provisioning.hosts import notifications
 from provisioning.hosts.models import Host
 from provisioning.identity import policy
@@ -49,7 +50,7 @@ def change_host(
     maintenance: the reason, the caller's name and the time are stored for operators.
 
     Force down only a host that is powered off or isolated, because deletes and evacuations then do not wait for its
-    confirmation. Raises ForbiddenError, NotFoundError, InvalidInputError.
+    confirmation, and builds on it fail. Raises ForbiddenError, NotFoundError, InvalidInputError.
     """
     policy.enforce(context, "os_compute_api:os-services:update")
     columns: dict[str, Any] = {}
@@ -70,6 +71,7 @@ def change_host(
         if forced_down:
             release_volumes_of_dead(host.id)
             return_from_dead(host.id)
+            state.expire_builds(host.id)
         if columns:
             notifications.notify(host, "update")
     return host

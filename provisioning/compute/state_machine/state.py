@@ -261,3 +261,9 @@ def extend_deadline(instance: Instance, until: datetime | None = None) -> None:
     Instance.objects.filter(id=instance.id, task_state=instance.task_state, attempt=instance.attempt).update(
         task_deadline=deadline
     )
+
+
+def expire_builds(host_id: uuid.UUID) -> None:
+    """Let the builds on a host that is certainly off be overdue now, so that the reaper ends them."""
+    rows = Instance.objects.filter(host_id=host_id, task_state=TaskState.SPAWNING)
+    rows.update(task_deadline=timezone.now())
