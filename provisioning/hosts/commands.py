@@ -24,7 +24,7 @@ from provisioning.hosts.selectors import is_alive
 from provisioning.hosts.subjects import Subject
 
 NOTED_EVERY = timedelta(seconds=5)
-"""Minimum interval between two recorded signs of life of a command (reports that its host works on it)."""
+"""Minimum interval between two recorded heartbeats of a command (reports that its host works on it)."""
 MARGIN = timedelta(seconds=10)
 """A task that waits for a command has a deadline this much later than the command's."""
 KEPT = timedelta(days=1)
@@ -48,7 +48,7 @@ def send(
     """Queue a command to a host in the caller's transaction. It is sent on commit, and again until the host
     acknowledges it.
 
-    ``deadline``: the time by which the host must have reported the command's end; each sign of life extends it by the
+    ``deadline``: the time by which the host must have reported the command's end; each heartbeat extends it by the
     same duration. ``beside``: no task of the subject waits for the command. ``lasting``: the host carries out the
     command however late it gets it.
     """

@@ -203,7 +203,7 @@ class HostCommand(models.Model):
     kind = models.CharField(max_length=40)
     body = models.TextField()  # JSON of the contract's command body
     deadline = models.DateTimeField(null=True)
-    timeout = models.PositiveIntegerField(null=True)  # seconds without a sign of life until it fails
+    timeout = models.PositiveIntegerField(null=True)  # seconds without a heartbeat until it fails
     ends_at = models.DateTimeField(null=True)
     begun_at = models.DateTimeField(null=True)
     beside = models.BooleanField(default=False)  # belongs to no task of its subject

@@ -26,7 +26,7 @@ LEAP = 1 << 20
 32-bit column.
 """
 LOOK_AGAIN = 12.0
-"""Seconds within which running processes give a sign of life: workers every 5 s, hosts every ``HEARTBEAT_INTERVAL``."""
+"""Seconds within which running processes send a heartbeat: workers every 5 s, hosts every ``HEARTBEAT_INTERVAL``."""
 WORKING = "Web or worker processes are running. Stop them first: they work with records that this command changes."
 
 Step = Callable[[], Iterable[str]]

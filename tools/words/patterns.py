@@ -60,6 +60,10 @@ PATTERNS = (
     _pattern(r"\bheal(?:s|ed|ing)?\b", "recover, repair"),
     _pattern(r"\b(?:do|does|did) without\b", "not need, omit"),
     _pattern(r"\bworth (?:nothing|what)\b", "invalid, limited to"),
+    _pattern(r"\bsigns? of life\b", "heartbeat"),
+    _pattern(r"\b(?:is|are|was|were|be|been|being|or|only) cut off\b", "isolated, interrupted, truncated"),
+    _pattern(r"\bheard of\b", "reported, sent a heartbeat"),
+    _pattern(r"\bby the records\b", "according to the records"),
     _pattern(r"\bgood for\b", "valid for"),
     # Word-for-word translations.
     _pattern(r"\bthe own\b", "its own"),

@@ -62,7 +62,7 @@ class Watch:
             self._supervisor.restart("web", f"no answer for {NO_WORKER_FOR:.0f} s")
             self._web_seen = self._worker_seen = now
         elif now - self._worker_seen > NO_WORKER_FOR:
-            self._supervisor.restart("worker", f"no sign of life for {NO_WORKER_FOR:.0f} s")
+            self._supervisor.restart("worker", f"no heartbeat for {NO_WORKER_FOR:.0f} s")
             self._worker_seen = now
 
 

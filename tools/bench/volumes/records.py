@@ -48,7 +48,7 @@ class Records:
             self._changed.wait_for(lambda: self._find(key, {state, *ERRORS}, after) is not None, WITHIN)
             found = self._find(key, {state, *ERRORS}, after)
         if found is None or found.state != state:
-            raise BenchError(f"{key} is {found.state if found else 'not heard of'} instead of {state}")
+            raise BenchError(f"{key} is {found.state if found else 'not reported'} instead of {state}")
         return found.arrived
 
     def _find(self, key: str, states: set[str], after: float) -> Seen | None:
