@@ -10,7 +10,6 @@ from provisioning.compute.launch.block_devices import CheckedDisks, check_disks
 from provisioning.compute.launch.destination import Place, check_place, group_of, in_zones
 from provisioning.compute.launch.flavor_and_image import check_flavor
 from provisioning.compute.launch.guest_data import check_files, check_key_pair, check_user_data
-from provisioning.compute.launch.networks import check_networks
 from provisioning.compute.launch.quote import LaunchQuote, quote
 from provisioning.compute.launch.request import LaunchRequest
 from provisioning.compute.models import KeyPair, ServerGroup
@@ -124,3 +123,27 @@ def _counts(request: LaunchRequest) -> tuple[int, int]:
         field = "min_count" if low > MAX_COUNT else "max_count"
         raise InvalidInputError(f"Invalid input for {field}: at most {MAX_COUNT} servers in one request.", field=field)
     return low, high
+
+
+def check_networks(context: RequestContext, request: LaunchRequest, count: int) -> list[dict[str, str | None]]:
+    """Return each interface's ``network_id`` or ``port_id``, ``fixed_ip``, and optional ``tag``.
+
+    ``count`` is the maximum number of servers; a request with a port or an address is limited to one. Raises
+    InvalidInputError.
+    """
+    if request.networks is None or isinstance(request.networks, str):
+        return network.requested_networks_for(context, request.networks, count=count)
+    requested: network.Asked = [
+        {
+            "network_id": interface.network_id,
+            "port_id": interface.port_id,
+            "fixed_ip": interface.fixed_ip,
+            "subnet_id": interface.subnet_id,
+        }
+        for interface in request.networks
+    ]
+    found = network.requested_networks_for(context, requested, count=count)
+    return [
+        entry | ({"tag": interface.tag} if interface.tag else {})
+        for entry, interface in zip(found, request.networks, strict=True)
+    ]
