@@ -18,7 +18,7 @@ from provisioning.common.database.prepared import Prepared, PreparedInsert, Prep
 from provisioning.common.values.ids import read_id
 from provisioning.events import services as events
 from provisioning.hosts import command_times
-from provisioning.hosts.models import Host, HostCommand
+from provisioning.hosts.models import Host, HostCall, HostCommand
 from provisioning.hosts.sealing import opened, sealed
 from provisioning.hosts.selectors import is_alive
 from provisioning.hosts.subjects import Subject
@@ -287,3 +287,10 @@ def prune() -> int:
 def _read_ids(ids: Iterable[str]) -> list[uuid.UUID]:
     """Return the valid ids; hosts are not trusted to send only valid ones."""
     return [found for text in ids if (found := read_id(text)) is not None]
+
+
+def forget(host_id: uuid.UUID) -> None:
+    """End all commands and calls to a host, and its agent's connection, in the caller's transaction."""
+    HostCommand.objects.filter(host_id=host_id, finished_at=None).update(finished_at=timezone.now())
+    HostCall.objects.filter(host_id=host_id).delete()
+    events.record(topic(host_id), "link", {"link": "forgotten"})

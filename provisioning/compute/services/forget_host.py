@@ -15,7 +15,7 @@ from provisioning.compute.models import Allocation, Instance, Migration, MoveAll
 from provisioning.compute.records.migration_records import OPEN
 from provisioning.compute.state_machine import state
 from provisioning.hosts import notifications
-from provisioning.hosts.forget import forget
+from provisioning.hosts.commands import forget
 from provisioning.hosts.models import Host, JoinToken
 from provisioning.identity import policy
 
