@@ -9,9 +9,8 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
 from provisioning.metadefs.models import MetadefAssociation, MetadefNamespace, MetadefResourceType
 from provisioning.metadefs.selectors import association_of
-from provisioning.metadefs.services.access import check_deletable, owned
 from provisioning.metadefs.services.bounds import MOST, MOST_TYPES, check_room
-from provisioning.metadefs.services.names import check_text
+from provisioning.metadefs.services.checks import check_deletable, check_text, owned
 
 Values = Mapping[str, Any]
 

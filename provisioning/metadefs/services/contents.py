@@ -10,9 +10,8 @@ from provisioning.common.errors import ConflictError
 from provisioning.metadefs.definitions import cleaned, cleaned_all
 from provisioning.metadefs.models import MetadefNamespace, MetadefObject, MetadefProperty, MetadefTag
 from provisioning.metadefs.selectors import KINDS, C, content_of, rows_of
-from provisioning.metadefs.services.access import check_deletable, owned
 from provisioning.metadefs.services.bounds import MOST, check_room
-from provisioning.metadefs.services.names import check_text
+from provisioning.metadefs.services.checks import check_deletable, check_text, owned
 
 PLURALS: dict[type[Any], str] = {MetadefProperty: "properties", MetadefObject: "objects", MetadefTag: "tags"}
 Values = Mapping[str, Any]

@@ -11,9 +11,8 @@ from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInp
 from provisioning.metadefs.models import MetadefNamespace
 from provisioning.metadefs.selectors import owner_of, sees_all
 from provisioning.metadefs.services import associations, contents
-from provisioning.metadefs.services.access import check_deletable, owned
 from provisioning.metadefs.services.bounds import MOST_NAMESPACES, check_room
-from provisioning.metadefs.services.names import check_text
+from provisioning.metadefs.services.checks import check_deletable, check_text, owned
 
 Values = Mapping[str, Any]
 

@@ -1,7 +1,8 @@
-"""Namespaces that the caller may change."""
+"""Checks before a change of definitions: the caller's rights and the names."""
 
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import ForbiddenError, NotFoundError
+from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
+from provisioning.common.values.text import has_control_characters
 from provisioning.metadefs.models import MetadefNamespace
 from provisioning.metadefs.selectors import namespace_for, owns
 
@@ -24,3 +25,10 @@ def check_deletable(namespace: MetadefNamespace, what: str) -> None:
     """Raise ForbiddenError if the namespace is protected. ``what`` names the object of the deletion in the message."""
     if namespace.protected:
         raise ForbiddenError(f"Metadata definition {what[:120]} is protected and cannot be deleted.")
+
+
+def check_text(field: str, name: str) -> str:
+    """Return the name. Raises InvalidInputError if it is blank or has control characters."""
+    if not name.strip() or has_control_characters(name):
+        raise InvalidInputError(f"The name {name!r:.80} is empty or has control characters.", field=field)
+    return name
