@@ -19,11 +19,10 @@ from provisioning.jobs.cast import cast
 from provisioning.quotas import drift
 from provisioning.quotas.selectors import usage_of
 from provisioning.quotas.services.limits import set_limit
-from provisioning.volumes.backups.backup_requests import BackupRequest
 from provisioning.volumes.backups.backup_store import current
 from provisioning.volumes.errors import BackupNotFoundError, InvalidBackupError, InvalidVolumeError, VolumeNotFoundError
 from provisioning.volumes.models import Backup, Message, Volume
-from provisioning.volumes.records.requests import VolumeRequest
+from provisioning.volumes.records.requests import BackupRequest, VolumeRequest
 from provisioning.volumes.selectors.copies import newest_of
 from provisioning.volumes.services import (
     CreateSnapshot,

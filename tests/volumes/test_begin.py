@@ -7,8 +7,8 @@ import pytest
 
 from provisioning.common.tasks import TASKS, UserTask
 from provisioning.identity import policy
-from provisioning.volumes.backups.backup_requests import BackupRequest
 from provisioning.volumes.models import Backup, Snapshot, Volume
+from provisioning.volumes.records.requests import BackupRequest
 from provisioning.volumes.services import (
     CreateSnapshot,
     Delete,

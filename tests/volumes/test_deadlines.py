@@ -16,9 +16,8 @@ from provisioning.common.tasks import TASKS
 from provisioning.compute.upkeep import reaper
 from provisioning.hosts.models import HostCommand
 from provisioning.quotas import drift
-from provisioning.volumes.backups.backup_requests import BackupRequest
 from provisioning.volumes.models import Backup, Snapshot, StoragePool, Volume, VolumeType
-from provisioning.volumes.records.requests import VolumeRequest
+from provisioning.volumes.records.requests import BackupRequest, VolumeRequest
 from provisioning.volumes.services import (
     CreateSnapshot,
     Delete,

@@ -10,8 +10,8 @@ from portal.api.frame.resource import Attribute, Checked, Operation, Values, bod
 from portal.api.volume.dialect import kinds, schemas
 from portal.api.volume.dialect.listing import Lists
 from portal.api.volume.dialect.resource import LINKS, Action, Actions, Resource, ResourceView, VolumeView
-from provisioning.volumes.backups.backup_requests import BackupRequest
 from provisioning.volumes.models import Backup
+from provisioning.volumes.records.requests import BackupRequest
 from provisioning.volumes.selectors.copies import backup_for, visible_backups
 from provisioning.volumes.services.backups.backup_records import (
     BackupRecord,

@@ -16,8 +16,8 @@ from portal.dashboard.volumes.listing import BACKUPS
 from portal.dashboard.volumes.views import PAGE, VolumePage
 from portal.dashboard.words.names import bdi
 from provisioning.volumes import selectors
-from provisioning.volumes.backups.backup_requests import BackupRequest
 from provisioning.volumes.models import Backup
+from provisioning.volumes.records.requests import BackupRequest
 from provisioning.volumes.selectors import copies
 from provisioning.volumes.services import Deletion
 from provisioning.volumes.services.backups.backup_restores import Restore, RestoreRequest

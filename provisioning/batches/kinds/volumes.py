@@ -4,7 +4,7 @@ from provisioning.batches.kinds.base import copy_name, deletion, ending_argument
 from provisioning.batches.registry import BatchAction, Kind, Task
 from provisioning.volumes import selectors as volumes
 from provisioning.volumes import services as volume_services
-from provisioning.volumes.backups.backup_requests import BackupRequest
+from provisioning.volumes.records.requests import BackupRequest
 from provisioning.volumes.selectors import copies
 from provisioning.volumes.services.backups import backups
 

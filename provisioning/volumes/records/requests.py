@@ -1,4 +1,4 @@
-"""The parameters of a new volume."""
+"""The parameters of new volumes and backups."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,3 +27,20 @@ class VolumeRequest:
     group_id: str = ""
     multiattach: bool = False
     """A parameter of older clients. It has no effect, because the volume type determines ``Volume.multiattach``."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackupRequest:
+    """A request for a backup of a volume or of one of its snapshots; ids are text as callers sent them.
+
+    ``force`` allows a volume that is in use; ``incremental``: only the changes since the newest backup.
+    """
+
+    name: str = ""
+    description: str = ""
+    container: str = ""
+    snapshot_id: str = ""
+    incremental: bool = False
+    force: bool = False
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    availability_zone: str = ""

@@ -22,7 +22,6 @@ from provisioning.jobs.tasks import JobTask
 from provisioning.quotas.services import ledger
 from provisioning.volumes.backups import backup_data
 from provisioning.volumes.backups.backup_announcements import announce_backup
-from provisioning.volumes.backups.backup_requests import BackupRequest
 from provisioning.volumes.backups.backup_store import current, store_named
 from provisioning.volumes.errors import (
     BackupNotFoundError,
@@ -32,6 +31,7 @@ from provisioning.volumes.errors import (
 )
 from provisioning.volumes.host_link import host_commands
 from provisioning.volumes.models import Backup, Snapshot, Volume
+from provisioning.volumes.records.requests import BackupRequest
 from provisioning.volumes.selectors.access import snapshot_for
 from provisioning.volumes.selectors.copies import LONGEST_CHAIN, backup_for, chain_of, newest_of
 from provisioning.volumes.services import messages
