@@ -408,7 +408,7 @@ class PoolRootDisks(PassingOn):
 
 
 def _moment(name: str) -> str:
-    """Return the name of the snapshot to which a move is reverted. ``name``: the disk's name on the host that it left."""
+    """Return the name of the snapshot to which a move is reverted; ``name`` is the disk's on the host that it left."""
     return BEFORE_MOVE + name.rpartition("-")[2]
 
 

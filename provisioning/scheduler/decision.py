@@ -16,7 +16,7 @@ class FilterResult:
     reason: str = ""
     """Empty when all passed."""
     words: str = ""
-    """Common property of the hosts that passed, in singular or plural according to ``after``: ``have enough memory``."""
+    """Common property of the hosts that passed, in singular or plural by ``after``: ``have enough memory``."""
     asked: int | None = None
     """The requested amount; None for filters without an amount, or if all passed."""
     most: int | None = None

@@ -23,7 +23,7 @@ from provisioning.launches.services import snippets, templates
 from provisioning.network import services as network
 from provisioning.volumes.models import Backup
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import create_snapshot, create_volume
+from provisioning.volumes.services import CreateSnapshot, SnapshotRequest, create_volume
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import People, Person, make_user
 from tests.support.clouds import Cloud, state_of
@@ -80,7 +80,7 @@ def resources(people: People, cloud: Cloud) -> dict[str, Any]:
     cloud.agents["host-1"].serve()
     source, volume = (create_volume(context, VolumeRequest(size_gb=1, name=name)) for name in ("source", "data"))
     cloud.run()
-    snapshot = create_snapshot(context, source.id, name="before")
+    snapshot = CreateSnapshot.begin(context, source.id, SnapshotRequest(name="before"))
     cloud.run()
     disabled = create_domain("closed")
     disabled.enabled = False
