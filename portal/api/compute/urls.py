@@ -8,17 +8,9 @@ from portal.api.compute import dialect, quotas, versions
 from portal.api.compute.dialect import ComputeView, routes
 from portal.api.compute.proxies import extensions, images, network, volumes
 from portal.api.compute.proxies.base import TABLE, ProxyView, view_of
-from portal.api.compute.resources import aggregates, flavors, migrations, scheduling, services, usage
+from portal.api.compute.resources import aggregates, flavors, hypervisors, migrations, scheduling, services, usage
 from portal.api.compute.resources.aggregates import AGGREGATE, AggregateActionView, AggregateImagesView
 from portal.api.compute.resources.flavors import FLAVOR, FLAVORS
-from portal.api.compute.resources.hypervisors import (
-    HYPERVISOR,
-    HYPERVISORS,
-    HypervisorSearchView,
-    HypervisorServersView,
-    HypervisorStatisticsView,
-    HypervisorUptimeView,
-)
 from portal.api.compute.resources.keypairs import KEYPAIR
 from portal.api.compute.resources.server_groups import SERVER_GROUP
 from portal.api.compute.resources.services import SERVICE, SERVICES
@@ -87,10 +79,10 @@ ROUTES = by_prefix(
         path("/v2.1/os-simple-tenant-usage/<str:project_id>", usage.UsageView.as_view()),
         *routes(AGGREGATE, {"action": AggregateActionView, "images": AggregateImagesView}),
         *routes(SERVICE, dialect=SERVICES),
-        path("/v2.1/os-hypervisors/statistics", HypervisorStatisticsView.as_view()),
-        path("/v2.1/os-hypervisors/<str:pattern>/search", HypervisorSearchView.as_view()),
-        path("/v2.1/os-hypervisors/<str:pattern>/servers", HypervisorServersView.as_view()),
-        *routes(HYPERVISOR, {"uptime": HypervisorUptimeView}, HYPERVISORS),
+        path("/v2.1/os-hypervisors/statistics", hypervisors.HypervisorStatisticsView.as_view()),
+        path("/v2.1/os-hypervisors/<str:pattern>/search", hypervisors.HypervisorSearchView.as_view()),
+        path("/v2.1/os-hypervisors/<str:pattern>/servers", hypervisors.HypervisorServersView.as_view()),
+        *routes(hypervisors.HYPERVISOR, {"uptime": hypervisors.HypervisorUptimeView}, hypervisors.HYPERVISORS),
         *PROXIES,
         re_path("^/", versions.NoSuchResource.as_view()),
     ]

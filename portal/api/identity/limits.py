@@ -32,14 +32,7 @@ from provisioning.identity.directory.unified_limits import (
     registered_limits,
 )
 from provisioning.identity.models import LONG, Limit
-from provisioning.identity.services.unified_limits import (
-    create_limits,
-    create_registered_limits,
-    delete_limit,
-    delete_registered_limit,
-    update_limit,
-    update_registered_limit,
-)
+from provisioning.identity.services import unified_limits
 
 MOST = 1000
 """Maximum number of limits that one request creates."""
@@ -75,17 +68,17 @@ REGISTERED_LIMIT = Resource(
     list=Operation(lambda view, part: registered_limits(part), "identity:list_registered_limits"),
     show=Operation(existing_registered_limit, "identity:get_registered_limit"),
     create=Operation(
-        create_registered_limits,
+        unified_limits.create_registered_limits,
         "identity:create_registered_limits",
         "Create several registered limits, all or none (201).",
     ),
     update=Operation(
-        lambda view, record, values: update_registered_limit(record, values),
+        lambda view, record, values: unified_limits.update_registered_limit(record, values),
         "identity:update_registered_limit",
         "Update a registered limit; 403 while a limit refers to it.",
     ),
     delete=Operation(
-        lambda view, record: delete_registered_limit(record),
+        lambda view, record: unified_limits.delete_registered_limit(record),
         "identity:delete_registered_limit",
         "Delete a registered limit; 403 while a limit refers to it.",
     ),
@@ -127,9 +120,11 @@ LIMIT = Resource(
         "List the limits that the caller may see: all limits, or the limits of the token's domain or project.",
     ),
     show=Operation(existing_limit, "identity:get_limit"),
-    create=Operation(create_limits, "identity:create_limits", "Create several limits, all or none (201)."),
-    update=Operation(lambda view, record, values: update_limit(record, values), "identity:update_limit"),
-    delete=Operation(lambda view, record: delete_limit(record), "identity:delete_limit"),
+    create=Operation(
+        unified_limits.create_limits, "identity:create_limits", "Create several limits, all or none (201)."
+    ),
+    update=Operation(lambda view, record, values: unified_limits.update_limit(record, values), "identity:update_limit"),
+    delete=Operation(lambda view, record: unified_limits.delete_limit(record), "identity:delete_limit"),
     target=_owner,
     attributes=(
         Attribute("service_id", KEY, post=True, required=True, column="registered_limit__service_id"),

@@ -13,12 +13,7 @@ from portal.api.volume.dialect.resource import LINKS, Action, Actions, Resource,
 from provisioning.volumes.models import Backup
 from provisioning.volumes.records.requests import BackupRequest
 from provisioning.volumes.selectors.copies import backup_for, visible_backups
-from provisioning.volumes.services.backups.backup_records import (
-    BackupRecord,
-    export_record,
-    import_record,
-    reset_status,
-)
+from provisioning.volumes.services.backups import backup_records
 from provisioning.volumes.services.backups.backup_restores import Restore, Restored, RestoreRequest
 from provisioning.volumes.services.backups.backups import CreateBackup, DeleteBackup, update_backup
 from provisioning.volumes.services.user_tasks import Deletion
@@ -37,7 +32,7 @@ def _delete(view: VolumeView, identity: str) -> None:
 
 
 def _reset(view: VolumeView, identity: str, body: Any) -> Response:
-    reset_status(view.context, identity, body["status"])
+    backup_records.reset_status(view.context, identity, body["status"])
     return view.accepted()
 
 
@@ -146,7 +141,7 @@ PARTS = parts(
             body=body("restore", {"volume_id": schemas.ID_OR_NULL, "name": schemas.NAME}),
         ),
         "GET export_record": Call(
-            export_record,
+            backup_records.export_record,
             "backup:export-import",
             "Return the record that another cloud can import.",
             name="backup-record",
@@ -159,7 +154,7 @@ IMPORT = parts(
     "backups/import_record",
     {
         "POST": Call(
-            lambda context, body: import_record(context, BackupRecord(**body)),
+            lambda context, body: backup_records.import_record(context, backup_records.BackupRecord(**body)),
             "backup:backup-import",
             "Create the record of a backup that exists in the store.",
             name="backup",

@@ -10,24 +10,7 @@ import orjson
 from rest_framework.response import Response
 
 from portal.api.common.requests import Schema, Version
-from portal.api.compute.dialect import (
-    BOOLEAN,
-    COMPUTE,
-    COUNT,
-    ID,
-    POSITIVE,
-    SHOWN,
-    TEXT_OR_NULL,
-    WITH_OFFSET,
-    ComputeView,
-    DetailView,
-    ListView,
-    Resource,
-    ResourceView,
-    boolean,
-    last,
-    timestamp,
-)
+from portal.api.compute import dialect
 from portal.api.compute.proxies.base import ProxyView
 from portal.api.frame.parts import Call, parts
 from portal.api.frame.resource import Attribute, Checked, Operation, Parameter, Values, query_of
@@ -38,24 +21,24 @@ from provisioning.volumes import selectors, services
 from provisioning.volumes.models import Snapshot, Volume
 from provisioning.volumes.states import AttachStatus
 
-PART = (Parameter("limit", COUNT), Parameter("offset", COUNT))
+PART = (Parameter("limit", dialect.COUNT), Parameter("offset", dialect.COUNT))
 _TEXT = Checked({"type": ["string", "null"], "maxLength": 255}, lambda text: text or "")
-_TIME = Checked({}, writer=timestamp)
+_TIME = Checked({}, writer=dialect.timestamp)
 _METADATA = Checked(
     {"type": ["object", "null"], "additionalProperties": {"type": "string", "maxLength": 255}},
     lambda items: items or {},
 )
 
 
-class ProxyListView(ListView, ProxyView):
+class ProxyListView(dialect.ListView, ProxyView):
     """A list of another service."""
 
 
-class ProxyDetailView(DetailView, ProxyView):
+class ProxyDetailView(dialect.DetailView, ProxyView):
     """An object of another service."""
 
 
-PROXY = replace(COMPUTE, lists=ProxyListView, details=ProxyDetailView, parameters=query_of)
+PROXY = replace(dialect.COMPUTE, lists=ProxyListView, details=ProxyDetailView, parameters=query_of)
 """Unknown parameters are accepted at every microversion."""
 
 
@@ -64,24 +47,24 @@ def _set(name: str, column: str = "") -> Attribute:
     return Attribute(name, _TEXT, column=column, post=True, shown=False)
 
 
-def _list_volumes(view: ListView, query: Mapping[str, str]) -> list[Volume]:
+def _list_volumes(view: dialect.ListView, query: Mapping[str, str]) -> list[Volume]:
     rows = selectors.visible_volumes(view.context).prefetch_related("attachments")
-    return list(rows.order_by("-created_at", "-id")[WITH_OFFSET.read_slice(view.request)])
+    return list(rows.order_by("-created_at", "-id")[dialect.WITH_OFFSET.read_slice(view.request)])
 
 
-def _volume(view: ResourceView, identity: str, rule: str) -> Volume:
+def _volume(view: dialect.ResourceView, identity: str, rule: str) -> Volume:
     volume = selectors.volume_for(view.context, identity)
     policy.enforce(view.context, rule, {"project_id": volume.project_id})
     return volume
 
 
-def _create_volume(view: ResourceView, values: Values) -> Response:
+def _create_volume(view: dialect.ResourceView, values: Values) -> Response:
     made = services.create_volume(view.context, services.VolumeRequest(**values))
     [shape] = view.shapes([made])
     return Response({"volume": shape}, headers={"Location": f"{view.base}/os-volumes/{made.id}"})
 
 
-def _delete_volume(view: ResourceView, identity: str) -> None:
+def _delete_volume(view: dialect.ResourceView, identity: str) -> None:
     _volume(view, identity, "volume:delete")
     services.Delete.begin(view.context, identity, services.VolumeDeletion())
 
@@ -106,16 +89,16 @@ def _snapshot_id(volume: Volume) -> str | None:
 
 
 _VOLUME = (
-    Attribute("id", ID),
-    Attribute("status", SHOWN),
-    Attribute("size", Checked(POSITIVE, int), column="size_gb", post=True, required=True),
-    Attribute("availabilityZone", SHOWN, column="availability_zone"),
+    Attribute("id", dialect.ID),
+    Attribute("status", dialect.SHOWN),
+    Attribute("size", Checked(dialect.POSITIVE, int), column="size_gb", post=True, required=True),
+    Attribute("availabilityZone", dialect.SHOWN, column="availability_zone"),
     Attribute("createdAt", _TIME, column="created_at"),
-    Attribute("attachments", SHOWN, show=_attachments),
-    Attribute("displayName", SHOWN, column="name"),
-    Attribute("displayDescription", TEXT_OR_NULL, column="description"),
-    Attribute("volumeType", SHOWN, show=lambda volume: volume.volume_type.name if volume.volume_type else None),
-    Attribute("snapshotId", SHOWN, show=_snapshot_id),
+    Attribute("attachments", dialect.SHOWN, show=_attachments),
+    Attribute("displayName", dialect.SHOWN, column="name"),
+    Attribute("displayDescription", dialect.TEXT_OR_NULL, column="description"),
+    Attribute("volumeType", dialect.SHOWN, show=lambda volume: volume.volume_type.name if volume.volume_type else None),
+    Attribute("snapshotId", dialect.SHOWN, show=_snapshot_id),
     Attribute("metadata", _METADATA, post=True),
 )
 _VOLUMES = Operation(
@@ -125,7 +108,7 @@ _VOLUMES = Operation(
     also=("volume:get_all",),
     parameters=PART,
 )
-VOLUME = Resource(
+VOLUME = dialect.Resource(
     name="volume",
     path="os-volumes",
     list=_VOLUMES,
@@ -150,34 +133,34 @@ VOLUME = Resource(
 )
 
 
-def _list_snapshots(view: ListView, query: Mapping[str, str]) -> list[Snapshot]:
+def _list_snapshots(view: dialect.ListView, query: Mapping[str, str]) -> list[Snapshot]:
     rows = selectors.visible_snapshots(view.context)
-    return list(rows.order_by("-created_at", "-id")[WITH_OFFSET.read_slice(view.request)])
+    return list(rows.order_by("-created_at", "-id")[dialect.WITH_OFFSET.read_slice(view.request)])
 
 
-def _snapshot(view: ResourceView, identity: str, rule: str) -> Snapshot:
+def _snapshot(view: dialect.ResourceView, identity: str, rule: str) -> Snapshot:
     snapshot = selectors.snapshot_for(view.context, identity)
     policy.enforce(view.context, rule, {"project_id": snapshot.project_id})
     return snapshot
 
 
-def _create_snapshot(view: ResourceView, values: Values) -> Snapshot:
+def _create_snapshot(view: dialect.ResourceView, values: Values) -> Snapshot:
     return services.CreateSnapshot.begin(view.context, values.pop("volume_id"), services.SnapshotRequest(**values))
 
 
-def _delete_snapshot(view: ResourceView, identity: str) -> None:
+def _delete_snapshot(view: dialect.ResourceView, identity: str) -> None:
     _snapshot(view, identity, services.DeleteSnapshot.rule)
     services.DeleteSnapshot.begin(view.context, identity, services.Deletion())
 
 
 _SNAPSHOT = (
-    Attribute("id", ID),
-    Attribute("volumeId", ID, column="volume_id"),
-    Attribute("status", SHOWN),
-    Attribute("size", SHOWN, column="size_gb"),
+    Attribute("id", dialect.ID),
+    Attribute("volumeId", dialect.ID, column="volume_id"),
+    Attribute("status", dialect.SHOWN),
+    Attribute("size", dialect.SHOWN, column="size_gb"),
     Attribute("createdAt", _TIME, column="created_at"),
-    Attribute("displayName", SHOWN, column="name"),
-    Attribute("displayDescription", TEXT_OR_NULL, column="description"),
+    Attribute("displayName", dialect.SHOWN, column="name"),
+    Attribute("displayDescription", dialect.TEXT_OR_NULL, column="description"),
 )
 _SNAPSHOTS = Operation(
     _list_snapshots,
@@ -186,7 +169,7 @@ _SNAPSHOTS = Operation(
     also=("volume:get_all_snapshots",),
     parameters=PART,
 )
-SNAPSHOT = Resource(
+SNAPSHOT = dialect.Resource(
     name="snapshot",
     path="os-snapshots",
     list=_SNAPSHOTS,
@@ -206,7 +189,7 @@ SNAPSHOT = Resource(
     attributes=(
         *_SNAPSHOT,
         Attribute("volume_id", Checked({"type": "string"}), post=True, required=True, shown=False),
-        Attribute("force", Checked(BOOLEAN, boolean), post=True, shown=False),
+        Attribute("force", Checked(dialect.BOOLEAN, dialect.boolean), post=True, shown=False),
         _set("display_name", "name"),
         _set("display_description", "description"),
     ),
@@ -250,8 +233,8 @@ def snapshot_deletion(version: Version) -> Schema:
     }
 
 
-def _volume_of_snapshot(view: ComputeView) -> dict[str, str]:
-    text = last(view.checked_query(), "delete_info")
+def _volume_of_snapshot(view: dialect.ComputeView) -> dict[str, str]:
+    text = dialect.last(view.checked_query(), "delete_info")
     try:
         info: Any = orjson.loads(text or "")
     except orjson.JSONDecodeError as error:
@@ -262,7 +245,7 @@ def _volume_of_snapshot(view: ComputeView) -> dict[str, str]:
 
 
 ASSISTED_SNAPSHOTS = parts(
-    ComputeView,
+    dialect.ComputeView,
     "os-assisted-volume-snapshots",
     {
         "POST": Call(

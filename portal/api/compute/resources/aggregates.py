@@ -7,18 +7,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.requests import NEWEST, Schema
-from portal.api.compute.dialect import (
-    HOST,
-    ID,
-    NAME,
-    SHOWN,
-    TIME,
-    ComputeView,
-    Resource,
-    ResourceView,
-    read_number,
-    timestamp_micro,
-)
+from portal.api.compute import dialect
 from portal.api.frame.parts import Call, parts
 from portal.api.frame.resource import Attribute, Checked, Operation, Values, body, inner
 from provisioning.common.context import RequestContext
@@ -47,8 +36,8 @@ UPDATE = body(
 )
 UPDATE["properties"]["aggregate"]["anyOf"] = [{"required": ["name"]}, {"required": ["availability_zone"]}]
 ACTIONS: dict[str, Schema] = {
-    "add_host": body("add_host", {"host": HOST}, ("host",)),
-    "remove_host": body("remove_host", {"host": HOST}, ("host",)),
+    "add_host": body("add_host", {"host": dialect.HOST}, ("host",)),
+    "remove_host": body("remove_host", {"host": dialect.HOST}, ("host",)),
     "set_metadata": body("set_metadata", {"metadata": _METADATA}, ("metadata",)),
 }
 """The body of each action."""
@@ -57,20 +46,20 @@ _IMAGE = inner({"id": {"type": "string", "format": "uuid"}}, ("id",))
 _IMAGES: Schema = {"type": "array", "minItems": 1, "items": _IMAGE}
 
 
-def _show(view: ResourceView, identity: str) -> Aggregate:
-    return aggregate_for(view.context, read_number(identity))
+def _show(view: dialect.ResourceView, identity: str) -> Aggregate:
+    return aggregate_for(view.context, dialect.read_number(identity))
 
 
-def _create(view: ResourceView, values: Values) -> Aggregate:
+def _create(view: dialect.ResourceView, values: Values) -> Aggregate:
     return services.create_aggregate(view.context, **values)
 
 
-def _update(view: ResourceView, identity: str, values: Values) -> Aggregate:
-    return services.update_aggregate(view.context, read_number(identity), values)
+def _update(view: dialect.ResourceView, identity: str, values: Values) -> Aggregate:
+    return services.update_aggregate(view.context, dialect.read_number(identity), values)
 
 
-def _delete(view: ResourceView, identity: str) -> None:
-    services.delete_aggregate(view.context, read_number(identity))
+def _delete(view: dialect.ResourceView, identity: str) -> None:
+    services.delete_aggregate(view.context, dialect.read_number(identity))
 
 
 def _zone_of(row: Aggregate) -> dict[str, str]:
@@ -78,16 +67,16 @@ def _zone_of(row: Aggregate) -> dict[str, str]:
 
 
 _OWN = (
-    Attribute("id", SHOWN, column="pk"),
-    Attribute("name", Checked(NAME), post=True, put=True, required=True),
+    Attribute("id", dialect.SHOWN, column="pk"),
+    Attribute("name", Checked(dialect.NAME), post=True, put=True, required=True),
     Attribute("availability_zone", Checked(_ZONE, writer=lambda zone: zone or None), post=True, put=True),
-    Attribute("created_at", TIME),
-    Attribute("updated_at", TIME),
-    Attribute("deleted", SHOWN, show=lambda row: False),
-    Attribute("deleted_at", SHOWN, show=lambda row: None),
-    Attribute("uuid", ID, since=(2, 41)),
+    Attribute("created_at", dialect.TIME),
+    Attribute("updated_at", dialect.TIME),
+    Attribute("deleted", dialect.SHOWN, show=lambda row: False),
+    Attribute("deleted_at", dialect.SHOWN, show=lambda row: None),
+    Attribute("uuid", dialect.ID, since=(2, 41)),
 )
-AGGREGATE = Resource(
+AGGREGATE = dialect.Resource(
     name="aggregate",
     path="os-aggregates",
     list=Operation(lambda view, query: aggregates_for(view.context), "os_compute_api:os-aggregates:index"),
@@ -97,13 +86,13 @@ AGGREGATE = Resource(
     delete=Operation(_delete, "os_compute_api:os-aggregates:delete", "Delete an aggregate that has no hosts."),
     attributes=(
         *_OWN,
-        Attribute("hosts", SHOWN, show=lambda row: sorted(host.name for host in row.hosts.all())),
-        Attribute("metadata", SHOWN, show=lambda row: row.metadata | _zone_of(row)),
+        Attribute("hosts", dialect.SHOWN, show=lambda row: sorted(host.name for host in row.hosts.all())),
+        Attribute("metadata", dialect.SHOWN, show=lambda row: row.metadata | _zone_of(row)),
     ),
 )
 
 
-class AggregateActionView(ResourceView):
+class AggregateActionView(dialect.ResourceView):
     """``POST /os-aggregates/{id}/action``: the body's only key is the name of the action."""
 
     resource = AGGREGATE
@@ -120,7 +109,7 @@ class AggregateActionView(ResourceView):
 
     def post(self, request: Request, identity: str) -> Response:
         """Add or remove a host, or change metadata."""
-        number, name = read_number(identity), self._named()
+        number, name = dialect.read_number(identity), self._named()
         body = self.body(ACTIONS[name])[name]
         [shape] = self.shapes([self.acts[name](self.context, number, body)])
         return Response({"aggregate": shape})
@@ -135,7 +124,7 @@ class AggregateActionView(ResourceView):
         return names[0]
 
 
-class AggregateImagesView(ResourceView):
+class AggregateImagesView(dialect.ResourceView):
     """``POST /os-aggregates/{id}/images`` (2.81): not supported."""
 
     resource = AGGREGATE
@@ -179,12 +168,12 @@ def _service(service: ComputeService) -> dict[str, Any]:
     return {
         "available": service.up,
         "active": service.enabled,
-        "updated_at": timestamp_micro(service.updated_at),
+        "updated_at": dialect.timestamp_micro(service.updated_at),
     }
 
 
 AVAILABILITY_ZONES = parts(
-    ComputeView,
+    dialect.ComputeView,
     "os-availability-zone",
     {
         "GET": Call(

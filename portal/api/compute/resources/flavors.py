@@ -13,21 +13,7 @@ from rest_framework.response import Response
 
 from portal.api.common import conditional
 from portal.api.common.requests import Schema
-from portal.api.compute.dialect import (
-    BOOLEAN,
-    COMPUTE,
-    LINKS,
-    NOT_NEGATIVE,
-    PAGES,
-    POSITIVE,
-    SHOWN,
-    TEXT,
-    ComputeView,
-    ListView,
-    Resource,
-    ResourceView,
-    boolean,
-)
+from portal.api.compute import dialect
 from portal.api.compute.quotas import known_project
 from portal.api.frame.parts import Call, Entries, parts, sent
 from portal.api.frame.resource import Attribute, Checked, Operation, Parameter, Values, body, inner
@@ -84,13 +70,13 @@ _FACTOR: Schema = {
     "maximum": 3.40282e38,
 }
 _DESCRIPTION: Schema = {"type": ["string", "null"], "maxLength": 65_535}
-_SIZE = Checked(NOT_NEGATIVE, int)
-_SIZE_OR_TEXT = Checked(NOT_NEGATIVE, int, lambda size: size or "")
+_SIZE = Checked(dialect.NOT_NEGATIVE, int)
+_SIZE_OR_TEXT = Checked(dialect.NOT_NEGATIVE, int, lambda size: size or "")
 """A size that responses have as an empty text if it is 0."""
-_AMOUNT = Checked(POSITIVE, int)
+_AMOUNT = Checked(dialect.POSITIVE, int)
 
 
-class FlavorsView(ListView):
+class FlavorsView(dialect.ListView):
     """``GET`` and ``POST /flavors``, ``GET /flavors/detail``; a client with an ETag gets the list only if it has
     changed.
     """
@@ -99,7 +85,7 @@ class FlavorsView(ListView):
         return conditional.answer(self, self.whole)
 
 
-def _list(view: ListView, query: Mapping[str, str], **page: Any) -> list[Flavor]:
+def _list(view: dialect.ListView, query: Mapping[str, str], **page: Any) -> list[Flavor]:
     key, falling = SORT_KEYS[query.get("sort_key", "flavorid")], query.get("sort_dir") == "desc"
     operator = view.allows("novella:flavors:index:all")
     return selectors.flavors_for(
@@ -113,19 +99,19 @@ def _list(view: ListView, query: Mapping[str, str], **page: Any) -> list[Flavor]
     )
 
 
-def _show(view: ResourceView, flavor_id: str) -> Flavor:
+def _show(view: dialect.ResourceView, flavor_id: str) -> Flavor:
     return selectors.flavor_for(view.context, flavor_id, disabled=True)
 
 
-def _create(view: ResourceView, values: Values) -> Flavor:
+def _create(view: dialect.ResourceView, values: Values) -> Flavor:
     return create_flavor(view.context, FlavorRequest(**values))
 
 
-def _update(view: ResourceView, flavor_id: str, values: Values) -> Flavor:
+def _update(view: dialect.ResourceView, flavor_id: str, values: Values) -> Flavor:
     return update_flavor(view.context, flavor_id, **values)
 
 
-def _delete(view: ResourceView, flavor_id: str) -> None:
+def _delete(view: dialect.ResourceView, flavor_id: str) -> None:
     delete_flavor(view.context, flavor_id)
 
 
@@ -172,15 +158,15 @@ _FLAVORS = Operation(
     "List the flavors that the project may use. Operators also see only public flavors, unless they filter by"
     " ``is_public``.",
     parameters=(
-        *PAGES,
-        Parameter("is_public", TEXT),
-        Parameter("minRam", TEXT),
-        Parameter("minDisk", TEXT),
+        *dialect.PAGES,
+        Parameter("is_public", dialect.TEXT),
+        Parameter("minRam", dialect.TEXT),
+        Parameter("minDisk", dialect.TEXT),
         Parameter("sort_key", {"enum": list(SORT_KEYS)}),
         Parameter("sort_dir", {"enum": ["asc", "desc"]}),
     ),
 )
-FLAVOR = Resource(
+FLAVOR = dialect.Resource(
     name="flavor",
     list=_FLAVORS,
     detailed=_FLAVORS,
@@ -196,7 +182,7 @@ FLAVOR = Resource(
     delete=Operation(
         _delete, "os_compute_api:os-flavor-manage:delete", "Delete a flavor; servers keep their copy.", status=202
     ),
-    short=(_IDENTITY, _NAMED, LINKS, _DESCRIBED),
+    short=(_IDENTITY, _NAMED, dialect.LINKS, _DESCRIBED),
     attributes=(
         _IDENTITY,
         _NAMED,
@@ -206,15 +192,17 @@ FLAVOR = Resource(
         Attribute("swap", _SIZE_OR_TEXT, column="swap_mb", post=True, until=NO_SWAP_IS_TEXT),
         Attribute("swap", _SIZE, column="swap_mb", post=True, since=NO_SWAP_IS_0),
         Attribute("OS-FLV-EXT-DATA:ephemeral", _SIZE, column="ephemeral_gb", post=True),
-        Attribute("OS-FLV-DISABLED:disabled", SHOWN, column="disabled"),
-        Attribute("os-flavor-access:is_public", Checked(BOOLEAN, boolean), column="is_public", post=True),
+        Attribute("OS-FLV-DISABLED:disabled", dialect.SHOWN, column="disabled"),
+        Attribute(
+            "os-flavor-access:is_public", Checked(dialect.BOOLEAN, dialect.boolean), column="is_public", post=True
+        ),
         Attribute("rxtx_factor", Checked(_FACTOR, float), post=True),
-        LINKS,
+        dialect.LINKS,
         _DESCRIBED,
-        Attribute("extra_specs", SHOWN, since=WITH_SPECS, rule="os_compute_api:os-flavor-extra-specs:index"),
+        Attribute("extra_specs", dialect.SHOWN, since=WITH_SPECS, rule="os_compute_api:os-flavor-extra-specs:index"),
     ),
 )
-FLAVORS = replace(COMPUTE, lists=FlavorsView)
+FLAVORS = replace(dialect.COMPUTE, lists=FlavorsView)
 
 
 _CHECKED, _PRIVATE_ONLY = (2, 86), (2, 7)
@@ -270,7 +258,7 @@ _EXTRA_SPECS = Entries(
     more=lambda view: {"rule": view.rules[view.request.method], "known_only": view.microversion >= _CHECKED},
 )
 PARTS = parts(
-    ComputeView,
+    dialect.ComputeView,
     "",
     {
         "POST action": Call(
@@ -284,7 +272,7 @@ PARTS = parts(
     },
     action_rules={"removeTenantAccess": _REVOKE},
 ) | parts(
-    ComputeView,
+    dialect.ComputeView,
     "",
     {
         "GET os-extra_specs": _EXTRA_SPECS.all(f"{_SPECS}index", "List the extra specs of a flavor."),

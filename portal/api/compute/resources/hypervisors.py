@@ -12,20 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.requests import OLDEST
-from portal.api.compute.dialect import (
-    BOOLEAN,
-    COMPUTE,
-    COUNT,
-    HOST,
-    ID,
-    SHOWN,
-    TEXT,
-    ComputeView,
-    ListView,
-    Resource,
-    ResourceView,
-    boolean,
-)
+from portal.api.compute import dialect
 from portal.api.frame.resource import Attribute, Operation, Parameter, Reader, query_of
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.values.ids import read_id
@@ -44,18 +31,18 @@ ALWAYS_SERVERS = (2, 75)
 """From this version on ``servers`` is not omitted if it is empty."""
 LAST_RESOURCES, NO_RESOURCES = (2, 87), (2, 88)
 """The last version with resources, and the first with the uptime instead."""
-WITH_SERVERS = Parameter("with_servers", BOOLEAN, since=BY_UUID, once=True)
+WITH_SERVERS = Parameter("with_servers", dialect.BOOLEAN, since=BY_UUID, once=True)
 PARAMETERS = (
-    Parameter("limit", COUNT, since=PAGED, until=LAST_NUMBERS),
-    Parameter("marker", TEXT, since=PAGED, until=LAST_NUMBERS),
-    Parameter("limit", COUNT, since=BY_UUID, once=True),
-    Parameter("marker", TEXT, since=BY_UUID, once=True),
-    Parameter("hypervisor_hostname_pattern", HOST, since=BY_UUID, once=True),
+    Parameter("limit", dialect.COUNT, since=PAGED, until=LAST_NUMBERS),
+    Parameter("marker", dialect.TEXT, since=PAGED, until=LAST_NUMBERS),
+    Parameter("limit", dialect.COUNT, since=BY_UUID, once=True),
+    Parameter("marker", dialect.TEXT, since=BY_UUID, once=True),
+    Parameter("hypervisor_hostname_pattern", dialect.HOST, since=BY_UUID, once=True),
     WITH_SERVERS,
 )
 
 
-def hypervisor_for(view: ComputeView, text: str) -> Host:
+def hypervisor_for(view: dialect.ComputeView, text: str) -> Host:
     """Return the hypervisor with this id. Raises NotFoundError, and from 2.53 on InvalidInputError for an invalid
     UUID.
     """
@@ -68,14 +55,14 @@ def hypervisor_for(view: ComputeView, text: str) -> Host:
     return found[index]
 
 
-def _position(view: ComputeView, found: Sequence[Host], text: str) -> int | None:
+def _position(view: dialect.ComputeView, found: Sequence[Host], text: str) -> int | None:
     """Return the index of the hypervisor with this id in the microversion's format."""
     requested, by_uuid = str(read_id(text) or text), view.microversion >= BY_UUID
     ids = (str(host.id if by_uuid else number_of(host.id)) for host in found)
     return next((index for index, ident in enumerate(ids) if ident == requested), None)
 
 
-def _matching(view: ComputeView, pattern: str) -> list[Host]:
+def _matching(view: dialect.ComputeView, pattern: str) -> list[Host]:
     """Return the hypervisors whose names contain the pattern. Raises NotFoundError if none match."""
     found = [host for host in hosts_for(view.context) if pattern in _hostname(host)]
     if not found:
@@ -83,7 +70,9 @@ def _matching(view: ComputeView, pattern: str) -> list[Host]:
     return found
 
 
-def _list(view: ListView, query: Mapping[str, str], limit: int | None = None, marker: str | None = None) -> list[Host]:
+def _list(
+    view: dialect.ListView, query: Mapping[str, str], limit: int | None = None, marker: str | None = None
+) -> list[Host]:
     found = hosts_for(view.context)
     if marker is None:
         return found[:limit]
@@ -93,7 +82,7 @@ def _list(view: ListView, query: Mapping[str, str], limit: int | None = None, ma
     return found[index + 1 :][:limit]
 
 
-class HypervisorsView(ListView):
+class HypervisorsView(dialect.ListView):
     """``GET /os-hypervisors`` and ``…/detail``."""
 
     def page(self) -> tuple[Sequence[Host], dict[str, Any]]:
@@ -171,37 +160,41 @@ class RequestedServers(Servers):
     """The servers of a hypervisor, shown only if the query requests them."""
 
     def is_shown(self, view: Any) -> bool:
-        return boolean(view.query_values.get("with_servers"))
+        return dialect.boolean(view.query_values.get("with_servers"))
 
 
 BRIEF = (
-    Attribute("id", SHOWN, show=lambda host: number_of(host.id), until=LAST_NUMBERS),
-    Attribute("id", ID, since=BY_UUID),
-    Attribute("hypervisor_hostname", SHOWN, show=_hostname),
-    Attribute("state", SHOWN, show=lambda host: "up" if is_alive(host, timezone.now()) else "down"),
-    Attribute("status", SHOWN, show=lambda host: "enabled" if host.enabled else "disabled"),
+    Attribute("id", dialect.SHOWN, show=lambda host: number_of(host.id), until=LAST_NUMBERS),
+    Attribute("id", dialect.ID, since=BY_UUID),
+    Attribute("hypervisor_hostname", dialect.SHOWN, show=_hostname),
+    Attribute("state", dialect.SHOWN, show=lambda host: "up" if is_alive(host, timezone.now()) else "down"),
+    Attribute("status", dialect.SHOWN, show=lambda host: "enabled" if host.enabled else "disabled"),
 )
 RESOURCES = (
-    Attribute("vcpus", SHOWN, column="vcpus_total", until=LAST_RESOURCES),
-    Attribute("vcpus_used", SHOWN, column="vcpus_allocated", until=LAST_RESOURCES),
-    Attribute("memory_mb", SHOWN, column="memory_mb_total", until=LAST_RESOURCES),
-    Attribute("memory_mb_used", SHOWN, show=_memory_used, until=LAST_RESOURCES),
-    Attribute("free_ram_mb", SHOWN, show=lambda host: host.memory_mb_total - _memory_used(host), until=LAST_RESOURCES),
-    Attribute("local_gb", SHOWN, column="disk_gb_total", until=LAST_RESOURCES),
-    Attribute("local_gb_used", SHOWN, show=_disk_used, until=LAST_RESOURCES),
-    Attribute("free_disk_gb", SHOWN, show=lambda host: host.disk_gb_total - _disk_used(host), until=LAST_RESOURCES),
+    Attribute("vcpus", dialect.SHOWN, column="vcpus_total", until=LAST_RESOURCES),
+    Attribute("vcpus_used", dialect.SHOWN, column="vcpus_allocated", until=LAST_RESOURCES),
+    Attribute("memory_mb", dialect.SHOWN, column="memory_mb_total", until=LAST_RESOURCES),
+    Attribute("memory_mb_used", dialect.SHOWN, show=_memory_used, until=LAST_RESOURCES),
+    Attribute(
+        "free_ram_mb", dialect.SHOWN, show=lambda host: host.memory_mb_total - _memory_used(host), until=LAST_RESOURCES
+    ),
+    Attribute("local_gb", dialect.SHOWN, column="disk_gb_total", until=LAST_RESOURCES),
+    Attribute("local_gb_used", dialect.SHOWN, show=_disk_used, until=LAST_RESOURCES),
+    Attribute(
+        "free_disk_gb", dialect.SHOWN, show=lambda host: host.disk_gb_total - _disk_used(host), until=LAST_RESOURCES
+    ),
     Attribute(
         "disk_available_least",
-        SHOWN,
+        dialect.SHOWN,
         show=lambda host: host.disk_gb_total - host.disk_gb_used,
         until=LAST_RESOURCES,
     ),
-    Attribute("running_vms", SHOWN, until=LAST_RESOURCES),
-    Workload("current_workload", SHOWN, until=LAST_RESOURCES),
+    Attribute("running_vms", dialect.SHOWN, until=LAST_RESOURCES),
+    Workload("current_workload", dialect.SHOWN, until=LAST_RESOURCES),
 )
 """Capacity and usage; allocated and reserved resources count as used."""
-REQUESTED_SERVERS = RequestedServers("servers", SHOWN)
-HYPERVISOR = Resource(
+REQUESTED_SERVERS = RequestedServers("servers", dialect.SHOWN)
+HYPERVISOR = dialect.Resource(
     name="hypervisor",
     path="os-hypervisors",
     list=Operation(_list, "os_compute_api:os-hypervisors:list", "List the hypervisors by name.", parameters=PARAMETERS),
@@ -212,22 +205,22 @@ HYPERVISOR = Resource(
     short=(*BRIEF, REQUESTED_SERVERS),
     attributes=(
         *BRIEF,
-        Attribute("host_ip", SHOWN),
-        Attribute("hypervisor_type", SHOWN),
-        Attribute("hypervisor_version", SHOWN),
-        Attribute("service", SHOWN, show=lambda host: _service(host, number_of(host.id)), until=LAST_NUMBERS),
-        Attribute("service", SHOWN, show=lambda host: _service(host, str(host.id)), since=BY_UUID),
-        Attribute("uptime", SHOWN, show=_uptime, since=NO_RESOURCES),
+        Attribute("host_ip", dialect.SHOWN),
+        Attribute("hypervisor_type", dialect.SHOWN),
+        Attribute("hypervisor_version", dialect.SHOWN),
+        Attribute("service", dialect.SHOWN, show=lambda host: _service(host, number_of(host.id)), until=LAST_NUMBERS),
+        Attribute("service", dialect.SHOWN, show=lambda host: _service(host, str(host.id)), since=BY_UUID),
+        Attribute("uptime", dialect.SHOWN, show=_uptime, since=NO_RESOURCES),
         *RESOURCES,
-        Attribute("cpu_info", SHOWN, show=lambda host: json.dumps(_cpu_info(host)), until=LAST_TEXT),
-        Attribute("cpu_info", SHOWN, show=_cpu_info, since=AS_OBJECT, until=LAST_RESOURCES),
+        Attribute("cpu_info", dialect.SHOWN, show=lambda host: json.dumps(_cpu_info(host)), until=LAST_TEXT),
+        Attribute("cpu_info", dialect.SHOWN, show=_cpu_info, since=AS_OBJECT, until=LAST_RESOURCES),
         REQUESTED_SERVERS,
     ),
 )
-HYPERVISORS = replace(COMPUTE, lists=HypervisorsView, parameters=partial(query_of, strict_from=BY_UUID))
+HYPERVISORS = replace(dialect.COMPUTE, lists=HypervisorsView, parameters=partial(query_of, strict_from=BY_UUID))
 
 
-class HypervisorUptimeView(ResourceView):
+class HypervisorUptimeView(dialect.ResourceView):
     """``GET /os-hypervisors/{id}/uptime``, up to 2.87."""
 
     resource = HYPERVISOR
@@ -244,7 +237,7 @@ class HypervisorUptimeView(ResourceView):
         return Response({"hypervisor": shape | {"uptime": uptime}})
 
 
-class HypervisorSearchView(ResourceView):
+class HypervisorSearchView(dialect.ResourceView):
     """``GET /os-hypervisors/{pattern}/search``, up to 2.52."""
 
     resource = HYPERVISOR
@@ -261,10 +254,10 @@ class HypervisorServersView(HypervisorSearchView):
     """``GET /os-hypervisors/{pattern}/servers``, up to 2.52."""
 
     rules = {"GET": "os_compute_api:os-hypervisors:servers"}
-    attributes = (*BRIEF, Servers("servers", SHOWN))
+    attributes = (*BRIEF, Servers("servers", dialect.SHOWN))
 
 
-class HypervisorStatisticsView(ResourceView):
+class HypervisorStatisticsView(dialect.ResourceView):
     """``GET /os-hypervisors/statistics``, up to 2.87."""
 
     resource = HYPERVISOR

@@ -10,22 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.requests import Schema, Version
-from portal.api.compute.dialect import (
-    COUNT,
-    HOST,
-    LIST_PAGES,
-    STRICT_QUERIES,
-    TEXT,
-    ComputeView,
-    body,
-    boolean,
-    last,
-    query,
-    read_end,
-    read_time,
-    timestamp,
-    timestamp_micro,
-)
+from portal.api.compute import dialect
 from portal.api.frame.parts import Call, parts
 from portal.api.frame.resource import inner
 from provisioning.common.context import RequestContext
@@ -53,18 +38,18 @@ are.
 def listing(version: Version) -> Schema:
     """Return the schema of the query of ``GET /os-migrations``: strict and paged from 2.59 on."""
     names = ("hidden", "host", "instance_uuid", "migration_type", "source_compute", "status")
-    parameters: dict[str, Schema] = dict.fromkeys(names, TEXT)
+    parameters: dict[str, Schema] = dict.fromkeys(names, dialect.TEXT)
     if version < PAGED:
-        return query((2, 1), parameters)
-    parameters |= {"limit": COUNT, "marker": TEXT, "changes-since": TEXT}
+        return dialect.query((2, 1), parameters)
+    parameters |= {"limit": dialect.COUNT, "marker": dialect.TEXT, "changes-since": dialect.TEXT}
     if version >= BEFORE:
-        parameters["changes-before"] = TEXT
+        parameters["changes-before"] = dialect.TEXT
     if version >= OWNERS:
-        parameters |= {"user_id": TEXT, "project_id": TEXT}
-    return query(STRICT_QUERIES, parameters)
+        parameters |= {"user_id": dialect.TEXT, "project_id": dialect.TEXT}
+    return dialect.query(dialect.STRICT_QUERIES, parameters)
 
 
-class MigrationsView(ComputeView):
+class MigrationsView(dialect.ComputeView):
     """``GET /os-migrations``."""
 
     rules: ClassVar = {"GET": "os_compute_api:os-migrations:index"}
@@ -76,18 +61,18 @@ class MigrationsView(ComputeView):
         """
         query = self.checked_query()
         paged = self.microversion >= PAGED
-        page = LIST_PAGES.read(request) if paged else None
+        page = dialect.LIST_PAGES.read(request) if paged else None
         filters = self._filters(query)
         if page is None:
             found = selectors.migrations_for(self.context, filters)
         else:
             found = selectors.migrations_for(self.context, filters, limit=page.limit, marker=page.marker)
-        if boolean(last(query, "hidden")):  # there are none
+        if dialect.boolean(dialect.last(query, "hidden")):  # there are none
             found = []
         nodes = selectors.nodes_of(found) if self.allows("os_compute_api:os-migrations:index:host") else None
         answer: dict[str, Any] = {"migrations": [self.shape(migration, nodes) for migration in found]}
         if page is not None:
-            following = LIST_PAGES.links(
+            following = dialect.LIST_PAGES.links(
                 request, page, [migration.uuid for migration in found], f"{self.base}/os-migrations"
             )
             if following:
@@ -95,13 +80,13 @@ class MigrationsView(ComputeView):
         return Response(answer)
 
     def _filters(self, query: dict[str, list[str]]) -> MigrationFilters:
-        values = {name: last(query, name) for name in _NAMES}
-        since = last(query, "changes-since") if self.microversion >= PAGED else None
-        before = last(query, "changes-before") if self.microversion >= BEFORE else None
+        values = {name: dialect.last(query, name) for name in _NAMES}
+        since = dialect.last(query, "changes-since") if self.microversion >= PAGED else None
+        before = dialect.last(query, "changes-before") if self.microversion >= BEFORE else None
         filters = MigrationFilters(
             **values,
-            changes_since=read_time(since, "changes-since") if since else None,
-            changes_before=read_end(before, "changes-before") if before else None,
+            changes_since=dialect.read_time(since, "changes-since") if since else None,
+            changes_before=dialect.read_end(before, "changes-before") if before else None,
         )
         if filters.changes_since and filters.changes_before and filters.changes_since > filters.changes_before:
             raise InvalidInputError(
@@ -125,21 +110,21 @@ class MigrationsView(ComputeView):
             "dest_host": migration.dest_host if seen else None,
             "old_instance_type_id": migration.old_flavor.get("id"),
             "new_instance_type_id": migration.new_flavor.get("id"),
-            "created_at": timestamp_micro(migration.created_at),
-            "updated_at": timestamp_micro(migration.updated_at),
+            "created_at": dialect.timestamp_micro(migration.created_at),
+            "updated_at": dialect.timestamp_micro(migration.updated_at),
         }
         if self.microversion >= KINDS:
             shape["migration_type"] = migration.migration_type
         return shape | _later(self, migration)
 
 
-def _live(view: ComputeView, migrations: Sequence[Migration]) -> list[dict[str, Any]]:
+def _live(view: dialect.ComputeView, migrations: Sequence[Migration]) -> list[dict[str, Any]]:
     """Return live migrations that have not ended."""
     nodes = selectors.nodes_of(migrations)
     return [_live_shape(view, migration, nodes) for migration in migrations]
 
 
-def _live_shape(view: ComputeView, migration: Migration, nodes: Mapping[str, str]) -> dict[str, Any]:
+def _live_shape(view: dialect.ComputeView, migration: Migration, nodes: Mapping[str, str]) -> dict[str, Any]:
     source, target = migration.source_compute, migration.dest_compute
     amounts = [f"{kind}_{name}_bytes" for kind in ("memory", "disk") for name in ("total", "processed", "remaining")]
     shape: dict[str, Any] = {
@@ -152,13 +137,13 @@ def _live_shape(view: ComputeView, migration: Migration, nodes: Mapping[str, str
         "dest_node": nodes.get(target) or target,
         "dest_host": migration.dest_host,
         **{name: getattr(migration, name) for name in amounts},
-        "created_at": timestamp_micro(migration.created_at),
-        "updated_at": timestamp_micro(migration.updated_at),
+        "created_at": dialect.timestamp_micro(migration.created_at),
+        "updated_at": dialect.timestamp_micro(migration.updated_at),
     }
     return shape | _later(view, migration)
 
 
-def _later(view: ComputeView, migration: Migration) -> dict[str, Any]:
+def _later(view: dialect.ComputeView, migration: Migration) -> dict[str, Any]:
     """Return the attributes of newer microversions."""
     shape: dict[str, Any] = {}
     if view.microversion >= PAGED:
@@ -170,7 +155,7 @@ def _later(view: ComputeView, migration: Migration) -> dict[str, Any]:
 
 
 MIGRATIONS = parts(
-    ComputeView,
+    dialect.ComputeView,
     "servers/{server_id}/migrations",
     {
         "GET": Call(
@@ -219,7 +204,7 @@ def creation(version: Version) -> Schema:
     """Return the schema of ``POST /novella-drains``, equal at every microversion."""
     ways = {"type": "array", "items": WAY, "uniqueItems": True, "maxItems": len(WAY["enum"])}
     reason = {"type": "string", "maxLength": 255}
-    return body("drain", {"host": HOST, "ways": ways, "reason": reason}, ("host",))
+    return dialect.body("drain", {"host": dialect.HOST, "ways": ways, "reason": reason}, ("host",))
 
 
 def action(version: Version) -> Schema:
@@ -235,7 +220,7 @@ def action(version: Version) -> Schema:
 
 def plan(version: Version) -> Schema:
     """Return the schema of the query of ``GET /novella-drains/plan``."""
-    return query(version, {"host": HOST, "ways": WAY}) | {"required": ["host"]}
+    return dialect.query(version, {"host": dialect.HOST, "ways": WAY}) | {"required": ["host"]}
 
 
 def move_shape(move: PlannedMove) -> dict[str, Any]:
@@ -264,8 +249,8 @@ def item_shape(item: DrainItem) -> dict[str, Any]:
         "seconds": round(item.seconds),
         "reason": item.reason or None,
         "change": item.change or None,
-        "started_at": timestamp(item.begun_at) if item.begun_at else None,
-        "finished_at": timestamp(item.ended_at) if item.ended_at else None,
+        "started_at": dialect.timestamp(item.begun_at) if item.begun_at else None,
+        "finished_at": dialect.timestamp(item.ended_at) if item.ended_at else None,
     }
 
 
@@ -278,8 +263,8 @@ def drain_shape(drain: Drain, items: Sequence[DrainItem] | None = None) -> dict[
         "ways": drain.ways,
         "returns": str(drain.returns_id) if drain.returns_id else None,
         "user_name": drain.user_name,
-        "created_at": timestamp(drain.created_at),
-        "finished_at": timestamp(drain.finished_at) if drain.finished_at else None,
+        "created_at": dialect.timestamp(drain.created_at),
+        "finished_at": dialect.timestamp(drain.finished_at) if drain.finished_at else None,
     }
     if items is None:
         return shape
@@ -297,7 +282,7 @@ def drain_shape(drain: Drain, items: Sequence[DrainItem] | None = None) -> dict[
     return shape | {"progress": progress, "servers": [item_shape(item) for item in items]}
 
 
-def _whole(view: ComputeView, drain: Drain) -> dict[str, Any]:
+def _whole(view: dialect.ComputeView, drain: Drain) -> dict[str, Any]:
     return drain_shape(drain, drains.items_of(drain))
 
 
@@ -321,7 +306,7 @@ def _act(context: RequestContext, drain_id: str, body: dict[str, None]) -> Drain
 
 
 DRAINS = parts(
-    ComputeView,
+    dialect.ComputeView,
     "novella-drains",
     {
         "GET": Call(
@@ -347,7 +332,7 @@ DRAINS = parts(
             name="plan",
             query=plan,
             more=lambda view: {
-                "host": last(view.checked_query(), "host") or "",
+                "host": dialect.last(view.checked_query(), "host") or "",
                 "ways": view.checked_query().get("ways", []),
             },
         ),

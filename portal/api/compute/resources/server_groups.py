@@ -4,19 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from portal.api.common.requests import Schema
-from portal.api.compute.dialect import (
-    COUNT,
-    ID,
-    NAME,
-    POSITIVE,
-    PROJECT,
-    SHOWN,
-    TEXT,
-    WITH_OFFSET,
-    ListView,
-    Resource,
-    ResourceView,
-)
+from portal.api.compute import dialect
 from portal.api.frame.resource import Attribute, Checked, Operation, Parameter, Values, inner
 from provisioning.compute.models import ServerGroup
 from provisioning.compute.selectors.server_groups import members_of, server_group_for, server_groups_for
@@ -41,7 +29,7 @@ def _most(rules: Mapping[str, Any]) -> int | None:
     return None if most is None else int(most)
 
 
-_RULES = Checked(inner({"max_server_per_host": POSITIVE}), reader=_most)
+_RULES = Checked(inner({"max_server_per_host": dialect.POSITIVE}), reader=_most)
 
 
 def _rules_of(row: ServerGroup) -> dict[str, int]:
@@ -56,40 +44,40 @@ class Members(Attribute):
         return lambda row: [str(server) for server in members[row.id]]
 
 
-def _list(view: ListView, query: Mapping[str, str]) -> list[ServerGroup]:
-    limit, offset = WITH_OFFSET.read(view.request).limit, int(query.get("offset", 0))
+def _list(view: dialect.ListView, query: Mapping[str, str]) -> list[ServerGroup]:
+    limit, offset = dialect.WITH_OFFSET.read(view.request).limit, int(query.get("offset", 0))
     return server_groups_for(view.context, all_projects="all_projects" in query, limit=limit, offset=offset)
 
 
-def _show(view: ResourceView, identity: str) -> ServerGroup:
+def _show(view: dialect.ResourceView, identity: str) -> ServerGroup:
     return server_group_for(view.context, identity)
 
 
-def _create(view: ResourceView, values: Values) -> ServerGroup:
+def _create(view: dialect.ResourceView, values: Values) -> ServerGroup:
     most = values.get("max_server_per_host")
     return create_server_group(view.context, values["name"], values["policy"], most)
 
 
-def _delete(view: ResourceView, identity: str) -> None:
+def _delete(view: dialect.ResourceView, identity: str) -> None:
     delete_server_group(view.context, identity)
 
 
 def _with(members: Attribute) -> tuple[Attribute, ...]:
     return (
-        Attribute("id", ID),
-        Attribute("name", Checked(NAME), post=True, required=True),
+        Attribute("id", dialect.ID),
+        Attribute("name", Checked(dialect.NAME), post=True, required=True),
         members,
-        Attribute("project_id", PROJECT, since=(2, 13)),
-        Attribute("user_id", PROJECT, since=(2, 13)),
+        Attribute("project_id", dialect.PROJECT, since=(2, 13)),
+        Attribute("user_id", dialect.PROJECT, since=(2, 13)),
         Attribute("policies", _policies(*_HARD), column="policy", post=True, required=True, until=LAST_HARD),
         Attribute("policies", _policies(*_ANY), column="policy", post=True, required=True, since=SOFT, until=LAST_LIST),
-        Attribute("metadata", SHOWN, show=lambda row: {}, until=LAST_LIST),
+        Attribute("metadata", dialect.SHOWN, show=lambda row: {}, until=LAST_LIST),
         Attribute("policy", Checked({"enum": [*_ANY]}), post=True, required=True, since=ONE_POLICY),
         Attribute("rules", _RULES, column="max_server_per_host", show=_rules_of, post=True, since=ONE_POLICY),
     )
 
 
-SERVER_GROUP = Resource(
+SERVER_GROUP = dialect.Resource(
     name="server_group",
     path="os-server-groups",
     list=Operation(
@@ -97,16 +85,20 @@ SERVER_GROUP = Resource(
         "os_compute_api:os-server-groups:index",
         "List the project's groups. As in Nova, ``all_projects`` is ignored unless the caller may see the groups of all"
         " projects.",
-        parameters=(Parameter("all_projects", TEXT), Parameter("limit", COUNT), Parameter("offset", COUNT)),
+        parameters=(
+            Parameter("all_projects", dialect.TEXT),
+            Parameter("limit", dialect.COUNT),
+            Parameter("offset", dialect.COUNT),
+        ),
     ),
     show=Operation(_show, "os_compute_api:os-server-groups:show"),
     create=Operation(
         _create,
         "os_compute_api:os-server-groups:create",
-        shows=_with(Attribute("members", SHOWN, show=lambda row: [])),
+        shows=_with(Attribute("members", dialect.SHOWN, show=lambda row: [])),
     ),
     delete=Operation(
         _delete, "os_compute_api:os-server-groups:delete", "Delete a group; its servers are kept.", status=204
     ),
-    attributes=_with(Members("members", SHOWN)),
+    attributes=_with(Members("members", dialect.SHOWN)),
 )

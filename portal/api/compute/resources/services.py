@@ -10,24 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.requests import Schema, Version
-from portal.api.compute.dialect import (
-    BOOLEAN,
-    COMPUTE,
-    HOST,
-    ID,
-    SHOWN,
-    TEXT,
-    TEXT_OR_NULL,
-    TIME,
-    ComputeView,
-    DetailView,
-    ListView,
-    Resource,
-    ResourceView,
-    boolean,
-    last,
-    read_number,
-)
+from portal.api.compute import dialect
 from portal.api.frame.parts import Call, parts
 from portal.api.frame.resource import Attribute, Operation, Parameter
 from provisioning.common.context import RequestContext
@@ -53,33 +36,33 @@ def _body(version: Version) -> Schema:
     """
     properties: Schema = {"disabled_reason": _WORD}
     if version >= FORCED_DOWN:
-        properties["forced_down"] = BOOLEAN
+        properties["forced_down"] = dialect.BOOLEAN
     required = []
     if version >= BY_ID:
         properties["status"] = {"enum": ["enabled", "disabled"]}
     else:
-        properties |= {"host": HOST, "binary": _WORD}
+        properties |= {"host": dialect.HOST, "binary": _WORD}
         required = ["host", "binary"]
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
-def _list(view: ListView, query: Mapping[str, str]) -> list[ComputeService]:
+def _list(view: dialect.ListView, query: Mapping[str, str]) -> list[ComputeService]:
     return selectors.compute_services_for(
         view.context, host=query.get("host") or None, binary=query.get("binary") or None
     )
 
 
-def _ident(view: ResourceView, text: str) -> uuid.UUID | int:
+def _ident(view: dialect.ResourceView, text: str) -> uuid.UUID | int:
     """Read an id in the microversion's format. Raises InvalidInputError."""
     if view.microversion < BY_ID:
-        return read_number(text)
+        return dialect.read_number(text)
     found = read_id(text)
     if found is None:
         raise InvalidInputError(f"Invalid uuid {text[:64]}", field="service_id")
     return found
 
 
-def _delete(view: ResourceView, identity: str) -> None:
+def _delete(view: dialect.ResourceView, identity: str) -> None:
     service = selectors.compute_service_for(view.context, _ident(view, identity))
     if service.binary != selectors.COMPUTE:
         raise ConflictError(f"The {service.binary} of {service.host} is up; stop it to remove it from the list.")
@@ -94,7 +77,7 @@ def _refuse_worker(service: ComputeService) -> None:
         )
 
 
-class ServiceView(DetailView):
+class ServiceView(dialect.DetailView):
     """``PUT`` and ``DELETE /os-services/{id}``; before 2.53 ``PUT`` is to ``enable``, ``disable`` and similar paths."""
 
     rules = {"PUT": "os_compute_api:os-services:update"}
@@ -122,7 +105,7 @@ class ServiceView(DetailView):
             service.id,
             enabled=None if requested is None else requested == "enabled",
             reason=body.get("disabled_reason", ""),
-            forced_down=boolean(body["forced_down"]) if "forced_down" in body else None,
+            forced_down=dialect.boolean(body["forced_down"]) if "forced_down" in body else None,
         )
         [shape] = self.shapes([selectors.service_of(host, timezone.now())])
         return Response({"service": shape})
@@ -140,7 +123,7 @@ class ServiceView(DetailView):
         if verb == "force-down":
             if "forced_down" not in body:
                 raise InvalidInputError("Missing forced_down field", field="forced_down")
-            host = change_host(self.context, found[0].id, forced_down=boolean(body["forced_down"]))
+            host = change_host(self.context, found[0].id, forced_down=dialect.boolean(body["forced_down"]))
             return named | {"forced_down": host.forced_down}
         reason = body.get("disabled_reason", "")
         if verb == "disable-log-reason" and not reason:
@@ -151,30 +134,30 @@ class ServiceView(DetailView):
         return named | status | ({"disabled_reason": host.disabled_reason} if logged else {})
 
 
-SERVICE = Resource(
+SERVICE = dialect.Resource(
     name="service",
     path="os-services",
     list=Operation(
         _list,
         "os_compute_api:os-services:list",
         "List the agents of the hosts and the workers, under Nova's names.",
-        parameters=(Parameter("host", TEXT), Parameter("binary", TEXT)),
+        parameters=(Parameter("host", dialect.TEXT), Parameter("binary", dialect.TEXT)),
     ),
     delete=Operation(_delete, "os_compute_api:os-services:delete", "Remove a host that has no servers.", status=204),
     attributes=(
-        Attribute("id", SHOWN, column="number", until=LAST_NUMBERS),
-        Attribute("id", ID, since=BY_ID),
-        Attribute("binary", SHOWN),
-        Attribute("host", SHOWN),
-        Attribute("zone", SHOWN),
-        Attribute("status", SHOWN, show=lambda row: "enabled" if row.enabled else "disabled"),
-        Attribute("state", SHOWN, show=lambda row: "up" if row.up else "down"),
-        Attribute("updated_at", TIME),
-        Attribute("disabled_reason", TEXT_OR_NULL),
-        Attribute("forced_down", SHOWN, since=FORCED_DOWN),
+        Attribute("id", dialect.SHOWN, column="number", until=LAST_NUMBERS),
+        Attribute("id", dialect.ID, since=BY_ID),
+        Attribute("binary", dialect.SHOWN),
+        Attribute("host", dialect.SHOWN),
+        Attribute("zone", dialect.SHOWN),
+        Attribute("status", dialect.SHOWN, show=lambda row: "enabled" if row.enabled else "disabled"),
+        Attribute("state", dialect.SHOWN, show=lambda row: "up" if row.up else "down"),
+        Attribute("updated_at", dialect.TIME),
+        Attribute("disabled_reason", dialect.TEXT_OR_NULL),
+        Attribute("forced_down", dialect.SHOWN, since=FORCED_DOWN),
     ),
 )
-SERVICES = replace(COMPUTE, details=ServiceView)
+SERVICES = replace(dialect.COMPUTE, details=ServiceView)
 
 
 LAST_WITH_HOSTS = (2, 42)
@@ -193,7 +176,10 @@ def hosts_query(version: Version) -> Schema:
     """Return the schema of the query of ``GET /os-hosts``."""
     return {
         "type": "object",
-        "properties": {"zone": {"type": "array", "items": TEXT}, "service": {"type": "array", "items": TEXT}},
+        "properties": {
+            "zone": {"type": "array", "items": dialect.TEXT},
+            "service": {"type": "array", "items": dialect.TEXT},
+        },
         "additionalProperties": True,
     }
 
@@ -214,11 +200,11 @@ def _list_hosts(context: RequestContext, *, zone: str | None, service: str | Non
     return [host for host in hosts if zone in {None, host["zone"]} and service in {None, host["service"]}]
 
 
-def _host_filters(view: ComputeView) -> dict[str, str | None]:
-    return {name: last(view.checked_query(), name) or None for name in ("zone", "service")}
+def _host_filters(view: dialect.ComputeView) -> dict[str, str | None]:
+    return {name: dialect.last(view.checked_query(), name) or None for name in ("zone", "service")}
 
 
-def _host_shape(view: ComputeView, host: Host) -> list[dict[str, Any]]:
+def _host_shape(view: dialect.ComputeView, host: Host) -> list[dict[str, Any]]:
     shares = shares_of(host)
     most = [sum(share.vcpus for share in shares), sum(share.memory_mb for share in shares)]
     rows = [
@@ -256,7 +242,7 @@ def _refuse_power(verb: str, rule: str) -> Call:
 
 
 HOSTS = parts(
-    ComputeView,
+    dialect.ComputeView,
     "os-hosts",
     {
         "GET": Call(

@@ -11,21 +11,7 @@ from portal.api.common.requests import Schema, Version
 from portal.api.compute.dialect import BOOLEAN, NOT_NEGATIVE, boolean
 from portal.api.compute.server_actions.lifecycle import guest_password
 from portal.api.compute.server_actions.registry import with_body
-from portal.api.compute.servers.schemas import (
-    CERTIFICATES,
-    DESCRIPTION,
-    DISK_CONFIG,
-    FQDN,
-    IPV4,
-    IPV6,
-    LABEL,
-    METADATA,
-    NAME,
-    NAMED,
-    PERSONALITY,
-    USER_DATA,
-    UUID,
-)
+from portal.api.compute.servers import schemas
 from portal.api.compute.servers.shapes import ServerView
 from provisioning.common.values.unset import UNSET
 from provisioning.compute.actions.rebuild import Rebuild, RebuildAction
@@ -47,28 +33,28 @@ _CHANGES = {
 def rebuild_schema(version: Version) -> Schema:
     """Return the schema of the value of ``rebuild``."""
     properties: Schema = {
-        "imageRef": UUID,
-        "name": NAME,
+        "imageRef": schemas.UUID,
+        "name": schemas.NAME,
         "adminPass": {"type": "string", "maxLength": 255},
-        "metadata": METADATA,
+        "metadata": schemas.METADATA,
         "preserve_ephemeral": BOOLEAN,
-        "OS-DCF:diskConfig": DISK_CONFIG,
-        "accessIPv4": IPV4,
-        "accessIPv6": IPV6,
+        "OS-DCF:diskConfig": schemas.DISK_CONFIG,
+        "accessIPv4": schemas.IPV4,
+        "accessIPv6": schemas.IPV6,
     }
     late: dict[Version, Schema] = {
-        (2, 19): {"description": DESCRIPTION},
-        (2, 54): {"key_name": {"oneOf": [NAMED, {"type": "null"}]}},
-        (2, 57): {"user_data": USER_DATA},
-        (2, 63): {"trusted_image_certificates": CERTIFICATES},
-        (2, 90): {"hostname": LABEL},
-        (2, 94): {"hostname": FQDN},
+        (2, 19): {"description": schemas.DESCRIPTION},
+        (2, 54): {"key_name": {"oneOf": [schemas.NAMED, {"type": "null"}]}},
+        (2, 57): {"user_data": schemas.USER_DATA},
+        (2, 63): {"trusted_image_certificates": schemas.CERTIFICATES},
+        (2, 90): {"hostname": schemas.LABEL},
+        (2, 94): {"hostname": schemas.FQDN},
     }
     for since, fields in late.items():
         if version >= since:
             properties |= fields
     if version < (2, 57):
-        properties["personality"] = PERSONALITY
+        properties["personality"] = schemas.PERSONALITY
     return {"type": "object", "properties": properties, "required": ["imageRef"], "additionalProperties": False}
 
 
@@ -114,17 +100,17 @@ NO_LOCATION = (2, 45)
 
 IMAGE: Schema = {
     "type": "object",
-    "properties": {"name": NAME, "metadata": METADATA},
+    "properties": {"name": schemas.NAME, "metadata": schemas.METADATA},
     "required": ["name"],
     "additionalProperties": False,
 }
 BACKUP: Schema = {
     "type": "object",
     "properties": {
-        "name": NAME,
+        "name": schemas.NAME,
         "backup_type": {"type": "string", "maxLength": 255, "pattern": r"^[^\x00]*\Z"},
         "rotation": NOT_NEGATIVE,
-        "metadata": METADATA,
+        "metadata": schemas.METADATA,
     },
     "required": ["name", "backup_type", "rotation"],
     "additionalProperties": False,

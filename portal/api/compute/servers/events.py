@@ -8,17 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.requests import Schema, Version
-from portal.api.compute.dialect import (
-    COUNT,
-    LIST_PAGES,
-    TEXT,
-    ComputeView,
-    last,
-    query,
-    read_end,
-    read_time,
-    timestamp_micro,
-)
+from portal.api.compute import dialect
 from portal.api.compute.servers.schemas import UUID
 from portal.api.compute.servers.shapes import host_id
 from provisioning.common.errors import InvalidInputError
@@ -33,14 +23,14 @@ DELETED = (2, 21)
 def actions_query(version: Version) -> Schema:
     """The query of the list, paged from 2.58 on."""
     if version < (2, 58):
-        return query((2, 1), {})
-    parameters: dict[str, Schema] = {"limit": COUNT, "marker": TEXT, "changes-since": TEXT}
+        return dialect.query((2, 1), {})
+    parameters: dict[str, Schema] = {"limit": dialect.COUNT, "marker": dialect.TEXT, "changes-since": dialect.TEXT}
     if version >= (2, 66):
-        parameters["changes-before"] = TEXT
-    return query((2, 75) if version >= (2, 66) else (2, 1), parameters)
+        parameters["changes-before"] = dialect.TEXT
+    return dialect.query((2, 75) if version >= (2, 66) else (2, 1), parameters)
 
 
-class InstanceActionsView(ComputeView):
+class InstanceActionsView(dialect.ComputeView):
     """``GET /servers/{id}/os-instance-actions``, newest first."""
 
     rules = {"GET": "os_compute_api:os-instance-actions:list"}
@@ -53,10 +43,10 @@ class InstanceActionsView(ComputeView):
         if self.microversion < (2, 58):
             found = selectors.actions_for(self.context, server_id, deleted=deleted)
             return Response({"instanceActions": [self.shape(action) for action in found]})
-        page = LIST_PAGES.read(request)
+        page = dialect.LIST_PAGES.read(request)
         since, before = (
-            read(text, name) if (text := last(query, name)) else None
-            for name, read in (("changes-since", read_time), ("changes-before", read_end))
+            read(text, name) if (text := dialect.last(query, name)) else None
+            for name, read in (("changes-since", dialect.read_time), ("changes-before", dialect.read_end))
         )
         if since and before and self.microversion >= (2, 66) and since > before:
             raise InvalidInputError(
@@ -72,7 +62,7 @@ class InstanceActionsView(ComputeView):
         )
         answer: dict[str, Any] = {"instanceActions": [self.shape(action) for action in found]}
         url = f"{self.base}/servers/{server_id}/os-instance-actions"
-        following = LIST_PAGES.links(request, page, [action.request_id for action in found], url)
+        following = dialect.LIST_PAGES.links(request, page, [action.request_id for action in found], url)
         if following:
             answer["links"] = following
         return Response(answer)
@@ -84,11 +74,11 @@ class InstanceActionsView(ComputeView):
             "request_id": action.request_id,
             "user_id": action.user_id.hex if action.user_id else None,
             "project_id": action.project_id.hex if action.project_id else None,
-            "start_time": timestamp_micro(action.started_at),
+            "start_time": dialect.timestamp_micro(action.started_at),
             "message": action.message,
         }
         if self.microversion >= (2, 58):
-            shape["updated_at"] = timestamp_micro(action.finished_at or action.started_at)
+            shape["updated_at"] = dialect.timestamp_micro(action.finished_at or action.started_at)
         return shape
 
 
@@ -111,8 +101,8 @@ class InstanceActionView(InstanceActionsView):
         operator = self.allows("os_compute_api:os-instance-actions:events:details")
         shape: dict[str, Any] = {
             "event": event.name,
-            "start_time": timestamp_micro(event.started_at),
-            "finish_time": timestamp_micro(event.finished_at),
+            "start_time": dialect.timestamp_micro(event.started_at),
+            "finish_time": dialect.timestamp_micro(event.finished_at),
             "result": event.result or None,
         }
         if self.microversion < (2, 51) or operator:
@@ -164,7 +154,7 @@ def events_creation(version: Version) -> Schema:
     }
 
 
-class ExternalEventsView(ComputeView):
+class ExternalEventsView(dialect.ComputeView):
     """Events about servers."""
 
     rules = {"POST": "os_compute_api:os-server-external-events:create"}

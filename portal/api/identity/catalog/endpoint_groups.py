@@ -29,12 +29,8 @@ from provisioning.identity.selectors import endpoint_filters as filters
 from provisioning.identity.selectors.catalog import existing_endpoint
 from provisioning.identity.selectors.endpoint_filters import endpoint_groups, existing_endpoint_group
 from provisioning.identity.selectors.lookups import existing
+from provisioning.identity.services import endpoint_filters
 from provisioning.identity.services import endpoint_filters as services
-from provisioning.identity.services.endpoint_filters import (
-    create_endpoint_group,
-    delete_endpoint_group,
-    update_endpoint_group,
-)
 
 _DESCRIPTION = TEXT.schema
 _FILTERS: Schema = {
@@ -52,14 +48,14 @@ def _or_null(schema: Schema) -> Schema:
 
 
 def _create(view: Any, values: Values) -> EndpointGroup:
-    return create_endpoint_group(**values)
+    return endpoint_filters.create_endpoint_group(**values)
 
 
 def _update(view: Any, group: EndpointGroup, values: Values) -> EndpointGroup:
     """Update a group. The standard client always sends every field; null leaves a field unchanged."""
     if any(values.get(name, "") is None for name in ("name", "filters")):
         values = {name: value for name, value in values.items() if value is not None}
-    update_endpoint_group(group, values)
+    endpoint_filters.update_endpoint_group(group, values)
     return group
 
 
@@ -80,7 +76,7 @@ ENDPOINT_GROUP = Resource(
         ),
     ),
     delete=Operation(
-        lambda view, group: delete_endpoint_group(group),
+        lambda view, group: endpoint_filters.delete_endpoint_group(group),
         "identity:delete_endpoint_group",
         "Delete a group; its endpoints are no longer in the catalogs of its projects.",
     ),

@@ -28,14 +28,8 @@ from provisioning.identity import policy
 from provisioning.identity.models import LONG, Credential, Project, User
 from provisioning.identity.selectors.credentials import credentials_for, existing_credential
 from provisioning.identity.selectors.lookups import by_id, existing
+from provisioning.identity.services import credentials
 from provisioning.identity.services.application_credentials import refuse_trusts
-from provisioning.identity.services.credentials import (
-    blob_of,
-    create_credential,
-    delete_credential,
-    project_id_of,
-    update_credential,
-)
 
 
 class OfUserView(ServiceView):
@@ -104,13 +98,13 @@ def _with_project(values: Values) -> Values:
 
 def _create(view: ServiceView, values: Values) -> Credential:
     user = existing(User, _owner(view, values.pop("user_id", None)))
-    return create_credential(user, **_with_project(values), caller=view.context)
+    return credentials.create_credential(user, **_with_project(values), caller=view.context)
 
 
 def _update(view: ServiceView, record: Credential, values: Values) -> Credential:
     if "user_id" in values:
         values["user"] = existing(User, _owner(view, values.pop("user_id")))
-    return update_credential(record, caller=view.context, **_with_project(values))
+    return credentials.update_credential(record, caller=view.context, **_with_project(values))
 
 
 CREDENTIAL = Resource(
@@ -127,7 +121,9 @@ CREDENTIAL = Resource(
         _create, "identity:create_credential", "Create a credential for the caller, or as an operator for any user."
     ),
     update=Operation(_update, "identity:update_credential", "Update the specified fields."),
-    delete=Operation(lambda view, record: delete_credential(record, caller=view.context), "identity:delete_credential"),
+    delete=Operation(
+        lambda view, record: credentials.delete_credential(record, caller=view.context), "identity:delete_credential"
+    ),
     attributes=(
         Attribute("id", KEY),
         Attribute(
@@ -139,10 +135,10 @@ CREDENTIAL = Resource(
             post=True,
             put=True,
             required=True,
-            show=blob_of,
+            show=credentials.blob_of,
         ),
         Attribute("user_id", KEY, post=True, put=True),
-        Attribute("project_id", KEY_OR_NULL, post=True, put=True, show=project_id_of),
+        Attribute("project_id", KEY_OR_NULL, post=True, put=True, show=credentials.project_id_of),
     ),
     least=1,
 )

@@ -18,14 +18,7 @@ from provisioning.identity.credentials.ec2_signatures import SignedRequest
 from provisioning.identity.models import Credential, User
 from provisioning.identity.selectors.credentials import credentials_for, existing_credential, project_to_enter
 from provisioning.identity.selectors.tokens import context_of
-from provisioning.identity.services.credentials import (
-    EC2,
-    blob_of,
-    credential_id,
-    delete_credential,
-    ec2_keys,
-    project_id_of,
-)
+from provisioning.identity.services import credentials
 from provisioning.identity.services.ec2 import authenticate_ec2, authenticate_s3, create_ec2_credential
 from provisioning.identity.tokens.tokens import IssuedToken
 
@@ -89,29 +82,29 @@ class Ec2CredentialsView(OfUserView):
 
 
 def _credentials(context: RequestContext, user: User) -> Sequence[Credential]:
-    return credentials_for(context, user_id=user.id.hex, kind=EC2, everybody=True)
+    return credentials_for(context, user_id=user.id.hex, kind=credentials.EC2, everybody=True)
 
 
 def _create(context: RequestContext, user: User, body: dict[str, Any]) -> Credential:
     project = project_to_enter(context, user.id, body["tenant_id"])
     access, _ = create_ec2_credential(user, project, caller=context)
-    return existing_credential(context, credential_id(access), everybody=True)
+    return existing_credential(context, credentials.credential_id(access), everybody=True)
 
 
 def _credential(context: RequestContext, user: User, access: str) -> Credential:
     """Return the credential of an access key. Raises NotFoundError for that of another user."""
     missing = NotFoundError(f"Could not find credential: {access[:64]}.")
     try:
-        found = existing_credential(context, credential_id(access), everybody=True)
+        found = existing_credential(context, credentials.credential_id(access), everybody=True)
     except NotFoundError as error:
         raise missing from error
-    if found.user_id != user.id or found.type != EC2:
+    if found.user_id != user.id or found.type != credentials.EC2:
         raise missing
     return found
 
 
 def _delete(context: RequestContext, user: User, access: str) -> None:
-    delete_credential(_credential(context, user, access), caller=context)
+    credentials.delete_credential(_credential(context, user, access), caller=context)
 
 
 def _authenticate_ec2(context: RequestContext, body: dict[str, Any]) -> IssuedToken:
@@ -147,13 +140,13 @@ def _token(view: ServiceView, issued: IssuedToken) -> Response:
 
 
 def _shape(view: ServiceView, record: Credential) -> dict[str, Any]:
-    keys = ec2_keys(blob_of(record))
+    keys = credentials.ec2_keys(credentials.blob_of(record))
     user_id = record.user_id.hex
     return {
         "access": keys.access,
         "secret": keys.secret,
         "user_id": user_id,
-        "tenant_id": project_id_of(record),
+        "tenant_id": credentials.project_id_of(record),
         "trust_id": record.trust_id.hex if record.trust_id else None,
         "links": lists.self_link(view.request, f"/users/{user_id}/credentials/OS-EC2/{keys.access}"),
     }

@@ -21,14 +21,7 @@ from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.identity.models import Domain, Project, Role
 from provisioning.identity.roles.grant_target import Target
-from provisioning.identity.selectors.assignment_lists import (
-    MOST_ASSIGNMENTS,
-    Assignment,
-    AssignmentFilters,
-    Names,
-    assignments,
-    names_of,
-)
+from provisioning.identity.selectors import assignment_lists
 from provisioning.identity.selectors.grants import granted_roles, has_grant
 from provisioning.identity.selectors.lookups import by_id
 from provisioning.identity.selectors.role_lookups import rule_target
@@ -64,10 +57,10 @@ class RoleAssignmentsView(ServiceView):
         effective = flag(request, "effective")
         filters = _filters(request, self.context.domain_id)
         _check(request, filters, effective=effective)
-        page = Pages(largest=MOST_ASSIGNMENTS).read(request)
-        found = assignments(filters, effective=effective, limit=page.limit + 1)
+        page = Pages(largest=assignment_lists.MOST_ASSIGNMENTS).read(request)
+        found = assignment_lists.assignments(filters, effective=effective, limit=page.limit + 1)
         shown = found[: page.limit]
-        names = names_of(shown) if flag(request, "include_names") else None
+        names = assignment_lists.names_of(shown) if flag(request, "include_names") else None
         body = {
             "role_assignments": [_shape(request, each, names) for each in shown],
             "links": list_links(request, "/role_assignments"),
@@ -75,12 +68,12 @@ class RoleAssignmentsView(ServiceView):
         return Response(body | ({"truncated": True} if len(found) > len(shown) else {}))
 
 
-def _filters(request: Request, within: str | None) -> AssignmentFilters:
+def _filters(request: Request, within: str | None) -> assignment_lists.AssignmentFilters:
     query = request.query_params
     domain_id = query.get("scope.domain.id")
     subtree = flag(request, "include_subtree")
     top = _top_domain(query["scope.project.id"]) if subtree and "scope.project.id" in query else None
-    return AssignmentFilters(
+    return assignment_lists.AssignmentFilters(
         user_id=_id(request, "user.id"),
         group_id=_id(request, "group.id"),
         role_id=_id(request, "role.id"),
@@ -119,7 +112,7 @@ def _one_of(request: Request, name: str, values: set[str]) -> bool:
     return text is not None
 
 
-def _check(request: Request, filters: AssignmentFilters, *, effective: bool) -> None:
+def _check(request: Request, filters: assignment_lists.AssignmentFilters, *, effective: bool) -> None:
     """Raise InvalidInputError for filters that contradict each other."""
     if filters.user_id and filters.group_id:
         raise InvalidInputError("Specify a user or group, not both.", field="group.id")
@@ -142,7 +135,7 @@ def _check(request: Request, filters: AssignmentFilters, *, effective: bool) -> 
         )
 
 
-def _shape(request: Request, found: Assignment, names: Names | None) -> lists.Shape:
+def _shape(request: Request, found: assignment_lists.Assignment, names: assignment_lists.Names | None) -> lists.Shape:
     """Return a role assignment with links to its origin; ``names`` adds the names of its records."""
     shape: lists.Shape = {"role": _role(found, names), "scope": _scope(found, names)}
     if found.user_id is not None:
@@ -152,7 +145,7 @@ def _shape(request: Request, found: Assignment, names: Names | None) -> lists.Sh
     return shape | {"links": _links(request, found)}
 
 
-def _role(found: Assignment, names: Names | None) -> lists.Shape:
+def _role(found: assignment_lists.Assignment, names: assignment_lists.Names | None) -> lists.Shape:
     if names is None:
         return {"id": found.role_id.hex}
     record = names.roles[found.role_id]
@@ -160,7 +153,7 @@ def _role(found: Assignment, names: Names | None) -> lists.Shape:
     return lists.named(record) | domain
 
 
-def _group(found: Assignment, names: Names | None) -> lists.Shape:
+def _group(found: assignment_lists.Assignment, names: assignment_lists.Names | None) -> lists.Shape:
     assert found.group_id is not None  # noqa: S101 - an assignment without a user has a group
     if names is None:
         return {"id": found.group_id.hex}
@@ -168,7 +161,7 @@ def _group(found: Assignment, names: Names | None) -> lists.Shape:
     return {"id": record.id.hex, "name": record.name, "domain": lists.named(record.domain)}
 
 
-def _scope(found: Assignment, names: Names | None) -> lists.Shape:
+def _scope(found: assignment_lists.Assignment, names: assignment_lists.Names | None) -> lists.Shape:
     scope: lists.Shape
     if found.project_id is not None:
         project = names.projects[found.project_id] if names else None
@@ -183,7 +176,7 @@ def _scope(found: Assignment, names: Names | None) -> lists.Shape:
     return scope
 
 
-def _links(request: Request, found: Assignment) -> lists.Shape:
+def _links(request: Request, found: assignment_lists.Assignment) -> lists.Shape:
     """Return the links to the original grant, and to the membership and the implied role from which the assignment is
     derived.
     """

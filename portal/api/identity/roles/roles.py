@@ -28,14 +28,8 @@ from portal.api.identity.dialect.resource import IMMUTABLE, KEY, KEY_OR_NULL, LO
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.identity import policy
 from provisioning.identity.models import Domain, Group, Project, Role, User
+from provisioning.identity.selectors import role_lookups
 from provisioning.identity.selectors.lookups import by_id, existing
-from provisioning.identity.selectors.role_lookups import (
-    counts_beyond_domains,
-    implied_roles,
-    implies,
-    inferences,
-    roles,
-)
 from provisioning.identity.services.roles import create_role, delete_role, imply, is_immutable, unimply, update_role
 
 
@@ -130,7 +124,9 @@ def _options(role: Role) -> dict[str, Any]:
 
 ROLE = Resource(
     name="role",
-    list=Operation(roles, "identity:list_roles", "List the global roles, or the roles of the domain in the query."),
+    list=Operation(
+        role_lookups.roles, "identity:list_roles", "List the global roles, or the roles of the domain in the query."
+    ),
     show=Operation(partial(existing, Role), "identity:get_role"),
     create=Operation(_create, "identity:create_role", "Create a role (201)."),
     update=Operation(
@@ -220,7 +216,7 @@ class ImpliedRolesView(DomainScopedView):
         seen = self.request.method in {"GET", "HEAD"} and prior.record is not None and prior.domain_id is None
         target: dict[str, object] = {"domain_id": self.context.domain_id if seen else prior.domain_id}
         if implied is not None:
-            beyond = not isinstance(implied.record, Role) or counts_beyond_domains(implied.record)
+            beyond = not isinstance(implied.record, Role) or role_lookups.counts_beyond_domains(implied.record)
             target |= {"role_domain_id": implied.domain_id, "beyond_domains": beyond}
         return target
 
@@ -230,7 +226,7 @@ class ImpliedRolesView(DomainScopedView):
 
 def _check_implication(prior: Role, implied: Role) -> None:
     """Raise NotFoundError if the first role does not imply the second one."""
-    if not implies(prior, implied):
+    if not role_lookups.implies(prior, implied):
         raise NotFoundError(f"{prior.id.hex} does not imply {implied.id.hex}.")
 
 
@@ -269,7 +265,7 @@ _IMPLIED_ROLES = patterns(
         "",
         {
             f"GET {_IMPLIED}": Call(
-                implied_roles,
+                role_lookups.implied_roles,
                 "identity:list_implied_roles",
                 "List the roles that the role implies directly.",
                 shape=_implied_shown,
@@ -300,7 +296,7 @@ _IMPLIED_ROLES = patterns(
         "role_inferences",
         {
             "GET": Call(
-                lambda context: inferences(),
+                lambda context: role_lookups.inferences(),
                 "identity:list_role_inference_rules",
                 "List the roles that each role implies directly.",
                 shape=_inferences,

@@ -17,19 +17,12 @@ from portal.api.image.metadefs import attributes
 from portal.api.image.metadefs.attributes import DEFINITIONS, TAGS_BODY
 from portal.api.image.metadefs.namespaces import NAMESPACE, page_of, read_choice, read_sort
 from provisioning.common.errors import InvalidInputError, NotFoundError
-from provisioning.metadefs import selectors, services
-from provisioning.metadefs.models import (
-    MetadefAssociation,
-    MetadefNamespace,
-    MetadefObject,
-    MetadefProperty,
-    MetadefTag,
-)
+from provisioning.metadefs import models, selectors, services
 
 TRUE = frozenset({"1", "t", "true", "on", "y", "yes"})
 
 
-def _of(view: ResourceView) -> MetadefNamespace:
+def _of(view: ResourceView) -> models.MetadefNamespace:
     """Return the namespace of the path."""
     return selectors.namespace_for(view.context, view.above["namespace"])
 
@@ -46,7 +39,7 @@ def _clear(kind: Any, view: ResourceView) -> None:
     services.remove_all(view.context, view.above["namespace"], kind)
 
 
-def _list_objects(view: ListView) -> list[MetadefObject]:
+def _list_objects(view: ListView) -> list[models.MetadefObject]:
     found, page = _of(view), page_of(view.request)
     read_choice(view.request, "visibility", ("public", "private", "shared"))
     if not page.limit:
@@ -54,11 +47,11 @@ def _list_objects(view: ListView) -> list[MetadefObject]:
     return selectors.objects_of(found, limit=page.limit, marker=page.marker, sort=read_sort(view.request))
 
 
-def _create_object(view: ResourceView, values: Values) -> MetadefObject:
+def _create_object(view: ResourceView, values: Values) -> models.MetadefObject:
     return services.add_object(view.context, view.above["namespace"], values)
 
 
-def _update_object(view: ResourceView, name: str, values: Values) -> MetadefObject:
+def _update_object(view: ResourceView, name: str, values: Values) -> models.MetadefObject:
     return services.change_object(view.context, view.above["namespace"], name, values)
 
 
@@ -67,11 +60,13 @@ OBJECT = Resource(
     below=NAMESPACE,
     parameter="name",
     list=Operation(_list_objects, "get_metadef_objects", "List a page of the objects."),
-    show=Operation(partial(_show, MetadefObject), "get_metadef_object"),
+    show=Operation(partial(_show, models.MetadefObject), "get_metadef_object"),
     create=Operation(_create_object, "add_metadef_object"),
     update=Operation(_update_object, "modify_metadef_object", "Replace an object, optionally with a new name."),
-    delete=Operation(partial(_delete, MetadefObject), "delete_metadef_object"),
-    clear=Operation(partial(_clear, MetadefObject), "delete_metadef_namespace", "Delete all objects of a namespace."),
+    delete=Operation(partial(_delete, models.MetadefObject), "delete_metadef_object"),
+    clear=Operation(
+        partial(_clear, models.MetadefObject), "delete_metadef_namespace", "Delete all objects of a namespace."
+    ),
     attributes=attributes.OBJECT,
     seen="get_metadef_object",
     links=lambda view, rows: {"schema": "v2/schemas/metadefs/objects"},
@@ -86,7 +81,7 @@ class Properties(Resource):
         return {shape["name"]: {name: value for name, value in shape.items() if name != "name"} for shape in shapes}
 
 
-def _show_property(view: ResourceView, name: str) -> MetadefProperty:
+def _show_property(view: ResourceView, name: str) -> models.MetadefProperty:
     found, resource_type = _of(view), view.request.query_params.get("resource_type")
     if resource_type:
         view.enforce("get_metadef_resource_type")
@@ -95,14 +90,14 @@ def _show_property(view: ResourceView, name: str) -> MetadefProperty:
             msg = f"Property {name[:80]} does not start with the prefix '{prefix or ''}' of {resource_type[:80]}."
             raise NotFoundError(msg)
         name = name.removeprefix(prefix)
-    return selectors.content_of(found, MetadefProperty, name)
+    return selectors.content_of(found, models.MetadefProperty, name)
 
 
-def _create_property(view: ResourceView, values: Values) -> MetadefProperty:
+def _create_property(view: ResourceView, values: Values) -> models.MetadefProperty:
     return services.add_property(view.context, view.above["namespace"], values["name"], values)
 
 
-def _update_property(view: ResourceView, name: str, values: Values) -> MetadefProperty:
+def _update_property(view: ResourceView, name: str, values: Values) -> models.MetadefProperty:
     return services.change_property(view.context, view.above["namespace"], name, values["name"], values)
 
 
@@ -121,9 +116,9 @@ PROPERTY = Properties(
     ),
     create=Operation(_create_property, "add_metadef_property"),
     update=Operation(_update_property, "modify_metadef_property", "Replace a property, optionally with a new name."),
-    delete=Operation(partial(_delete, MetadefProperty), "remove_metadef_property"),
+    delete=Operation(partial(_delete, models.MetadefProperty), "remove_metadef_property"),
     clear=Operation(
-        partial(_clear, MetadefProperty), "delete_metadef_namespace", "Delete all properties of a namespace."
+        partial(_clear, models.MetadefProperty), "delete_metadef_namespace", "Delete all properties of a namespace."
     ),
     attributes=attributes.PROPERTY,
     definitions=DEFINITIONS,
@@ -142,7 +137,7 @@ class TagView(DetailView):
         return self.answer("create", made)
 
 
-def _list_tags(view: ListView) -> list[MetadefTag]:
+def _list_tags(view: ListView) -> list[models.MetadefTag]:
     found, page = _of(view), page_of(view.request)
     read_choice(view.request, "visibility", ("public", "private", "shared"))
     return selectors.tags_of(found, limit=page.limit, marker=page.marker, sort=read_sort(view.request))
@@ -155,7 +150,7 @@ def _set_tags(view: ResourceView, values: Values) -> Response:
     return Response({"tags": view.shapes(rows, attributes.TAG[:1])}, status=201)
 
 
-def _rename_tag(view: ResourceView, name: str, values: Values) -> MetadefTag:
+def _rename_tag(view: ResourceView, name: str, values: Values) -> models.MetadefTag:
     return services.rename_tag(view.context, view.above["namespace"], name, values["name"])
 
 
@@ -164,7 +159,7 @@ TAG = Resource(
     below=NAMESPACE,
     parameter="name",
     list=Operation(_list_tags, "get_metadef_tags", "List a page of the tags.", shows=attributes.TAG[:1]),
-    show=Operation(partial(_show, MetadefTag), "get_metadef_tag"),
+    show=Operation(partial(_show, models.MetadefTag), "get_metadef_tag"),
     create=Operation(
         _set_tags,
         "add_metadef_tags",
@@ -172,9 +167,9 @@ TAG = Resource(
         body=TAGS_BODY,
     ),
     update=Operation(_rename_tag, "modify_metadef_tag", "Rename a tag of a namespace."),
-    delete=Operation(partial(_delete, MetadefTag), "delete_metadef_tag"),
+    delete=Operation(partial(_delete, models.MetadefTag), "delete_metadef_tag"),
     clear=Operation(
-        partial(_clear, MetadefTag),
+        partial(_clear, models.MetadefTag),
         "delete_metadef_namespace",
         "Delete all tags of a namespace.",
         also=("delete_metadef_tags",),
@@ -186,12 +181,12 @@ TAGS = replace(IMAGE, details=TagView)
 TAG_BODY = body_of(TAG, attributes.TAG[:1])
 
 
-def _list_associations(view: ListView) -> list[MetadefAssociation]:
+def _list_associations(view: ListView) -> list[models.MetadefAssociation]:
     found = selectors.namespace_for(view.context, view.above["namespace"])
     return list(selectors.with_associations(found).associations.all())
 
 
-def _create_association(view: ResourceView, values: Values) -> MetadefAssociation:
+def _create_association(view: ResourceView, values: Values) -> models.MetadefAssociation:
     return services.associate(view.context, view.above["namespace"], values)
 
 

@@ -17,17 +17,7 @@ from portal.api.frame import views
 from portal.api.frame.parts import Call, parts
 from portal.api.frame.resource import Operation, Values
 from portal.api.frame.views import Dialect
-from portal.api.network.dialect.bodies import (
-    TAGS_BODY,
-    HTTPBadRequestError,
-    HTTPNotFoundError,
-    changes_body,
-    guarded,
-    new_body,
-    read_changes,
-    read_new,
-    read_revision,
-)
+from portal.api.network.dialect import bodies
 from portal.api.network.dialect.kinds import Many, Text
 from portal.api.network.dialect.query import FIELDS, PAGES, fields_of, query_of, read_query
 from portal.api.network.dialect.resource import Attribute, Resource
@@ -143,7 +133,7 @@ class ListView(ResourceView, views.ListView):
         """Create one object or several; all or none."""
         resource = self.resource
         create = cast("Operation", resource.create).call
-        items, many = read_new(resource, request.data)
+        items, many = bodies.read_new(resource, request.data)
         amounts: dict[Any, dict[str, int]] = {}
         for values in items:
             if "project_id" in resource.by_name:
@@ -151,7 +141,7 @@ class ListView(ResourceView, views.ListView):
             target = {"project_id": values.get("project_id")}
             if resource.parent is not None:
                 target |= resource.parent(self.context, values)
-            self.enforce([resource.rule("create"), *guarded(resource, "create", values)], target)
+            self.enforce([resource.rule("create"), *bodies.guarded(resource, "create", values)], target)
             if resource.quota and resource.in_quota(values):
                 amounts.setdefault(target["project_id"], Counter())[resource.quota] += 1
         made = services.create_all([partial(create, self.context, values) for values in items], amounts)
@@ -182,7 +172,7 @@ class ListView(ResourceView, views.ListView):
             msg = (
                 "Specifying 'project_id' or 'tenant_id' other than the authenticated project in request requires admin"
             )
-            raise HTTPBadRequestError(f"{msg} privileges", field="project_id")
+            raise bodies.HTTPBadRequestError(f"{msg} privileges", field="project_id")
 
 
 class DetailView(ResourceView, views.DetailView):
@@ -195,22 +185,25 @@ class DetailView(ResourceView, views.DetailView):
         if request.method in {"GET", "HEAD"} and not policy.allows(
             self.context, self.resource.rule("get"), self.policy_target()
         ):
-            raise HTTPNotFoundError("The resource could not be found.")
+            raise bodies.HTTPNotFoundError("The resource could not be found.")
         super().check_rule(request)
 
     def put(self, request: Request, identity: str) -> Response:
         """Update an object; with ``If-Match: revision_number=N`` only if it is at that revision."""
         resource = self.resource
-        changes, revision = read_changes(resource, request.data), read_revision(request.headers.get("If-Match"))
+        changes, revision = (
+            bodies.read_changes(resource, request.data),
+            bodies.read_revision(request.headers.get("If-Match")),
+        )
         row = self.row(identity)
-        self.enforce([resource.rule("update"), *guarded(resource, "update", changes)], resource.target(row))
+        self.enforce([resource.rule("update"), *bodies.guarded(resource, "update", changes)], resource.target(row))
         cast("Operation", resource.update).call(self.context, row, changes, revision)
         return Response({resource.name: self.shape_of(identity)})
 
     def delete(self, request: Request, identity: str) -> Response:
         """Delete an object that is not in use; with ``If-Match: revision_number=N`` only if it is at that revision."""
         resource = self.resource
-        revision, row = read_revision(request.headers.get("If-Match")), self.row(identity)
+        revision, row = bodies.read_revision(request.headers.get("If-Match")), self.row(identity)
         self.enforce([resource.rule("delete")], resource.target(row))
         cast("Operation", resource.delete).call(self.context, row, revision)
         return Response(status=204)
@@ -230,11 +223,11 @@ class PartView(ResourceView):
 
 def _tag_names(body: Any) -> list[str]:
     if not isinstance(body, dict) or set(body) != {"tags"}:
-        raise HTTPBadRequestError("Invalid tags body")
+        raise bodies.HTTPBadRequestError("Invalid tags body")
     try:
         return Many(Text(shortest=1), distinct=False).read(body["tags"])
     except ValueError as error:
-        raise HTTPBadRequestError(f"Invalid input for tags. Reason: {error}.", field="tags") from None
+        raise bodies.HTTPBadRequestError(f"Invalid input for tags. Reason: {error}.", field="tags") from None
 
 
 def _tags(row: Any) -> list[str]:
@@ -261,8 +254,8 @@ NETWORK = Dialect(
     identity="(?P<identity>[^/]+?)",
     query=lambda resource: query_of(resource.every_filter, resource.sort_keys),
     one=FIELDS,
-    new=new_body,
-    changes=changes_body,
+    new=bodies.new_body,
+    changes=bodies.changes_body,
 )
 
 
@@ -275,14 +268,19 @@ def views_of(resource: Resource) -> dict[str, type[ServiceView]]:
     calls = {
         "GET": Call(_tags, see, "List the tags of a resource.", name="tags"),
         "PUT": Call(
-            services.set_tags, update, "Replace all tags of a resource.", name="tags", body=TAGS_BODY, read=_tag_names
+            services.set_tags,
+            update,
+            "Replace all tags of a resource.",
+            name="tags",
+            body=bodies.TAGS_BODY,
+            read=_tag_names,
         ),
         "POST": Call(
             services.add_tags,
             update,
             "Add tags to the existing ones.",
             name="tags",
-            body=TAGS_BODY,
+            body=bodies.TAGS_BODY,
             read=_tag_names,
             status=201,
         ),

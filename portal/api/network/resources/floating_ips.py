@@ -18,27 +18,7 @@ from portal.api.common.views import Schemas
 from portal.api.frame.lists import number
 from portal.api.frame.parts import Call, parts
 from portal.api.frame.resource import Operation, Values
-from portal.api.network.dialect.bodies import (
-    HTTPBadRequestError,
-    changes_body,
-    new_body,
-    read_changes,
-    read_new,
-    read_revision,
-)
-from portal.api.network.dialect.kinds import (
-    ADDRESS,
-    ID,
-    PROJECT_ID,
-    TEXT,
-    Choice,
-    Free,
-    Integer,
-    Kind,
-    Many,
-    OrNone,
-    quoted,
-)
+from portal.api.network.dialect import bodies, kinds
 from portal.api.network.dialect.query import FIELDS, PAGES, BuiltFilter, fields_of, query_of, read_query
 from portal.api.network.dialect.resource import Attribute, DnsDomain, DnsName, Resource, standard
 from portal.api.network.dialect.views import ALL_PROJECTS, PartView, page_of
@@ -59,12 +39,12 @@ FLOATING_IP_POOL = Resource(
     target=lambda row: {},
     tagged=False,
     attributes=(
-        Attribute(name="subnet_id", kind=ID, column="id", sort=True),
-        Attribute(name="subnet_name", kind=TEXT, column="name", sort=True),
-        Attribute(name="network_id", kind=ID, sort=True),
-        Attribute(name="cidr", kind=TEXT, sort=True),
-        Attribute(name="project_id", kind=PROJECT_ID, column="caller_id", filter=False),
-        Attribute(name="tenant_id", kind=PROJECT_ID, column="caller_id", filter=False),
+        Attribute(name="subnet_id", kind=kinds.ID, column="id", sort=True),
+        Attribute(name="subnet_name", kind=kinds.TEXT, column="name", sort=True),
+        Attribute(name="network_id", kind=kinds.ID, sort=True),
+        Attribute(name="cidr", kind=kinds.TEXT, sort=True),
+        Attribute(name="project_id", kind=kinds.PROJECT_ID, column="caller_id", filter=False),
+        Attribute(name="tenant_id", kind=kinds.PROJECT_ID, column="caller_id", filter=False),
     ),
 )
 
@@ -158,23 +138,27 @@ FLOATING_IP = Resource(
     delete=Operation(_delete_floating_ip),
     attributes=(
         *standard(named=False),
-        Attribute(name="floating_network_id", kind=ID, column="network_id", post=True, required=True, sort=True),
+        Attribute(name="floating_network_id", kind=kinds.ID, column="network_id", post=True, required=True, sort=True),
         Attribute(
-            name="floating_ip_address", kind=OrNone(ADDRESS), column="address", post=True, default=None,
+            name="floating_ip_address", kind=kinds.OrNone(kinds.ADDRESS), column="address", post=True, default=None,
             guards=("create",), sort=True,
         ),
-        Attribute(name="subnet_id", kind=OrNone(ID), post=True, shown=False, filter=False),
-        Attribute(name="port_id", kind=OrNone(ID, empty=True), column="fixed_port_id", post=True, put=True),
+        Attribute(name="subnet_id", kind=kinds.OrNone(kinds.ID), post=True, shown=False, filter=False),
+        Attribute(name="port_id", kind=kinds.OrNone(kinds.ID, empty=True), column="fixed_port_id", post=True, put=True),
         Attribute(
-            name="fixed_ip_address", kind=OrNone(ADDRESS, empty=True), column="fixed_address", post=True, put=True,
+            name="fixed_ip_address",
+            kind=kinds.OrNone(kinds.ADDRESS, empty=True),
+            column="fixed_address",
+            post=True,
+            put=True,
             sort=True,
         ),
-        Attribute(name="router_id", kind=OrNone(ID)),
-        Attribute(name="status", kind=TEXT, sort=True),
+        Attribute(name="router_id", kind=kinds.OrNone(kinds.ID)),
+        Attribute(name="status", kind=kinds.TEXT, sort=True),
         Attribute(name="dns_name", kind=DnsName(), post=True),
         Attribute(name="dns_domain", kind=DnsDomain(), post=True),
-        Attribute(name="port_details", kind=OrNone(Free()), filter=False, show=_details),
-        Attribute(name="port_forwardings", kind=Many(Free()), filter=False, show=_forwardings),
+        Attribute(name="port_details", kind=kinds.OrNone(kinds.Free()), filter=False, show=_details),
+        Attribute(name="port_forwardings", kind=kinds.Many(kinds.Free()), filter=False, show=_forwardings),
     ),
 )  # fmt: skip
 
@@ -184,7 +168,7 @@ SIDES = ("external", "internal")
 
 
 @dataclass(frozen=True)
-class PortRange(Kind):
+class PortRange(kinds.Kind):
     """A range of ports as text, ``8000:8010``."""
 
     @property
@@ -194,11 +178,11 @@ class PortRange(Kind):
     def read(self, value: object) -> Ports:
         found = _RANGE.fullmatch(str(value))
         if found is None:
-            raise ValueError(f"{quoted(value)} is not a range of ports such as 8000:8010")
+            raise ValueError(f"{kinds.quoted(value)} is not a range of ports such as 8000:8010")
         return int(found[1]), int(found[2])
 
 
-PORT, RANGE = Integer(1, 65535), PortRange()
+PORT, RANGE = kinds.Integer(1, 65535), PortRange()
 
 
 def _of_port(side: str) -> BuiltFilter:
@@ -223,8 +207,8 @@ def _ports(side: str) -> tuple[Attribute, Attribute]:
     """Return the attributes for the ports of a side; a body sets one of them."""
     options: dict[str, Any] = {"post": True, "put": True, "filter": False, "sort": f"{side}_port_first"}
     return (
-        Attribute(name=f"{side}_port", kind=OrNone(PORT), show=partial(port_of, side=side), **options),
-        Attribute(name=f"{side}_port_range", kind=OrNone(RANGE), show=partial(range_of, side=side), **options),
+        Attribute(name=f"{side}_port", kind=kinds.OrNone(PORT), show=partial(port_of, side=side), **options),
+        Attribute(name=f"{side}_port_range", kind=kinds.OrNone(RANGE), show=partial(range_of, side=side), **options),
     )
 
 
@@ -233,11 +217,11 @@ PORT_FORWARDING = Resource(
     list=Operation(routing.port_forwardings_of),
     tagged=False,
     attributes=(
-        Attribute(name="id", kind=ID, sort=True),
-        Attribute(name="protocol", kind=Choice(PROTOCOLS), post=True, put=True, required=True, sort=True),
-        Attribute(name="internal_port_id", kind=ID, post=True, put=True, required=True, sort=True),
-        Attribute(name="internal_ip_address", kind=OrNone(ADDRESS), post=True, put=True, sort=True),
-        Attribute(name="description", kind=TEXT, post=True, put=True, sort=True),
+        Attribute(name="id", kind=kinds.ID, sort=True),
+        Attribute(name="protocol", kind=kinds.Choice(PROTOCOLS), post=True, put=True, required=True, sort=True),
+        Attribute(name="internal_port_id", kind=kinds.ID, post=True, put=True, required=True, sort=True),
+        Attribute(name="internal_ip_address", kind=kinds.OrNone(kinds.ADDRESS), post=True, put=True, sort=True),
+        Attribute(name="description", kind=kinds.TEXT, post=True, put=True, sort=True),
         *_ports("external"),
         *_ports("internal"),
     ),
@@ -286,7 +270,7 @@ class Forwardings(ForwardingView):
 
     rules = {"GET": "get_floatingip_port_forwarding", "POST": "create_floatingip_port_forwarding"}
     http_method_names = ["get", "post", "head"]
-    schemas: ClassVar[Schemas] = {"POST": new_body(PORT_FORWARDING)}
+    schemas: ClassVar[Schemas] = {"POST": bodies.new_body(PORT_FORWARDING)}
     queries: ClassVar[Schemas] = {"GET": query_of(PORT_FORWARDING.every_filter, PORT_FORWARDING.sort_keys)}
 
     def get(self, request: Request, identity: str) -> Response:
@@ -302,7 +286,7 @@ class Forwardings(ForwardingView):
     def post(self, request: Request, identity: str) -> Response:
         """Create one port forwarding or several; all or none."""
         (floating,) = self.arguments(identity)
-        items, many = read_new(PORT_FORWARDING, request.data)
+        items, many = bodies.read_new(PORT_FORWARDING, request.data)
         rows = services.create_all([self.maker(floating, values) for values in items], {})
         if many:
             return Response({PORT_FORWARDING.plural: self.forwardings(rows)}, status=201)
@@ -314,10 +298,10 @@ class Forwardings(ForwardingView):
         for name, field in (("external", "external_port"), ("internal", "internal_port")):
             if name not in fields:
                 msg = f"Invalid input for {field}. Reason: {field} or {field}_range is required."
-                raise HTTPBadRequestError(msg, field=field)
+                raise bodies.HTTPBadRequestError(msg, field=field)
         if "internal_address" not in fields:
             msg = "Invalid input for internal_ip_address. Reason: the port has no IPv4 address."
-            raise HTTPBadRequestError(msg, field="internal_ip_address")
+            raise bodies.HTTPBadRequestError(msg, field="internal_ip_address")
         return partial(services.create_port_forwarding, floating, ForwardingRequest(**fields))
 
 
@@ -333,12 +317,12 @@ class OneForwardingView(ForwardingView):
 
 
 def _update_forwarding(row: PortForwarding, changes: Values, *, view: OneForwardingView) -> PortForwarding:
-    read_revision(view.request.headers.get("If-Match"))
+    bodies.read_revision(view.request.headers.get("If-Match"))
     return services.update_port_forwarding(row, view.request_of(changes))
 
 
 def _delete_forwarding(row: PortForwarding, *, view: OneForwardingView) -> None:
-    read_revision(view.request.headers.get("If-Match"))
+    bodies.read_revision(view.request.headers.get("If-Match"))
     services.delete_port_forwarding(row)
 
 
@@ -357,8 +341,8 @@ PARTS = parts(
             "update_floatingip_port_forwarding",
             "Update a port forwarding.",
             shape=OneForwardingView.forwarding,
-            body=changes_body(PORT_FORWARDING),
-            read=partial(read_changes, PORT_FORWARDING),
+            body=bodies.changes_body(PORT_FORWARDING),
+            read=partial(bodies.read_changes, PORT_FORWARDING),
             more=lambda view: {"view": view},
         ),
         "DELETE": Call(

@@ -8,21 +8,8 @@ from uuid import UUID
 from portal.api.common.requests import Schema
 from portal.api.frame.lists import Column, identity
 from portal.api.frame.resource import Operation, Values
+from portal.api.network.dialect import kinds
 from portal.api.network.dialect.bodies import HTTPBadRequestError, columns
-from portal.api.network.dialect.kinds import (
-    ADDRESS,
-    BOOLEAN,
-    CIDR,
-    ID,
-    TEXT,
-    Choice,
-    Integer,
-    IPVersion,
-    Many,
-    OrNone,
-    Record,
-    Text,
-)
 from portal.api.network.dialect.query import boolean
 from portal.api.network.dialect.resource import ZONES, Attribute, DnsDomain, Resource, shared, standard
 from portal.api.network.dialect.views import ALL_PROJECTS
@@ -39,7 +26,7 @@ PROVIDER = ("get", "create")
 
 
 @dataclass(frozen=True)
-class Mtu(Integer):
+class Mtu(kinds.Integer):
     """Bytes; the service rejects values that are too small, with Neutron's message."""
 
     lowest: int = 0
@@ -71,7 +58,7 @@ def _more(context: RequestContext, rows: Sequence[Network]) -> dict[UUID, dict[s
     ids = [row.id for row in rows]
     found, zones = selectors.scopes_of_networks(ids), zones_of_networks(ids)
     return {
-        each: {f"ipv{version}_address_scope": ID.write(found.get(each, {}).get(version)) for version in (4, 6)}
+        each: {f"ipv{version}_address_scope": kinds.ID.write(found.get(each, {}).get(version)) for version in (4, 6)}
         | {"availability_zones": zones.get(each, [])}
         for each in ids
     }
@@ -89,13 +76,13 @@ NETWORK = Resource(
     more=_more,
     attributes=(
         *standard(),
-        Attribute(name="admin_state_up", kind=BOOLEAN, post=True, put=True, sort=True),
-        Attribute(name="status", kind=TEXT, sort=True),
-        Attribute(name="subnets", kind=Many(ID), filter=False, show=_subnets),
+        Attribute(name="admin_state_up", kind=kinds.BOOLEAN, post=True, put=True, sort=True),
+        Attribute(name="status", kind=kinds.TEXT, sort=True),
+        Attribute(name="subnets", kind=kinds.Many(kinds.ID), filter=False, show=_subnets),
         shared(post=True, put=True, default=False, guards=ADMINS),
         Attribute(
             name="router:external",
-            kind=BOOLEAN,
+            kind=kinds.BOOLEAN,
             column="external",
             post=True,
             put=True,
@@ -103,18 +90,18 @@ NETWORK = Resource(
             guards=ADMINS,
             sort=True,
         ),
-        Attribute(name="is_default", kind=BOOLEAN, post=True, put=True, default=False, guards=ADMINS),
+        Attribute(name="is_default", kind=kinds.BOOLEAN, post=True, put=True, default=False, guards=ADMINS),
         Attribute(name="mtu", kind=Mtu(), post=True, put=True, sort=True, guards=ADMINS),
-        Attribute(name="port_security_enabled", kind=BOOLEAN, post=True, put=True, default=True, guards=ADMINS),
+        Attribute(name="port_security_enabled", kind=kinds.BOOLEAN, post=True, put=True, default=True, guards=ADMINS),
         Attribute(
             name="ipv4_address_scope",
-            kind=OrNone(ID),
+            kind=kinds.OrNone(kinds.ID),
             filter=Column("subnets__subnet_pool__address_scope_id", identity),
             show=lambda row: None,
         ),
         Attribute(
             name="ipv6_address_scope",
-            kind=OrNone(ID),
+            kind=kinds.OrNone(kinds.ID),
             filter=Column("subnets__subnet_pool__address_scope_id", identity),
             show=lambda row: None,
         ),
@@ -122,7 +109,7 @@ NETWORK = Resource(
         Attribute(name="dns_domain", kind=DnsDomain(), post=True, put=True),
         Attribute(
             name="provider:network_type",
-            kind=OrNone(Choice(("vxlan", "flat", "vlan"))),
+            kind=kinds.OrNone(kinds.Choice(("vxlan", "flat", "vlan"))),
             column="network_type",
             post=True,
             guards=PROVIDER,
@@ -130,7 +117,7 @@ NETWORK = Resource(
         ),
         Attribute(
             name="provider:physical_network",
-            kind=OrNone(Text(64)),
+            kind=kinds.OrNone(kinds.Text(64)),
             column="physical_network",
             post=True,
             guards=PROVIDER,
@@ -138,7 +125,7 @@ NETWORK = Resource(
         ),
         Attribute(
             name="provider:segmentation_id",
-            kind=OrNone(Integer(0, 2**24 - 1)),
+            kind=kinds.OrNone(kinds.Integer(0, 2**24 - 1)),
             column="segmentation_id",
             post=True,
             guards=PROVIDER,
@@ -147,7 +134,7 @@ NETWORK = Resource(
 )
 
 
-class Pools(Many):
+class Pools(kinds.Many):
     """Allocation pools; null is rejected with Neutron's message."""
 
     def read(self, value: object) -> list[Any]:
@@ -156,9 +143,11 @@ class Pools(Many):
         return super().read(value)
 
 
-MODE = OrNone(Choice(("dhcpv6-stateful", "dhcpv6-stateless", "slaac")))
-POOLS = Pools(Record({"start": ADDRESS, "end": ADDRESS}, ("start", "end")))
-ROUTES = Many(Record({"destination": CIDR, "nexthop": ADDRESS}, ("destination", "nexthop")), null=True)
+MODE = kinds.OrNone(kinds.Choice(("dhcpv6-stateful", "dhcpv6-stateless", "slaac")))
+POOLS = Pools(kinds.Record({"start": kinds.ADDRESS, "end": kinds.ADDRESS}, ("start", "end")))
+ROUTES = kinds.Many(
+    kinds.Record({"destination": kinds.CIDR, "nexthop": kinds.ADDRESS}, ("destination", "nexthop")), null=True
+)
 NAMED = ("network_id", "subnetpool_id", "use_default_subnetpool", "cidr")
 """Fields of a body that have other names in the service."""
 
@@ -221,22 +210,22 @@ SUBNET = Resource(
     target=_subnet_target,
     attributes=(
         *standard(),
-        Attribute(name="network_id", kind=ID, post=True, required=True, sort=True),
-        Attribute(name="ip_version", kind=IPVersion(), post=True, required=True, sort=True),
-        Attribute(name="cidr", kind=OrNone(CIDR), post=True, sort=True),
-        Attribute(name="gateway_ip", kind=OrNone(ADDRESS), post=True, put=True, sort=True),
-        Attribute(name="enable_dhcp", kind=BOOLEAN, post=True, put=True, sort=True),
+        Attribute(name="network_id", kind=kinds.ID, post=True, required=True, sort=True),
+        Attribute(name="ip_version", kind=kinds.IPVersion(), post=True, required=True, sort=True),
+        Attribute(name="cidr", kind=kinds.OrNone(kinds.CIDR), post=True, sort=True),
+        Attribute(name="gateway_ip", kind=kinds.OrNone(kinds.ADDRESS), post=True, put=True, sort=True),
+        Attribute(name="enable_dhcp", kind=kinds.BOOLEAN, post=True, put=True, sort=True),
         Attribute(name="allocation_pools", kind=POOLS, post=True, put=True, filter=False),
-        Attribute(name="dns_nameservers", kind=Many(ADDRESS, null=True), post=True, put=True, filter=False),
+        Attribute(name="dns_nameservers", kind=kinds.Many(kinds.ADDRESS, null=True), post=True, put=True, filter=False),
         Attribute(name="host_routes", kind=ROUTES, post=True, put=True, filter=False),
-        Attribute(name="subnetpool_id", kind=OrNone(ID), column="subnet_pool_id", post=True),
-        Attribute(name="use_default_subnetpool", kind=BOOLEAN, post=True, shown=False, filter=False),
-        Attribute(name="prefixlen", kind=OrNone(Integer(0, 128)), post=True, shown=False, filter=False),
+        Attribute(name="subnetpool_id", kind=kinds.OrNone(kinds.ID), column="subnet_pool_id", post=True),
+        Attribute(name="use_default_subnetpool", kind=kinds.BOOLEAN, post=True, shown=False, filter=False),
+        Attribute(name="prefixlen", kind=kinds.OrNone(kinds.Integer(0, 128)), post=True, shown=False, filter=False),
         Attribute(name="ipv6_ra_mode", kind=MODE, post=True, show=lambda row: row.ipv6_ra_mode or None),
         Attribute(name="ipv6_address_mode", kind=MODE, post=True, show=lambda row: row.ipv6_address_mode or None),
         Attribute(
             name="service_types",
-            kind=Many(Text(255, 1)),
+            kind=kinds.Many(kinds.Text(255, 1)),
             post=True,
             put=True,
             default=[],

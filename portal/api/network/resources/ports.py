@@ -9,24 +9,8 @@ from django.db.models import Q
 from portal.api.common.requests import Schema
 from portal.api.frame.lists import Column, identity
 from portal.api.frame.resource import Operation, Values
+from portal.api.network.dialect import kinds
 from portal.api.network.dialect.bodies import columns
-from portal.api.network.dialect.kinds import (
-    ADDRESS,
-    BOOLEAN,
-    CIDR,
-    ID,
-    MAC,
-    TEXT,
-    Choice,
-    Free,
-    IPVersion,
-    Kind,
-    Many,
-    OrNone,
-    Record,
-    Text,
-    quoted,
-)
 from portal.api.network.dialect.query import BuiltFilter, address
 from portal.api.network.dialect.resource import Attribute, DnsName, Resource, standard
 from portal.api.network.dialect.views import ALL_PROJECTS
@@ -42,7 +26,7 @@ from provisioning.network.services.base.dhcp_options import BLANK
 
 
 @dataclass(frozen=True)
-class PairAddress(Kind):
+class PairAddress(kinds.Kind):
     """An address or a range."""
 
     @property
@@ -50,34 +34,34 @@ class PairAddress(Kind):
         return {"type": "string"}
 
     def read(self, value: object) -> str:
-        return CIDR.read(value) if isinstance(value, str) and "/" in value else ADDRESS.read(value)
+        return kinds.CIDR.read(value) if isinstance(value, str) and "/" in value else kinds.ADDRESS.read(value)
 
 
 @dataclass(frozen=True)
-class Line(Text):
+class Line(kinds.Text):
     """A single-line text."""
 
     def read(self, value: object) -> str:
         found = super().read(value)
         if len(found.splitlines()) > 1:
-            raise ValueError(f"Multi-line string is not allowed: {quoted(value)}")
+            raise ValueError(f"Multi-line string is not allowed: {kinds.quoted(value)}")
         return found
 
 
 @dataclass(frozen=True)
-class DhcpOption(Record):
+class DhcpOption(kinds.Record):
     """A DHCP option; only options that an empty value disables may be empty."""
 
     def read(self, value: object) -> dict[str, Any]:
         found = super().read(value)
         specified = found["opt_value"]
         if specified is not None and not specified.strip() and found["opt_name"] not in BLANK:
-            raise ValueError(f"{quoted(specified)} Blank strings are not permitted")
+            raise ValueError(f"{kinds.quoted(specified)} Blank strings are not permitted")
         return found
 
 
 @dataclass(frozen=True)
-class FixedIps(Many):
+class FixedIps(kinds.Many):
     """Addresses: several of one subnet are allowed, duplicates are rejected, and unknown fields are ignored."""
 
     distinct: bool = False
@@ -94,20 +78,22 @@ class FixedIps(Many):
         addresses = [each["ip_address"] for each in found if "ip_address" in each]
         twice = next((address for index, address in enumerate(addresses) if address in addresses[:index]), None)
         if twice is not None:
-            raise ValueError(f"Duplicate IP address {quoted(twice)}")
+            raise ValueError(f"Duplicate IP address {kinds.quoted(twice)}")
         return found
 
 
-FIXED_IPS = FixedIps(Record({"subnet_id": ID, "ip_address": ADDRESS}))
-OPTIONS = Many(
+FIXED_IPS = FixedIps(kinds.Record({"subnet_id": kinds.ID, "ip_address": kinds.ADDRESS}))
+OPTIONS = kinds.Many(
     DhcpOption(
-        {"opt_name": Line(64, 1), "opt_value": OrNone(Line()), "ip_version": IPVersion()},
+        {"opt_name": Line(64, 1), "opt_value": kinds.OrNone(Line()), "ip_version": kinds.IPVersion()},
         required=("opt_name", "opt_value"),
     ),
     most=20,
     null=True,
 )
-PAIRS = Many(Record({"ip_address": PairAddress(), "mac_address": MAC}, required=("ip_address",)), most=10, null=True)
+PAIRS = kinds.Many(
+    kinds.Record({"ip_address": PairAddress(), "mac_address": kinds.MAC}, required=("ip_address",)), most=10, null=True
+)
 """The maximum is Neutron's ``max_allowed_address_pair``."""
 
 
@@ -215,13 +201,13 @@ PORT = Resource(
     related=("network",),
     attributes=(
         *standard(),
-        Attribute(name="network_id", kind=ID, post=True, required=True, sort=True),
-        Attribute(name="mac_address", kind=OrNone(MAC), post=True, put=True, sort=True, guards=SET),
-        Attribute(name="admin_state_up", kind=BOOLEAN, post=True, put=True, sort=True),
-        Attribute(name="status", kind=TEXT, sort=True, filter=False, show=lambda row: row.shown_status),
+        Attribute(name="network_id", kind=kinds.ID, post=True, required=True, sort=True),
+        Attribute(name="mac_address", kind=kinds.OrNone(kinds.MAC), post=True, put=True, sort=True, guards=SET),
+        Attribute(name="admin_state_up", kind=kinds.BOOLEAN, post=True, put=True, sort=True),
+        Attribute(name="status", kind=kinds.TEXT, sort=True, filter=False, show=lambda row: row.shown_status),
         Attribute(
             name="device_id",
-            kind=Text(),
+            kind=kinds.Text(),
             column="device_text",
             post=True,
             put=True,
@@ -230,7 +216,7 @@ PORT = Resource(
             guards=SET,
             show=lambda row: str(row.device_id) if row.device_id else row.device_text,
         ),
-        Attribute(name="device_owner", kind=TEXT, post=True, put=True, sort=True),
+        Attribute(name="device_owner", kind=kinds.TEXT, post=True, put=True, sort=True),
         Attribute(
             name="fixed_ips",
             kind=FIXED_IPS,
@@ -243,7 +229,7 @@ PORT = Resource(
         ),
         Attribute(
             name="security_groups",
-            kind=Many(ID, null=True),
+            kind=kinds.Many(kinds.ID, null=True),
             post=True,
             put=True,
             filter=Column("security_groups", identity),
@@ -260,27 +246,29 @@ PORT = Resource(
             parts=("ip_address", "mac_address"),
         ),
         Attribute(name="extra_dhcp_opts", kind=OPTIONS, post=True, put=True, filter=False, show=_options),
-        Attribute(name="port_security_enabled", kind=BOOLEAN, post=True, put=True, default=True, guards=SET),
+        Attribute(name="port_security_enabled", kind=kinds.BOOLEAN, post=True, put=True, default=True, guards=SET),
         Attribute(name="dns_name", kind=DnsName(), post=True, put=True),
-        Attribute(name="dns_assignment", kind=Many(Free()), filter=False, show=selectors.dns_assignment),
-        Attribute(name="binding:host_id", kind=TEXT, column="host", post=True, put=True, default="", guards=BINDING),
+        Attribute(name="dns_assignment", kind=kinds.Many(kinds.Free()), filter=False, show=selectors.dns_assignment),
+        Attribute(
+            name="binding:host_id", kind=kinds.TEXT, column="host", post=True, put=True, default="", guards=BINDING
+        ),
         Attribute(
             name="binding:vif_type",
-            kind=TEXT,
+            kind=kinds.TEXT,
             filter=False,
             show=lambda row: "bridge" if row.host else "unbound",
             guards=("get",),
         ),
         Attribute(
             name="binding:vif_details",
-            kind=Free(),
+            kind=kinds.Free(),
             filter=False,
             show=lambda row: {"port_filter": True} if row.host else {},
             guards=("get",),
         ),
         Attribute(
             name="binding:vnic_type",
-            kind=Choice(("normal",)),
+            kind=kinds.Choice(("normal",)),
             column="vnic_type",
             post=True,
             put=True,
@@ -289,7 +277,7 @@ PORT = Resource(
         ),
         Attribute(
             name="binding:profile",
-            kind=Free(),
+            kind=kinds.Free(),
             column="binding_profile",
             post=True,
             put=True,
@@ -299,7 +287,7 @@ PORT = Resource(
         ),
         Attribute(
             name="trusted",
-            kind=OrNone(BOOLEAN),
+            kind=kinds.OrNone(kinds.BOOLEAN),
             post=True,
             put=True,
             filter=False,

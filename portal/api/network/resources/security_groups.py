@@ -9,21 +9,8 @@ from portal.api.common.requests import Schema
 from portal.api.frame.lists import Column, lower
 from portal.api.frame.parts import Call, Service, parts
 from portal.api.frame.resource import Operation, Values
+from portal.api.network.dialect import kinds
 from portal.api.network.dialect.bodies import HTTPBadRequestError, columns
-from portal.api.network.dialect.kinds import (
-    BOOLEAN,
-    ID,
-    TEXT,
-    Choice,
-    Free,
-    Identity,
-    Integer,
-    Kind,
-    Many,
-    OrNone,
-    Text,
-    quoted,
-)
 from portal.api.network.dialect.query import range_as_sent
 from portal.api.network.dialect.resource import Attribute, Resource, shared, standard
 from portal.api.network.dialect.views import ALL_PROJECTS, PartView
@@ -36,7 +23,7 @@ from provisioning.network.models import AddressGroup, DefaultSecurityGroupRule, 
 from provisioning.network.records import flows
 from provisioning.network.services import RequestedRule
 
-ADDRESSES = Many(Text(64))
+ADDRESSES = kinds.Many(kinds.Text(64))
 
 
 def _create_address_group(context: RequestContext, values: Values) -> AddressGroup:
@@ -110,11 +97,11 @@ PARTS = parts(
 )
 
 
-DIRECTION = Choice(("ingress", "egress"))
+DIRECTION = kinds.Choice(("ingress", "egress"))
 
 
 @dataclass(frozen=True)
-class Ethertype(Kind):
+class Ethertype(kinds.Kind):
     """IPv4 or IPv6, case-insensitive."""
 
     @property
@@ -124,15 +111,14 @@ class Ethertype(Kind):
     def read(self, value: object) -> str:
         found = {"ipv4": "IPv4", "ipv6": "IPv6"}.get(str(value).lower())
         if found is None:
-            msg = (
-                f"Security group rule for ethertype {quoted(value)} not supported. Allowed values are ['IPv4', 'IPv6']."
-            )
+            known = "Allowed values are ['IPv4', 'IPv6']."
+            msg = f"Security group rule for ethertype {kinds.quoted(value)} not supported. {known}"
             raise SecurityGroupRuleInvalidEtherTypeError(msg, field="ethertype")
         return found
 
 
 @dataclass(frozen=True)
-class PortNumber(Integer):
+class PortNumber(kinds.Integer):
     """A port, or an ICMP type or code; the service checks the valid range of the protocol."""
 
     lowest: int = 0
@@ -147,15 +133,15 @@ class PortNumber(Integer):
 
 
 @dataclass(frozen=True)
-class GroupReference(Identity):
+class GroupReference(kinds.Identity):
     """The id of a security or address group. Text that is not a UUID is accepted, and the group is then not found."""
 
     def read(self, value: object) -> Any:
-        return read_id(value) or Text(36).read(value)
+        return read_id(value) or kinds.Text(36).read(value)
 
 
 @dataclass(frozen=True)
-class Protocol(Kind):
+class Protocol(kinds.Kind):
     """The name or the number of a protocol; null and "any" mean all protocols."""
 
     @property
@@ -164,7 +150,7 @@ class Protocol(Kind):
 
     def read(self, value: object) -> str | None:
         if value is not None and (isinstance(value, bool) or not isinstance(value, str | int)):
-            raise ValueError(f"{quoted(value)} is not a protocol")
+            raise ValueError(f"{kinds.quoted(value)} is not a protocol")
         return flows.protocol_of(value)
 
 
@@ -185,11 +171,11 @@ FLOW_ATTRIBUTES = (
     Attribute(name="direction", kind=DIRECTION, sort=True, post=True, required=True),
     Attribute(name="ethertype", kind=ETHERTYPE, sort=True, post=True, default="IPv4"),
     Attribute(name="protocol", kind=PROTOCOL, sort=True, post=True, filter=Column("protocol", lower)),
-    Attribute(name="port_range_min", kind=OrNone(PORT_NUMBER, empty=True), post=True),
-    Attribute(name="port_range_max", kind=OrNone(PORT_NUMBER, empty=True), post=True),
+    Attribute(name="port_range_min", kind=kinds.OrNone(PORT_NUMBER, empty=True), post=True),
+    Attribute(name="port_range_max", kind=kinds.OrNone(PORT_NUMBER, empty=True), post=True),
     Attribute(
         name="remote_ip_prefix",
-        kind=OrNone(Text(64), empty=True),
+        kind=kinds.OrNone(kinds.Text(64), empty=True),
         post=True,
         filter=Column("remote_ip_prefix", range_as_sent),
     ),
@@ -198,9 +184,9 @@ RULE_ATTRIBUTES = (
     *standard(named=False, owner="group__project_id"),
     Attribute(name="security_group_id", kind=REFERENCE, column="group_id", post=True, required=True),
     *FLOW_ATTRIBUTES,
-    Attribute(name="normalized_cidr", kind=OrNone(TEXT), filter=False, show=_normalized),
-    Attribute(name="remote_group_id", kind=OrNone(REFERENCE, empty=True), post=True),
-    Attribute(name="remote_address_group_id", kind=OrNone(REFERENCE, empty=True), post=True),
+    Attribute(name="normalized_cidr", kind=kinds.OrNone(kinds.TEXT), filter=False, show=_normalized),
+    Attribute(name="remote_group_id", kind=kinds.OrNone(REFERENCE, empty=True), post=True),
+    Attribute(name="remote_address_group_id", kind=kinds.OrNone(REFERENCE, empty=True), post=True),
 )
 
 
@@ -268,9 +254,9 @@ SECURITY_GROUP = Resource(
     before=_make_default_group,
     attributes=(
         *standard(),
-        Attribute(name="stateful", kind=BOOLEAN, post=True, put=True, default=True),
+        Attribute(name="stateful", kind=kinds.BOOLEAN, post=True, put=True, default=True),
         shared(sort=False),
-        Attribute(name="security_group_rules", kind=Many(Free()), filter=False, show=_rules),
+        Attribute(name="security_group_rules", kind=kinds.Many(kinds.Free()), filter=False, show=_rules),
     ),
 )
 SECURITY_GROUP_RULE = Resource(
@@ -291,7 +277,7 @@ PARENT = DefaultSecurityGroupRule.PARENT
 
 
 @dataclass(frozen=True)
-class RemoteGroup(Kind):
+class RemoteGroup(kinds.Kind):
     """The id of a remote security group, ``PARENT`` for the group that the rule is copied to, or an empty text for
     none.
     """
@@ -303,7 +289,7 @@ class RemoteGroup(Kind):
     def read(self, value: object) -> str:
         found = read_id(value)
         if found is None and value not in {PARENT, ""}:
-            raise ValueError(f"{quoted(value)} is neither {PARENT} nor a valid UUID")
+            raise ValueError(f"{kinds.quoted(value)} is neither {PARENT} nor a valid UUID")
         return str(found) if found else str(value)
 
     def write(self, value: Any) -> str | None:
@@ -335,12 +321,12 @@ DEFAULT_SECURITY_GROUP_RULE = Resource(
     target=lambda row: {},
     tagged=False,
     attributes=(
-        Attribute(name="id", kind=ID, sort=True),
-        Attribute(name="description", kind=TEXT, post=True, sort=True),
+        Attribute(name="id", kind=kinds.ID, sort=True),
+        Attribute(name="description", kind=kinds.TEXT, post=True, sort=True),
         *FLOW_ATTRIBUTES,
-        Attribute(name="remote_group_id", kind=OrNone(RemoteGroup()), column="remote_group", post=True),
-        Attribute(name="remote_address_group_id", kind=OrNone(ID, empty=True), post=True),
-        Attribute(name="used_in_default_sg", kind=BOOLEAN, post=True, default=False, sort=True),
-        Attribute(name="used_in_non_default_sg", kind=BOOLEAN, post=True, default=True, sort=True),
+        Attribute(name="remote_group_id", kind=kinds.OrNone(RemoteGroup()), column="remote_group", post=True),
+        Attribute(name="remote_address_group_id", kind=kinds.OrNone(kinds.ID, empty=True), post=True),
+        Attribute(name="used_in_default_sg", kind=kinds.BOOLEAN, post=True, default=False, sort=True),
+        Attribute(name="used_in_non_default_sg", kind=kinds.BOOLEAN, post=True, default=True, sort=True),
     ),
 )

@@ -19,14 +19,7 @@ from portal.api.ec2.registry import Call, action
 from provisioning.common.errors import InvalidInputError, NovellaError
 from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.compute.actions.snapshot import create_image
-from provisioning.compute.launch.registered_images import (
-    ImageDisk,
-    NewImage,
-    disks_named_by,
-    images_naming,
-    register_image,
-    snapshots_of,
-)
+from provisioning.compute.launch import registered_images
 from provisioning.ec2 import client_tokens, ids
 from provisioning.identity import policy
 from provisioning.images import services
@@ -64,7 +57,9 @@ def describe_attribute(call: Call) -> dict[str, Any]:
         value = {"Description": {"Value": image.properties.get("description", "")}}
     elif attribute == "blockDeviceMapping":
         value = {
-            "BlockDeviceMappings": describe.mappings(image, disks_named_by(image), describe.related(call, [image]))
+            "BlockDeviceMappings": describe.mappings(
+                image, registered_images.disks_named_by(image), describe.related(call, [image])
+            )
         }
     elif attribute == "bootMode":
         value = {"BootMode": {"Value": "legacy-bios"}}
@@ -204,7 +199,7 @@ def create(call: Call) -> dict[str, Any]:
     tags.write(call, KIND, [key], specified)
     if names.SNAPSHOT.resource_type in specified:
         image = images_of_use(call.project_id, listed=False).filter(pk=key)
-        tags.write(call, names.SNAPSHOT, list(snapshots_of(call.context, image)), specified)
+        tags.write(call, names.SNAPSHOT, list(registered_images.snapshots_of(call.context, image)), specified)
     return {"ImageId": ids.id_of(KIND.prefix, key)}
 
 
@@ -237,7 +232,7 @@ def register(call: Call) -> dict[str, Any]:
         properties["hw_architecture"] = ARCHITECTURES[architecture]
     disks = _disks(call)
     with _named_alone(call, name):
-        image = register_image(call.context, NewImage(name, disks, properties))
+        image = registered_images.register_image(call.context, registered_images.NewImage(name, disks, properties))
     tags.write(call, KIND, [image.id], specified)
     return {"ImageId": ids.id_of(KIND.prefix, image.id)}
 
@@ -276,7 +271,7 @@ def _description(call: Call) -> dict[str, str]:
     return {"description": text} if text else {}
 
 
-def _disks(call: Call) -> list[ImageDisk]:
+def _disks(call: Call) -> list[registered_images.ImageDisk]:
     specified = [each for each in call.get("BlockDeviceMappings", []) if "NoDevice" not in each]
     if not specified:
         raise errors.missing_parameter("BlockDeviceMapping")
@@ -289,7 +284,7 @@ def _disks(call: Call) -> list[ImageDisk]:
     return disks
 
 
-def _disk(call: Call, mapping: Mapping[str, Any], root: str) -> ImageDisk:
+def _disk(call: Call, mapping: Mapping[str, Any], root: str) -> registered_images.ImageDisk:
     name, volume = guest_name(mapping.get("DeviceName", "")), mapping.get("Ebs")
     if not is_guest_name(name) or volume is None:
         raise _invalid("Each mapping has a device name and a volume (Ebs)")
@@ -301,7 +296,7 @@ def _disk(call: Call, mapping: Mapping[str, Any], root: str) -> ImageDisk:
         raise errors.missing_parameter("BlockDeviceMapping.Ebs.VolumeSize")
     if size is not None and size < 1:
         raise errors.invalid_value("VolumeSize", size, "It is in GiB, from 1.")
-    return ImageDisk(
+    return registered_images.ImageDisk(
         device_name=name,
         snapshot_id=snapshot_of(call, snapshot).id if snapshot else None,
         size_gb=size,
@@ -329,7 +324,7 @@ def deregister(call: Call) -> dict[str, Any]:
     image = own_image_of(call, call.arguments["ImageId"])
     if image.protected:
         raise Ec2Error("OperationNotPermitted", "The image is protected: disable deregistration protection first")
-    snapshots = snapshots_of(call.context, [image])
+    snapshots = registered_images.snapshots_of(call.context, [image])
     services.delete(call.context, image.id)
     results = None
     if call.get("DeleteAssociatedSnapshots", False):
@@ -342,7 +337,7 @@ def deregister(call: Call) -> dict[str, Any]:
 
 def _deleted(call: Call, snapshot: Snapshot) -> str:
     """Delete a snapshot of a deregistered image; return EC2's result code."""
-    if images_naming(call.project_id, snapshot.id):
+    if registered_images.images_naming(call.project_id, snapshot.id):
         return "skipped"
     if not policy.allows(call.context, DeleteSnapshot.rule):
         return "missing-permissions"

@@ -3,20 +3,8 @@
 from typing import Any
 
 from portal.api.ec2 import names
+from portal.api.ec2.actions.interfaces import describe
 from portal.api.ec2.actions.interfaces.create import ipv6_entries, ipv6_subnets
-from portal.api.ec2.actions.interfaces.describe import (
-    Entries,
-    check_addresses,
-    check_description,
-    fixed_of,
-    groups_named,
-    interface_named,
-    is_attached,
-    kept,
-    plain,
-    shapes,
-    value_of,
-)
 from portal.api.ec2.actions.source_checks import check_sources
 from portal.api.ec2.actions.vpcs.vpcs import unless
 from portal.api.ec2.protocol import errors
@@ -42,13 +30,13 @@ def modify_network_interface_attribute(call: Call) -> dict[str, Any]:
     specified = [name for name in ATTRIBUTES if name in call.arguments]
     if len(specified) != 1:
         raise errors.combination(f"Exactly one of {', '.join(ATTRIBUTES)} is changed at a time")
-    port = interface_named(call, call.arguments["NetworkInterfaceId"])
+    port = describe.interface_named(call, call.arguments["NetworkInterfaceId"])
     if specified == ["Description"]:
-        services.update_port(port, {"description": check_description(value_of(call, "Description"))})
+        services.update_port(port, {"description": describe.check_description(describe.value_of(call, "Description"))})
     elif specified == ["Groups"]:
-        services.update_port(port, {}, groups=groups_named(call, call.arguments["Groups"]))
+        services.update_port(port, {}, groups=describe.groups_named(call, call.arguments["Groups"]))
     elif specified == ["SourceDestCheck"]:
-        check_sources(call, port, requested=value_of(call, "SourceDestCheck"))
+        check_sources(call, port, requested=describe.value_of(call, "SourceDestCheck"))
     else:
         _set_delete_on_termination(call, port)
     return {}
@@ -62,7 +50,7 @@ def modify_network_interface_attribute(call: Call) -> dict[str, Any]:
 )
 def reset_network_interface_attribute(call: Call) -> dict[str, Any]:
     """Enable the source check of an interface."""
-    check_sources(call, interface_named(call, call.arguments["NetworkInterfaceId"]), requested=True)
+    check_sources(call, describe.interface_named(call, call.arguments["NetworkInterfaceId"]), requested=True)
     return {}
 
 
@@ -74,7 +62,7 @@ def _set_delete_on_termination(call: Call, port: Port) -> None:
     strange = sorted(attachment.keys() - {"AttachmentId", "DeleteOnTermination"})
     if strange:
         raise errors.unsupported(f"An attachment has no {strange[0]} here")
-    if not is_attached(port) or names.resource(names.ATTACHMENT, specified) != port.id:
+    if not describe.is_attached(port) or names.resource(names.ATTACHMENT, specified) != port.id:
         raise names.not_found(names.ATTACHMENT, [specified])
     set_delete_with_device(port, value=value)
 
@@ -87,8 +75,8 @@ def _set_delete_on_termination(call: Call, port: Port) -> None:
 )
 def describe_network_interface_attribute(call: Call) -> dict[str, Any]:
     """Show one attribute of an interface."""
-    port = interface_named(call, call.arguments["NetworkInterfaceId"])
-    (shape,) = shapes(call, [port])
+    port = describe.interface_named(call, call.arguments["NetworkInterfaceId"])
+    (shape,) = describe.shapes(call, [port])
     attribute = call.get("Attribute")
     if not attribute:
         raise errors.missing_parameter("Attribute")
@@ -116,7 +104,7 @@ IN_USE = "InvalidIPAddress.InUse"
 def assign_private_ip_addresses(call: Call) -> dict[str, Any]:
     """Assign secondary addresses of the subnet to an interface: specified addresses, or a number of free addresses."""
     unless(call, "AllowReassignment", present=False, why="an address is taken from its interface first")
-    port = interface_named(call, call.arguments["NetworkInterfaceId"])
+    port = describe.interface_named(call, call.arguments["NetworkInterfaceId"])
     addresses, count = call.get("PrivateIpAddresses", []), call.get("SecondaryPrivateIpAddressCount")
     if addresses and count is not None:
         raise errors.combination("PrivateIpAddresses and SecondaryPrivateIpAddressCount may not be used together")
@@ -124,14 +112,14 @@ def assign_private_ip_addresses(call: Call) -> dict[str, Any]:
         raise errors.missing_parameter("PrivateIpAddress")
     if count is not None and count < 1:
         raise errors.invalid_value("SecondaryPrivateIpAddressCount", count, "It is less than 1.")
-    there = fixed_of(port, 4)
+    there = describe.fixed_of(port, 4)
     if not there:
         raise Ec2Error("InvalidParameterValue", "The interface has no IPv4 address, so no subnet for secondary ones")
     here: dict[str, object] = {"subnet_id": there[0].subnet_id}
-    named = [here | {"ip_address": address} for address in dict.fromkeys(plain(each, 4) for each in addresses)]
+    named = [here | {"ip_address": address} for address in dict.fromkeys(describe.plain(each, 4) for each in addresses)]
     now = _add(call, port, named + [here] * min(count or 0, 100))
     before = {fixed.address for fixed in there}
-    made = [{"PrivateIpAddress": fixed.address} for fixed in fixed_of(now, 4) if fixed.address not in before]
+    made = [{"PrivateIpAddress": fixed.address} for fixed in describe.fixed_of(now, 4) if fixed.address not in before]
     return {"NetworkInterfaceId": call.arguments["NetworkInterfaceId"], "AssignedPrivateIpAddresses": made}
 
 
@@ -146,26 +134,26 @@ def assign_ipv6_addresses(call: Call) -> dict[str, Any]:
     """Assign IPv6 addresses to an interface. This is not supported on subnets where guests configure their own
     addresses.
     """
-    port = interface_named(call, call.arguments["NetworkInterfaceId"])
+    port = describe.interface_named(call, call.arguments["NetworkInterfaceId"])
     subnets = ipv6_subnets(call, port.network_id)
     requested = ipv6_entries(call, subnets)
     if not requested and subnets and all(is_stateless(subnet) for subnet in subnets):
         raise errors.unsupported("Guests configure their IPv6 addresses themselves on this network")
     if not requested:
         raise errors.missing_parameter("Ipv6AddressCount")
-    before = {fixed.address for fixed in fixed_of(port, 6)}
+    before = {fixed.address for fixed in describe.fixed_of(port, 6)}
     now = _add(call, port, requested)
-    made = [fixed.address for fixed in fixed_of(now, 6) if fixed.address not in before]
+    made = [fixed.address for fixed in describe.fixed_of(now, 6) if fixed.address not in before]
     return {"NetworkInterfaceId": call.arguments["NetworkInterfaceId"], "AssignedIpv6Addresses": made}
 
 
-def _add(call: Call, port: Port, entries: Entries) -> Port:
-    have = kept(port)
+def _add(call: Call, port: Port, entries: describe.Entries) -> Port:
+    have = describe.kept(port)
     known = {entry["ip_address"] for entry in have}
     requested = [*have, *(entry for entry in entries if entry.get("ip_address") not in known)]
-    check_addresses(call, "update", port.network, requested)
+    describe.check_addresses(call, "update", port.network, requested)
     services.update_port(port, {}, fixed_ips=requested)
-    return interface_named(call, call.arguments["NetworkInterfaceId"])
+    return describe.interface_named(call, call.arguments["NetworkInterfaceId"])
 
 
 @action(
@@ -176,10 +164,18 @@ def _add(call: Call, port: Port, entries: Entries) -> Port:
 )
 def unassign_private_ip_addresses(call: Call) -> dict[str, Any]:
     """Unassign secondary addresses from an interface; the primary one is kept."""
-    port, specified = interface_named(call, call.arguments["NetworkInterfaceId"]), call.get("PrivateIpAddresses", [])
+    port, specified = (
+        describe.interface_named(call, call.arguments["NetworkInterfaceId"]),
+        call.get("PrivateIpAddresses", []),
+    )
     if not specified:
         raise errors.missing_parameter("PrivateIpAddress")
-    _take(call, port, [plain(each, 4) for each in specified], {fixed.address for fixed in fixed_of(port, 4)[1:]})
+    _take(
+        call,
+        port,
+        [describe.plain(each, 4) for each in specified],
+        {fixed.address for fixed in describe.fixed_of(port, 4)[1:]},
+    )
     return {}
 
 
@@ -191,11 +187,14 @@ def unassign_private_ip_addresses(call: Call) -> dict[str, Any]:
 )
 def unassign_ipv6_addresses(call: Call) -> dict[str, Any]:
     """Unassign IPv6 addresses from an interface, except those that its guest configures itself."""
-    port, specified = interface_named(call, call.arguments["NetworkInterfaceId"]), call.get("Ipv6Addresses", [])
+    port, specified = (
+        describe.interface_named(call, call.arguments["NetworkInterfaceId"]),
+        call.get("Ipv6Addresses", []),
+    )
     if not specified:
         raise errors.missing_parameter("Ipv6Addresses")
-    own = {fixed.address for fixed in fixed_of(port, 6) if not is_stateless(fixed.subnet)}
-    gone = [plain(each, 6) for each in specified]
+    own = {fixed.address for fixed in describe.fixed_of(port, 6) if not is_stateless(fixed.subnet)}
+    gone = [describe.plain(each, 6) for each in specified]
     _take(call, port, gone, own)
     return {"NetworkInterfaceId": call.arguments["NetworkInterfaceId"], "UnassignedIpv6Addresses": gone}
 
@@ -205,6 +204,6 @@ def _take(call: Call, port: Port, specified: list[str], removable: set[str]) -> 
     if missing is not None:
         msg = f"{missing[:60]} is not a secondary address of {call.arguments['NetworkInterfaceId']}"
         raise Ec2Error("InvalidParameterValue", msg)
-    left = [entry for entry in kept(port) if entry["ip_address"] not in specified]
-    check_addresses(call, "update", port.network, [])
+    left = [entry for entry in describe.kept(port) if entry["ip_address"] not in specified]
+    describe.check_addresses(call, "update", port.network, [])
     services.update_port(port, {}, fixed_ips=left)

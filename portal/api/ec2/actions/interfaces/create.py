@@ -6,19 +6,7 @@ from typing import Any
 
 from portal.api.ec2 import names, tags
 from portal.api.ec2.actions.instances.shapes import wanted as wanted_instances
-from portal.api.ec2.actions.interfaces.describe import (
-    Entries,
-    check_addresses,
-    check_description,
-    default_groups,
-    groups_named,
-    interface_named,
-    interface_rows,
-    is_attached,
-    is_free,
-    plain,
-    shapes,
-)
+from portal.api.ec2.actions.interfaces import describe
 from portal.api.ec2.actions.vpcs.vpcs import subnet_named, unless
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
@@ -48,23 +36,23 @@ def create_network_interface(call: Call) -> dict[str, Any]:
     """Create a port on a subnet, with secondary and IPv6 addresses. A port without specified groups is in the default
     group.
     """
-    description = check_description(call.get("Description", ""))
+    description = describe.check_description(call.get("Description", ""))
     subnet = subnet_named(call, call.arguments["SubnetId"])
     network = selectors.usable_network_for(call.context, subnet.network_id)
     specified = tags.specified(call, names.INTERFACE)
-    groups = groups_named(call, call.get("Groups", [])) or default_groups(call, network.id)
+    groups = describe.groups_named(call, call.get("Groups", [])) or describe.default_groups(call, network.id)
     first, others = _addresses(call, subnet)
-    check_addresses(call, "create", network, [*first, *others])
+    describe.check_addresses(call, "create", network, [*first, *others])
     port = services.create_port(call.project_id, network, fixed_ips=first, groups=groups, description=description)
     if others:
         taken = [{"subnet_id": fixed.subnet_id, "ip_address": fixed.address} for fixed in port.fixed_ips.order_by("id")]
         services.update_port(port, {}, fixed_ips=[*taken, *others])
     tags.write(call, names.INTERFACE, [port.id], specified)
-    row = interface_named(call, ids.id_of(names.INTERFACE.prefix, port.id))
-    return {"NetworkInterface": shapes(call, [row])[0]}
+    row = describe.interface_named(call, ids.id_of(names.INTERFACE.prefix, port.id))
+    return {"NetworkInterface": describe.shapes(call, [row])[0]}
 
 
-def _addresses(call: Call, subnet: Subnet) -> tuple[Entries, Entries]:
+def _addresses(call: Call, subnet: Subnet) -> tuple[describe.Entries, describe.Entries]:
     """Return the primary and the secondary addresses of the request. The primary address is stored as the first address
     of the port.
     """
@@ -92,16 +80,16 @@ def _named(call: Call) -> tuple[str | None, list[str]]:
     specified = call.get("PrivateIpAddresses", [])
     if not all(each.get("PrivateIpAddress") for each in specified):
         raise errors.missing_parameter("PrivateIpAddresses.PrivateIpAddress")
-    first = [plain(each["PrivateIpAddress"], 4) for each in specified if each.get("Primary")]
+    first = [describe.plain(each["PrivateIpAddress"], 4) for each in specified if each.get("Primary")]
     if call.get("PrivateIpAddress"):
-        first.insert(0, plain(call.arguments["PrivateIpAddress"], 4))
+        first.insert(0, describe.plain(call.arguments["PrivateIpAddress"], 4))
     if len(set(first)) > 1:
         raise Ec2Error("InvalidParameterCombination", "Only one primary private IP address can be specified")
-    every = [plain(each["PrivateIpAddress"], 4) for each in specified]
+    every = [describe.plain(each["PrivateIpAddress"], 4) for each in specified]
     return (first[0] if first else None), [each for each in dict.fromkeys(every) if each not in first]
 
 
-def _of_ipv6(call: Call, subnet: Subnet) -> Entries:
+def _of_ipv6(call: Call, subnet: Subnet) -> describe.Entries:
     return ipv6_entries(call, [subnet] if subnet.ip_version == 6 else ipv6_subnets(call, subnet.network_id))
 
 
@@ -111,7 +99,7 @@ def ipv6_subnets(call: Call, network_id: uuid.UUID) -> list[Subnet]:
     return list(rows.order_by("created_at", "id"))
 
 
-def ipv6_entries(call: Call, subnets: Sequence[Subnet]) -> Entries:
+def ipv6_entries(call: Call, subnets: Sequence[Subnet]) -> describe.Entries:
     """Return the requested IPv6 addresses. SLAAC subnets have none, because their guests configure their own addresses.
     Raises Ec2Error.
     """
@@ -128,8 +116,8 @@ def ipv6_entries(call: Call, subnets: Sequence[Subnet]) -> Entries:
     if not all(addresses):
         raise errors.missing_parameter("Ipv6Addresses.Ipv6Address")
     given_out = [subnet for subnet in subnets if not is_stateless(subnet)]
-    free: Entries = [{"subnet_id": given_out[0].id}] * min(count, 100) if given_out else []
-    return free + [{"ip_address": plain(str(address), 6)} for address in addresses]
+    free: describe.Entries = [{"subnet_id": given_out[0].id}] * min(count, 100) if given_out else []
+    return free + [{"ip_address": describe.plain(str(address), 6)} for address in addresses]
 
 
 @action(
@@ -141,8 +129,8 @@ def ipv6_entries(call: Call, subnets: Sequence[Subnet]) -> Entries:
 )
 def delete_network_interface(call: Call) -> dict[str, Any]:
     """Delete an interface that is not in use."""
-    port = interface_named(call, call.arguments["NetworkInterfaceId"])
-    if not is_free(port):
+    port = describe.interface_named(call, call.arguments["NetworkInterfaceId"])
+    if not describe.is_free(port):
         ec2_id = call.arguments["NetworkInterfaceId"]
         raise Ec2Error(IN_USE, f"Network interface '{ec2_id}' is currently in use.")
     services.delete_port(port)
@@ -159,8 +147,8 @@ def delete_network_interface(call: Call) -> dict[str, Any]:
 def attach_network_interface(call: Call) -> dict[str, Any]:
     """Attach an interface to an instance, as its last interface."""
     unless(call, "NetworkCardIndex", present=0, why="an instance has one network card")
-    port = interface_named(call, call.arguments["NetworkInterfaceId"])
-    if not is_free(port):
+    port = describe.interface_named(call, call.arguments["NetworkInterfaceId"])
+    if not describe.is_free(port):
         raise Ec2Error(IN_USE, f"Interface: [{call.arguments['NetworkInterfaceId']}] in use.")
     (instance,) = wanted_instances(call, [call.arguments["InstanceId"]])
     _check_index(call, [each.device_index for each in selectors.interfaces_of(instance.id)])
@@ -192,8 +180,8 @@ def _check_index(call: Call, taken: list[int]) -> None:
 def detach_network_interface(call: Call) -> dict[str, Any]:
     """Detach an interface. An interface that was created with the instance is also deleted."""
     specified = call.arguments["AttachmentId"]
-    port = names.one(names.ATTACHMENT, specified, interface_rows(call))
-    if not is_attached(port) or port.device_id is None:
+    port = names.one(names.ATTACHMENT, specified, describe.interface_rows(call))
+    if not describe.is_attached(port) or port.device_id is None:
         raise names.not_found(names.ATTACHMENT, [specified])
     if port.device_index == 0:
         msg = "The network interface at device index 0 cannot be detached."

@@ -6,19 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from portal.api.ec2 import names, tags
+from portal.api.ec2.actions.security_groups import lookups
 from portal.api.ec2.actions.security_groups.describe import rule_shapes
-from portal.api.ec2.actions.security_groups.lookups import (
-    FLAT,
-    LONGEST,
-    Asked,
-    Granted,
-    Groups,
-    OfGroup,
-    asked,
-    chosen_rules,
-    of_rule,
-    permissions_of,
-)
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
@@ -42,8 +31,8 @@ def create_security_group(call: Call) -> dict[str, Any]:
     """Create a group; it can be used on every network of the project, and ``VpcId`` is only shown."""
     name, description = call.arguments["GroupName"], call.arguments["Description"]
     for parameter, value in (("GroupName", name), ("Description", description)):
-        if not 0 < len(value) <= LONGEST:
-            raise errors.invalid_value(parameter, value, f"It must have 1 to {LONGEST} characters.")
+        if not 0 < len(value) <= lookups.LONGEST:
+            raise errors.invalid_value(parameter, value, f"It must have 1 to {lookups.LONGEST} characters.")
     if name.lower() == DEFAULT_NAME:
         raise Ec2Error("InvalidGroup.Reserved", f"The security group '{name}' is reserved")
     if name.startswith(f"{names.GROUP.prefix}-"):
@@ -52,12 +41,12 @@ def create_security_group(call: Call) -> dict[str, Any]:
     specified = tags.specified(call, names.GROUP)
     duplicate = Ec2Error("InvalidGroup.Duplicate", f"The security group '{name}' already exists")
     network_id = vpc.id if vpc is not None else None
-    if Groups(call).count(name, network_id):
+    if lookups.Groups(call).count(name, network_id):
         raise duplicate
     group = services.create_security_group(call.project_id, name, description=description)
     if vpc is not None:
         note_vpc_of_group(group, vpc)
-    if Groups(call).count(name, network_id) > 1:  # checked again: the project's quota counters are locked now
+    if lookups.Groups(call).count(name, network_id) > 1:  # checked again: the project's quota counters are locked now
         raise duplicate
     tags.write(call, names.GROUP, [group.id], specified)
     return {
@@ -75,7 +64,7 @@ def create_security_group(call: Call) -> dict[str, Any]:
 )
 def delete_security_group(call: Call) -> dict[str, Any]:
     """Delete a group that is not in use by an interface or by rules of another group."""
-    group = Groups(call).to_change("delete_security_group")
+    group = lookups.Groups(call).to_change("delete_security_group")
     if group.name == DEFAULT_NAME or is_default_of_vpc(group):
         raise Ec2Error("CannotDelete", f"the specified group: {DEFAULT_NAME} cannot be deleted by a user")
     if is_named_by_others(group):
@@ -85,7 +74,7 @@ def delete_security_group(call: Call) -> dict[str, Any]:
     return {"Return": True, "GroupId": ec2_id}
 
 
-INGRESS = f"GroupId GroupName IpPermissions {' '.join(FLAT)}"
+INGRESS = f"GroupId GroupName IpPermissions {' '.join(lookups.FLAT)}"
 EGRESS = "GroupId IpPermissions IpProtocol FromPort ToPort CidrIp"
 
 
@@ -114,20 +103,20 @@ def authorize_egress(call: Call) -> dict[str, Any]:
 
 
 def _authorize(call: Call, *, egress: bool) -> dict[str, Any]:
-    groups = Groups(call)
+    groups = lookups.Groups(call)
     group = groups.to_change("create_security_group_rule")
     specified = tags.specified(call, names.RULE)
-    requested = asked(call, groups, group, egress=egress)
-    there = {each.permission: each for each in permissions_of(group)}
+    requested = lookups.asked(call, groups, group, egress=egress)
+    there = {each.permission: each for each in lookups.permissions_of(group)}
     missing = [rule for each in requested for rule in _missing(each, there.get(each.permission))]
     services.create_security_group_rules(missing)
-    now = {each.permission: each for each in permissions_of(group)}
+    now = {each.permission: each for each in lookups.permissions_of(group)}
     made = [now[each.permission] for each in requested]
     tags.write(call, names.RULE, [each.granted.id for each in made], specified)
     return {"Return": True, "SecurityGroupRules": rule_shapes(made)}
 
 
-def _missing(requested: Asked, there: OfGroup | None) -> Sequence[services.RequestedRule]:
+def _missing(requested: lookups.Asked, there: lookups.OfGroup | None) -> Sequence[services.RequestedRule]:
     """Return the rules of the request that the existing permission lacks: for IPv4, IPv6 or both. Raises Ec2Error if it
     lacks none.
     """
@@ -168,14 +157,14 @@ def revoke_egress(call: Call) -> dict[str, Any]:
 
 
 def _revoke(call: Call, *, egress: bool) -> dict[str, Any]:
-    groups = Groups(call)
+    groups = lookups.Groups(call)
     group = groups.to_change("delete_security_group_rule")
-    there = permissions_of(group, egress=egress)
+    there = lookups.permissions_of(group, egress=egress)
     requested = call.get("SecurityGroupRuleIds", [])
     if requested:
-        if "IpPermissions" in call.arguments or any(name in call.arguments for name in FLAT):
+        if "IpPermissions" in call.arguments or any(name in call.arguments for name in lookups.FLAT):
             raise errors.combination("SecurityGroupRuleIds may not be used together with other permissions")
-        gone = chosen_rules(requested, there)
+        gone = lookups.chosen_rules(requested, there)
     else:
         gone = _named(call, groups, group, there, egress=egress)
     shapes = rule_shapes(gone, revoked=True)
@@ -186,11 +175,11 @@ def _revoke(call: Call, *, egress: bool) -> dict[str, Any]:
 
 
 def _named(
-    call: Call, groups: Groups, group: SecurityGroup, there: Sequence[OfGroup], *, egress: bool
-) -> list[OfGroup]:
+    call: Call, groups: lookups.Groups, group: SecurityGroup, there: Sequence[lookups.OfGroup], *, egress: bool
+) -> list[lookups.OfGroup]:
     known = {each.permission: each for each in there}
     result = []
-    for each in asked(call, groups, group, egress=egress):
+    for each in lookups.asked(call, groups, group, egress=egress):
         if each.permission not in known:
             msg = "The specified rule does not exist in this security group."
             raise Ec2Error("InvalidPermission.NotFound", msg)
@@ -210,14 +199,14 @@ BOTH = ("create_security_group_rule", "delete_security_group_rule")
 )
 def modify_security_group_rules(call: Call) -> dict[str, Any]:
     """Replace the permissions of rules, keeping their ids and directions."""
-    groups = Groups(call)
+    groups = lookups.Groups(call)
     group = groups.to_change(*BOTH)
     for each in call.arguments["SecurityGroupRules"]:
         if not each.get("SecurityGroupRuleId"):
             raise errors.missing_parameter("SecurityGroupRule.SecurityGroupRuleId")
-        there = permissions_of(group)
-        (before,) = chosen_rules([each["SecurityGroupRuleId"]], there)
-        requested = of_rule(groups, group, each.get("SecurityGroupRule", {}), egress=before.permission.egress)
+        there = lookups.permissions_of(group)
+        (before,) = lookups.chosen_rules([each["SecurityGroupRuleId"]], there)
+        requested = lookups.of_rule(groups, group, each.get("SecurityGroupRule", {}), egress=before.permission.egress)
         same = next((rule for rule in there if rule.permission == requested.permission), None)
         if same is not None and same is not before:
             raise Ec2Error("InvalidPermission.Duplicate", "Another rule of this security group allows the same")
@@ -225,7 +214,7 @@ def modify_security_group_rules(call: Call) -> dict[str, Any]:
     return {"Return": True}
 
 
-def _change(before: Granted, requested: Asked) -> None:
+def _change(before: lookups.Granted, requested: lookups.Asked) -> None:
     """Replace a permission; the first of its rules keeps its id."""
     for rule in before.rules[1:]:
         services.delete_security_group_rule(rule)
@@ -256,23 +245,23 @@ def update_egress_descriptions(call: Call) -> dict[str, Any]:
 
 
 def _describe(call: Call, *, egress: bool) -> dict[str, Any]:
-    groups = Groups(call)
+    groups = lookups.Groups(call)
     group = groups.to_change(*BOTH)
-    there = permissions_of(group, egress=egress)
+    there = lookups.permissions_of(group, egress=egress)
     listed = call.get("SecurityGroupRuleDescriptions", [])
     if listed and "IpPermissions" in call.arguments:
         raise errors.combination("IpPermissions and SecurityGroupRuleDescriptions may not be used together")
     for each in listed:
         text = each.get("Description", "")
-        if len(text) > LONGEST:
-            raise errors.invalid_value("Description", text, f"It has more than {LONGEST} characters.")
+        if len(text) > lookups.LONGEST:
+            raise errors.invalid_value("Description", text, f"It has more than {lookups.LONGEST} characters.")
         if not each.get("SecurityGroupRuleId"):
             raise errors.missing_parameter("SecurityGroupRuleDescription.SecurityGroupRuleId")
-        (chosen,) = chosen_rules([each["SecurityGroupRuleId"]], there)
+        (chosen,) = lookups.chosen_rules([each["SecurityGroupRuleId"]], there)
         services.describe_security_group_rules(chosen.granted.rules, text)
     if not listed:
         known = {each.permission: each for each in there}
-        for requested in asked(call, groups, group, egress=egress):
+        for requested in lookups.asked(call, groups, group, egress=egress):
             if requested.permission not in known:
                 msg = "The specified rule does not exist in this security group."
                 raise Ec2Error("InvalidPermission.NotFound", msg)
