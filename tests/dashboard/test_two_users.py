@@ -89,7 +89,7 @@ def resources(people: People, cloud: Cloud) -> dict[str, Any]:
     project.enabled = False
     project.save(update_fields=["enabled"])
     plan = LaunchPlan(name="web", image=str(cloud.image.id), flavor="1")
-    made = {
+    made: dict[str, Any] = {
         "backup": Backup.objects.create(project_id=own, volume_id=source.id, size_gb=1, status="available"),
         "domain": disabled,
         "flavor": Flavor.objects.create(flavorid="odd", name="odd", vcpus=1, memory_mb=1, root_gb=1),
