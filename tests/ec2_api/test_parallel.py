@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from datetime import timedelta
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from django.utils import timezone
 
 from provisioning.common.values.ids import NOBODY
+from provisioning.compute.models import ServerGroup
 from provisioning.ec2 import client_tokens, ids
 from provisioning.ec2.models import ClientToken
 from provisioning.images.models import Image
@@ -30,6 +32,19 @@ def test_two_groups_of_one_name_are_never_made(alice: Any, people: People, monke
     monkeypatch.setattr("portal.api.ec2.actions.security_groups.changes.services.create_security_group", both)
     assert refused(alice.create_security_group, GroupName="web", Description="x") == "InvalidGroup.Duplicate"
     assert not SecurityGroup.objects.filter(name="web", description="x").exists()
+
+
+def test_two_placement_groups_of_one_name_are_never_created(
+    alice: Any, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name is compared while the project's counter is locked."""
+
+    def hold(project_id: uuid.UUID, group_id: uuid.UUID, *amounts: Any, user_id: uuid.UUID) -> None:
+        ServerGroup.objects.create(project_id=project_id, user_id=user_id, name="near", policy="affinity")
+
+    monkeypatch.setattr("provisioning.compute.services.server_groups.hold", hold)
+    assert refused(alice.create_placement_group, GroupName="near") == "InvalidPlacementGroup.Duplicate"
+    assert not ServerGroup.objects.exists()
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 
 from provisioning.common.context import RequestContext
 from provisioning.common.database.retry import when_broken_off
-from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError, OverQuotaError
+from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError, OverQuotaError
 from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.compute.models import Instance, ServerGroup
@@ -77,12 +77,17 @@ def _id(value: object, hint: str) -> str:
 
 @when_broken_off
 def create_server_group(
-    context: RequestContext, name: str, policy_name: str, max_server_per_host: int | None = None
+    context: RequestContext,
+    name: str,
+    policy_name: str,
+    max_server_per_host: int | None = None,
+    *,
+    unique: bool = False,
 ) -> ServerGroup:
     """Create a group in the caller's project; ``policy_name`` is Nova's, ``max_server_per_host`` requires
-    anti-affinity.
+    anti-affinity, ``unique`` that no other group of the project has the name.
 
-    Raises ForbiddenError, InvalidInputError, and OverQuotaError (``server_groups``).
+    Raises ForbiddenError, InvalidInputError, ConflictError, and OverQuotaError (``server_groups``).
     """
     policy.enforce(context, "os_compute_api:os-server-groups:create")
     if context.project_id is None or context.user_id is None:
@@ -105,16 +110,18 @@ def create_server_group(
         max_server_per_host=max_server_per_host,
     )
     with transaction.atomic():
-        hold(group.project_id, group.id, {"server_groups": 1}, user_id=group.user_id)
+        hold(group.project_id, group.id, {"server_groups": 1}, user_id=group.user_id)  # locks the project's counter
+        if unique and ServerGroup.objects.filter(project_id=group.project_id, name=group.name).exists():
+            raise ConflictError(f"The project has a server group named {group.name} already.")
         group.save(force_insert=True)
     return group
 
 
 @when_broken_off
-def delete_server_group(context: RequestContext, group_id: object) -> None:
-    """Delete a group; its servers become independent. Raises ForbiddenError, NotFoundError.
+def delete_server_group(context: RequestContext, group_id: object, *, empty: bool = False) -> None:
+    """Delete a group; its servers become independent. ``empty`` requires that it has none.
 
-    Servers are locked before their group, as in scheduling.
+    Servers are locked before their group, as in scheduling. Raises ForbiddenError, NotFoundError, ConflictError.
     """
     policy.enforce(context, "os_compute_api:os-server-groups:delete")
     group = selectors.server_group_for(context, group_id)
@@ -122,6 +129,8 @@ def delete_server_group(context: RequestContext, group_id: object) -> None:
         state.lock(Instance.objects.filter(server_group=group).values_list("id", flat=True))
         if not ServerGroup.objects.select_for_update().filter(id=group.id).values_list("id"):
             raise NotFoundError(f"Instance group {group.id} could not be found.")
+        if empty and Instance.objects.filter(server_group=group, deleted_at=None).exists():
+            raise ConflictError(f"Server group {group.name} has servers.")
         Instance.objects.filter(server_group=group).update(server_group=None)
         ServerGroup.objects.filter(id=group.id).delete()
         release(group.id)

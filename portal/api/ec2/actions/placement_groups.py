@@ -15,7 +15,7 @@ from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
 from provisioning.compute.models import ServerGroup
-from provisioning.compute.selectors.server_groups import members_of, own_server_groups
+from provisioning.compute.selectors.server_groups import own_server_groups
 from provisioning.compute.services.server_groups import create_server_group, delete_server_group
 from provisioning.ec2 import ids
 
@@ -38,16 +38,14 @@ DUPLICATE = "InvalidPlacementGroup.Duplicate"
     "CreatePlacementGroup",
     "os_compute_api:os-server-groups:create",
     takes="GroupName Strategy SpreadLevel TagSpecifications",
+    conflict=DUPLICATE,
 )
 def create(call: Call) -> dict[str, Any]:
     """Create a group whose instances run on one host (``cluster``) or on different hosts (``spread``)."""
     specified, name = tags.specified(call, KIND), call.get("GroupName")
     if not name:
         raise errors.missing_parameter("GroupName")
-    policy = _policy(call)
-    if own_server_groups(call.context).filter(name=name).exists():
-        raise Ec2Error(DUPLICATE, f"The Placement Group '{name[:120]}' already exists.")
-    group = create_server_group(call.context, name, policy)
+    group = create_server_group(call.context, name, _policy(call), unique=True)
     tags.write(call, KIND, [group.id], specified)
     return {"PlacementGroup": _shapes(call, [group])[0]}
 
@@ -130,13 +128,14 @@ DESCRIBE_PLACEMENT_GROUPS = Described(
 )
 
 
-@action("DeletePlacementGroup", "os_compute_api:os-server-groups:delete", takes="GroupName", missing=KIND.missing)
+@action(
+    "DeletePlacementGroup",
+    "os_compute_api:os-server-groups:delete",
+    takes="GroupName",
+    missing=KIND.missing,
+    conflict="InvalidPlacementGroup.InUse",
+)
 def delete(call: Call) -> dict[str, Any]:
     """Delete a group without instances."""
-    group = named(call, call.arguments["GroupName"])
-    if members_of([group])[group.id]:
-        raise Ec2Error(
-            "InvalidPlacementGroup.InUse", f"The Placement Group '{group.name[:120]}' is in use and may not be deleted."
-        )
-    delete_server_group(call.context, group.id)
+    delete_server_group(call.context, named(call, call.arguments["GroupName"]).id, empty=True)
     return {}
