@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from compute_agent.network.kernel import namespace
+from compute_agent.virt.libvirt.paths import HostPaths
+from tests.host.lab import processes_naming
 from tests.support import openstack_program
 from up.data_folder import DataFolder
 from up.health import free_port
@@ -146,9 +148,11 @@ class OneMachine:
         """Stop all runs and remove everything."""
         for run in self.runs:
             run.stop()
+        disks = [HostPaths(each.absolute()).short for each in self.data.glob("hosts/*")]
         cleaned = self.clean()
         assert cleaned.returncode == 0, cleaned.stdout + cleaned.stderr
         assert not self.data.exists()
+        assert [line for each in disks for line in processes_naming(f"{each}/")] == []
         namespace.remove(self.machine)
 
     def client(self, *arguments: str, cloud: str = "demo") -> subprocess.CompletedProcess[str]:
