@@ -82,14 +82,13 @@ def test_data_is_judged_by_the_format_that_the_record_keeps(
     error: type[Exception],
 ) -> None:
     """The format could be changed between the look at the record and the beginning of the upload."""
-    image, move = make(disk_format="raw"), uploads.move
+    image, begin = make(disk_format="raw"), uploads.begin
 
-    def late(image_id: Any, before: Image.Status, after: Image.Status, **columns: Any) -> bool:
-        if after == Image.Status.SAVING:
-            services.update(alice.context, image_id, {"disk_format": becomes})
-        return move(image_id, before, after, **columns)
+    def late(task: Any, subject: Image) -> None:
+        services.update(alice.context, subject.id, {"disk_format": becomes})
+        begin(task, subject)
 
-    monkeypatch.setattr(uploads, "move", late)
+    monkeypatch.setattr(uploads, "begin", late)
     with pytest.raises(error):
         services.upload(alice.context, image.id, [pictures.raw()])
     image.refresh_from_db()

@@ -113,7 +113,6 @@ MAKERS = {
     "provisioning/network/services/security/address_groups.py": {"AddressGroup"},
     "provisioning/network/services/composed/rbac_policies.py": {"RbacPolicy"},
     "provisioning/network/services/floating_ips/floating_ips.py": {"FloatingIP"},
-    "provisioning/network/services/ports/ports.py": {"Port"},
     "provisioning/network/services/ports/kept_ports.py": {"FixedIP", "Port"},
     "provisioning/network/services/composed/port_changes.py": {"Port"},
     "provisioning/network/services/routing/routers.py": {"Router"},
@@ -137,7 +136,10 @@ OF_THE_CLOUD = {
 """What the cloud makes for itself: ports that are in no project's quota, policies of what is everybody's, and volumes
 that take over the data of one that is counted.
 """
-ASKED_BEFORE = {"provisioning/network/services/addressing/ipam.py": {"FixedIP"}}
+ASKED_BEFORE = {
+    "provisioning/network/services/addressing/ipam.py": {"FixedIP"},
+    "provisioning/network/services/ports/insertion.py": {"Port"},
+}
 """What is made for modules that have asked the quotas."""
 IMAGINED = {"provisioning/compute/launch/dry_run.py": {"Instance"}}
 """What is made to be looked at and is never kept: these modules write nothing at all."""
