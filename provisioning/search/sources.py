@@ -11,6 +11,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.values.ids import NOBODY
 from provisioning.compute.models import Instance, InstanceTag, KeyPair
 from provisioning.compute.selectors.catalog import visible_flavors
+from provisioning.compute.selectors.server_groups import visible_server_groups
 from provisioning.hosts.models import Host
 from provisioning.identity.models import Group, Project, User
 from provisioning.images import selectors as images
@@ -146,6 +147,11 @@ SOURCES = (
         by_id=False,
         detail=lambda row: row.fingerprint,
         ident=lambda row: str(row.name),
+    ),
+    Source(
+        *("server_group", "Server group", "os_compute_api:os-server-groups:index"),
+        lambda context, everywhere: visible_server_groups(context, all_projects=everywhere),
+        detail=lambda row: row.policy,
     ),
     Source(
         *("flavor", "Flavor", "novella:flavors:index", lambda context, _: visible_flavors(context)),

@@ -11,6 +11,7 @@ from provisioning.common.errors import NotFoundError
 from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Instance
 from provisioning.compute.services.key_pairs import create_key_pair
+from provisioning.compute.services.server_groups import create_server_group
 from provisioning.compute.services.tags import add_tag
 from provisioning.network import services as network
 from provisioning.network.models import Port
@@ -99,6 +100,14 @@ def test_another_projects_things_are_never_found(charlie: Person, alice: Person,
     )
     for text in texts:
         assert found(charlie, text) == [], text
+
+
+def test_server_groups_are_found_with_their_policy(alice: Person, charlie: Person, operator: Person) -> None:
+    group = create_server_group(alice.context, "apart", "anti-affinity")
+    for person in (alice, operator):
+        (hit,) = search(person.context, "apart")
+        assert (hit.kind, hit.id, hit.detail) == ("server_group", str(group.id), "anti-affinity")
+    assert found(charlie, "apart") == []
 
 
 def test_operators_find_everything(operator: Person, alice: Person, web: Instance) -> None:

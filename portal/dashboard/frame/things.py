@@ -37,6 +37,7 @@ ICONS = {
     "volume_snapshot": "camera",
     "volume_backup": "archive",
     "key_pair": "key",
+    "server_group": "boxes",
     "flavor": "sliders",
 }
 

@@ -13,6 +13,7 @@ LISTS = {
     "volume_snapshot": "volume_snapshots",
     "volume_backup": "volume_backups",
     "key_pair": "key_pairs",
+    "server_group": "server_groups",
     "flavor": "flavors",
 }
 """Kind without a page → the URL name of its list."""
@@ -25,6 +26,7 @@ RECORDS = {
     "port": "network_port",
     "volume_snapshot": "volumes_snapshot",
     "volume_backup": "volumes_backup",
+    "server_group": "compute_servergroup",
 }
 """Kind whose pages exist only in its project → its operators' page."""
 

@@ -16,8 +16,10 @@ ALL_PROJECTS = "os_compute_api:os-server-groups:index:all_projects"
 """Policy rule to see the groups of all projects."""
 
 
-def visible_server_groups(context: RequestContext) -> QuerySet[ServerGroup]:
-    """Return the groups of the caller's project, in any order."""
+def visible_server_groups(context: RequestContext, *, all_projects: bool = False) -> QuerySet[ServerGroup]:
+    """Return the groups of the caller's project, in any order; those of all projects on request, if allowed."""
+    if all_projects and policy.allows(context, ALL_PROJECTS):
+        return ServerGroup.objects.all()
     return ServerGroup.objects.filter(project_id=context.project_id or NOBODY)
 
 
@@ -25,14 +27,8 @@ def server_groups_for(
     context: RequestContext, *, all_projects: bool = False, limit: int | None = None, offset: int = 0
 ) -> list[ServerGroup]:
     """Return the project's groups, oldest first; those of all projects on request, if allowed."""
-    everywhere = all_projects and policy.allows(context, ALL_PROJECTS)
-    rows = ServerGroup.objects.all() if everywhere else visible_server_groups(context)
+    rows = visible_server_groups(context, all_projects=all_projects)
     return list(rows.order_by("created_at", "id")[offset : None if limit is None else offset + limit])
-
-
-def own_server_groups(context: RequestContext) -> QuerySet[ServerGroup]:
-    """Return the groups of the caller's project."""
-    return ServerGroup.objects.filter(project_id=context.project_id or NOBODY)
 
 
 def server_group_for(context: RequestContext, group_id: object) -> ServerGroup:

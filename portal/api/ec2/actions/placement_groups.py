@@ -15,7 +15,7 @@ from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
 from provisioning.compute.models import ServerGroup
-from provisioning.compute.selectors.server_groups import own_server_groups
+from provisioning.compute.selectors.server_groups import visible_server_groups
 from provisioning.compute.services.server_groups import create_server_group, delete_server_group
 from provisioning.ec2 import ids
 
@@ -65,7 +65,7 @@ def _policy(call: Call) -> str:
 
 def named(call: Call, name: str) -> ServerGroup:
     """Return the project's group with this name. Raises Ec2Error if no group has it, or several have it."""
-    found = list(own_server_groups(call.context).filter(name=name).order_by("created_at", "id")[:2])
+    found = list(visible_server_groups(call.context).filter(name=name).order_by("created_at", "id")[:2])
     if not found:
         raise _unknown(name)
     if len(found) > 1:
@@ -79,7 +79,7 @@ def of_placement(call: Call, placement: Mapping[str, Any]) -> ServerGroup | None
     if name and ec2_id:
         raise errors.combination("Specify the name or the id of the placement group, not both")
     if ec2_id:
-        return names.one(KIND, ec2_id, own_server_groups(call.context))
+        return names.one(KIND, ec2_id, visible_server_groups(call.context))
     return named(call, name) if name else None
 
 
@@ -88,7 +88,7 @@ def _unknown(name: str) -> Ec2Error:
 
 
 def _rows(call: Call) -> QuerySet[ServerGroup]:
-    return names.with_names(own_server_groups(call.context), "name", call.get("GroupNames", []), _unknown)
+    return names.with_names(visible_server_groups(call.context), "name", call.get("GroupNames", []), _unknown)
 
 
 def _shapes(call: Call, groups: Sequence[ServerGroup]) -> list[Shape]:

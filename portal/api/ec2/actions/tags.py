@@ -18,7 +18,7 @@ from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors as compute
-from provisioning.compute.selectors.server_groups import own_server_groups
+from provisioning.compute.selectors.server_groups import visible_server_groups
 from provisioning.ec2 import ids
 from provisioning.ec2 import tags as tag_records
 from provisioning.ec2.ids import resource_of
@@ -38,7 +38,7 @@ _OWN: Mapping[Kind, OwnRows] = {
     names.INSTANCE: visible_rows,
     names.INTERFACE: lambda context: network.ports_for(context).exclude(OF_THE_CLOUD),
     names.KEY_PAIR: compute.own_key_pairs,
-    names.PLACEMENT_GROUP: own_server_groups,
+    names.PLACEMENT_GROUP: visible_server_groups,
     names.GROUP: lambda context: network.security_groups_for(context).filter(own(context)),
     names.RULE: network.security_group_rules_for,
     names.VOLUME: visible_volumes,
