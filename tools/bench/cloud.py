@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import re
+import select
 import signal
 import sqlite3
 import subprocess
@@ -201,15 +202,11 @@ class Client:
         headers = {"X-Auth-Token": self.token, "Content-Type": "application/json"}
         headers |= {"OpenStack-API-Version": self.microversion} if self.microversion else {}
         text = json.dumps(body) if body is not None else None
-        try:
-            self._connection.request(method, path, text, headers)
-            response = self._connection.getresponse()
-        except (http.client.RemoteDisconnected, ConnectionResetError):
-            if method == "POST":
-                raise
-            self._connection.close()  # an idle connection was closed by the server; these requests may be repeated
-            self._connection.request(method, path, text, headers)
-            response = self._connection.getresponse()
+        idle = self._connection.sock
+        if idle is not None and select.select([idle], [], [], 0)[0]:
+            self._connection.close()  # the server has closed it meanwhile; the next request opens another one
+        self._connection.request(method, path, text, headers)
+        response = self._connection.getresponse()
         if response.status >= 400:
             raise BenchError(f"{method} {path}: {response.status} {response.read()[:300]!r}")
         return response
