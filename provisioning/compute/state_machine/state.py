@@ -157,16 +157,16 @@ def _path(instance: Instance, transitions: Sequence[str]) -> list[State] | None:
     return passed
 
 
-def update(instance: Instance, columns: Mapping[str, Any], note: Note | None = None, *tell: str) -> bool:
+def update(instance: Instance, columns: Mapping[str, Any], note: Note | None = None, *notices: str) -> bool:
     """Write columns unless the row has changed since ``instance`` was read; increments its version and writes the
     event.
 
-    ``tell`` are notifications to send in addition to ``instance.update``, without the prefix ``instance.``. Returns
+    ``notices`` are notifications to send in addition to ``instance.update``, without the prefix ``instance.``. Returns
     whether the row was written; ``instance`` then has the new values.
     """
     if not _write(instance, columns, timezone.now(), raised=1):
         return False
-    announce_all(instance, [{}], notifications.changed(instance, note, tell))
+    announce_all(instance, [{}], notifications.changed(instance, note, notices))
     return True
 
 

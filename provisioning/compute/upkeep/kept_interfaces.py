@@ -80,7 +80,8 @@ def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool)
     odd = [key for key, guest in reported.items() if key in known or _of(guest) != recorded.get(key, {})]
     strangers = 0
     for key in sorted(reported if unnotified else odd):
-        if not _settle(host_id, key, reported[key], complete=complete, tell=unnotified) and strangers < MOST_STRANGERS:
+        settled = _settle(host_id, key, reported[key], complete=complete, notify=unnotified)
+        if not settled and strangers < MOST_STRANGERS:
             strangers += 1
             _hold_back(reported[key])
     if unnotified:
@@ -143,7 +144,7 @@ def _is_sound(pair: AddressPair) -> bool:
 
 
 @when_broken_off
-def _settle(host_id: uuid.UUID, key: uuid.UUID, guest: GuestState, *, complete: bool, tell: bool) -> bool:
+def _settle(host_id: uuid.UUID, key: uuid.UUID, guest: GuestState, *, complete: bool, notify: bool) -> bool:
     """Compare a server with its guest. Returns False if the server is not on the host according to the database."""
     with transaction.atomic():
         state.lock([key])
@@ -154,7 +155,7 @@ def _settle(host_id: uuid.UUID, key: uuid.UUID, guest: GuestState, *, complete: 
             return True
         differ = _differences(instance, guest)
         _keep(instance, differ)
-        if tell or any(each.changed for each in differ.values()):
+        if notify or any(each.changed for each in differ.values()):
             send_refresh(instance)
         return True
 

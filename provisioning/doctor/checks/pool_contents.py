@@ -22,13 +22,12 @@ from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.doctor.checks.volumes import BATCH, LONG_PAST, TOLD, as_subject
 from provisioning.doctor.finding import Finding, Repair, check, number
 from provisioning.doctor.repairs import alone
-from provisioning.hosts import calls
-from provisioning.hosts.commands import send, unfinished
+from provisioning.hosts import calls, commands
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.hosts.selectors import alive
 from provisioning.hosts.subjects import Subject
+from provisioning.volumes.host_link import host_commands
 from provisioning.volumes.host_link.host_commands import data_id_of, spec_of
-from provisioning.volumes.host_link.host_commands import send as tell
 from provisioning.volumes.models import Attachment, Backup, PoolHost, Snapshot, StoragePool, Volume
 from provisioning.volumes.services.connections import daemons
 from provisioning.volumes.state_machine import state
@@ -83,7 +82,7 @@ def _unknown(served: PoolHost, stored: dict[str, StoredVolume]) -> Iterator[Find
     strange = sorted(key for key, each in stored.items() if key not in ids and (each.daemon or not each.gone))
     subject, left_alone = f"pool {pool.name}", 0
     for key in strange:
-        if unfinished(VOLUME, read_id(key) or NOBODY).exists():
+        if commands.unfinished(VOLUME, read_id(key) or NOBODY).exists():
             continue
         if _last_deletion(key) is not None:
             sentence = f"It has the volume {key}, which was deleted."
@@ -115,7 +114,7 @@ def _remove(pool_id: uuid.UUID, host_id: uuid.UUID, key: str) -> str | None:
         return None
     body = DeleteVolumeRequest(volume=VolumeSpec(id=key, pool_id=str(pool_id), size_gb=0))
     subject = Subject(VOLUME, uuid.UUID(key), last.generation + 1)
-    send(host_id, subject, body, timezone.now() + LONG_PAST, beside=True)
+    commands.send(host_id, subject, body, timezone.now() + LONG_PAST, beside=True)
     return "The removal command was sent to its host again."
 
 
@@ -185,7 +184,7 @@ def _unknown_snapshots(known: _PoolRecords, stored: dict[str, StoredVolume]) -> 
 
 def _is_needed(what: str, key: uuid.UUID) -> bool:
     """Return whether a copy is in progress, or a backup needs the snapshot as base of the next one."""
-    if unfinished(VOLUME, key).exists() or unfinished(VOLUME_COPY, key).exists():
+    if commands.unfinished(VOLUME, key).exists() or commands.unfinished(VOLUME_COPY, key).exists():
         return True
     return what == "backup" and Backup.objects.filter(id=key, status__in=KEPT_BACKUPS).exists()
 
@@ -196,7 +195,7 @@ def _forget(volume_id: uuid.UUID, name: str) -> str | None:
         return None
     if of_copy is None or _is_needed(of_copy["what"], uuid.UUID(of_copy["id"])):
         return None
-    tell(volume, DeleteSnapshotRequest(volume=spec_of(volume), snapshot_id=name), beside=True)
+    host_commands.send(volume, DeleteSnapshotRequest(volume=spec_of(volume), snapshot_id=name), beside=True)
     return "A command to delete it was sent to its host."
 
 
@@ -234,4 +233,4 @@ def _send_clients(volume_id: uuid.UUID, host_id: uuid.UUID) -> Repair:
 
 
 def _in_work(volume: Volume) -> bool:
-    return unfinished("volume", volume.id).exists()
+    return commands.unfinished("volume", volume.id).exists()

@@ -17,7 +17,7 @@ def add_arguments(parser: ArgumentParser, *, keep: int) -> None:
     steps.add_argument("--use", action="store_true", help="step 2, on each machine: use the key that all of them have")
 
 
-def step(kind: str, folder: KeyFolder, options: Mapping[str, object], tell: Callable[[str], object]) -> int | None:
+def step(kind: str, folder: KeyFolder, options: Mapping[str, object], report: Callable[[str], object]) -> int | None:
     """Carry out the step that ``options`` select; return the number of the key that encrypts from now on, or None after
     ``--add``.
 
@@ -28,7 +28,7 @@ def step(kind: str, folder: KeyFolder, options: Mapping[str, object], tell: Call
     if options["add"]:
         number = folder.add_next()
         _agree()
-        tell(
+        report(
             f"Key {number} of {folder.folder} is not used yet. Copy the folder to {', '.join(others) or 'all machines'}"
             " and run manage.py keys there, then this command with --use on each."
         )

@@ -12,10 +12,10 @@ TYPES = tuple(f"backup.{verb}.{moment}" for verb in ("create", "delete", "restor
 """Names of Cinder's notifications."""
 
 
-def announce_backup(backup: Backup, *tell: str, gone: bool = False) -> None:
+def announce_backup(backup: Backup, *notices: str, gone: bool = False) -> None:
     """Record an event for a changed backup, and send notifications.
 
-    ``tell``: the notifications' names without ``backup.``, such as ``create.start``; ``gone``: the backup was deleted.
+    ``notices``: names of notifications without ``backup.``, such as ``create.start``; ``gone``: the backup was deleted.
     """
     payload = {
         "id": str(backup.id),
@@ -29,7 +29,7 @@ def announce_backup(backup: Backup, *tell: str, gone: bool = False) -> None:
         "deleted": gone,
     }
     entries: list[Entry] = [(f"project:{backup.project_id}", "volume", payload)]
-    selected = [name for name in (f"backup.{each}" for each in tell) if is_wanted(name)]
+    selected = [name for name in (f"backup.{each}" for each in notices) if is_wanted(name)]
     if selected:
         source, data = publisher("cinder-backup"), _data(backup)
         entries += notifications.entries([Notification(name, source, data, str(backup.pk)) for name in selected])

@@ -17,10 +17,10 @@ TYPES = (
 """Names of Cinder's notifications."""
 
 
-def announce(volume: Volume, *tell: str, gone: bool = False) -> None:
+def announce(volume: Volume, *notices: str, gone: bool = False) -> None:
     """Record an event for a changed volume, and send notifications.
 
-    ``tell``: the notifications' names without ``volume.``, such as ``create.start``; ``gone``: the volume was deleted.
+    ``notices``: names of notifications without ``volume.``, such as ``create.start``; ``gone``: the volume was deleted.
     """
     payload = {
         "id": str(volume.id),
@@ -33,13 +33,13 @@ def announce(volume: Volume, *tell: str, gone: bool = False) -> None:
         "progress_total": volume.progress_total,
         "deleted": gone,
     }
-    _write(f"project:{volume.project_id}", payload, [f"volume.{name}" for name in tell], volume)
+    _write(f"project:{volume.project_id}", payload, [f"volume.{name}" for name in notices], volume)
 
 
-def announce_snapshot(snapshot: Snapshot, *tell: str, gone: bool = False) -> None:
+def announce_snapshot(snapshot: Snapshot, *notices: str, gone: bool = False) -> None:
     """Record an event for a changed snapshot, and send notifications.
 
-    ``tell``: the notifications' names without ``snapshot.``; ``gone``: the snapshot was deleted.
+    ``notices``: names of notifications without ``snapshot.``; ``gone``: the snapshot was deleted.
     """
     payload = {
         "id": str(snapshot.id),
@@ -50,11 +50,11 @@ def announce_snapshot(snapshot: Snapshot, *tell: str, gone: bool = False) -> Non
         "status": str(snapshot.status),
         "deleted": gone,
     }
-    _write(f"project:{snapshot.project_id}", payload, [f"snapshot.{name}" for name in tell], snapshot)
+    _write(f"project:{snapshot.project_id}", payload, [f"snapshot.{name}" for name in notices], snapshot)
 
 
-def _write(topic: str, payload: dict[str, Any], tell: Sequence[str], row: Volume | Snapshot) -> None:
-    selected = [name for name in tell if is_wanted(name)]
+def _write(topic: str, payload: dict[str, Any], notices: Sequence[str], row: Volume | Snapshot) -> None:
+    selected = [name for name in notices if is_wanted(name)]
     entries: list[Entry] = [(topic, "volume", payload)]
     if selected:
         source, data = publisher("cinder-volume"), _data(row)

@@ -52,11 +52,11 @@ def kept_still(volumes: QuerySet[Volume]) -> QuerySet[Volume, Any]:
 
 
 def move(
-    volume: Volume, to: VolumeStatus, *tell: str, changes: Mapping[str, Any] | None = None, reset: bool = False
+    volume: Volume, to: VolumeStatus, *notices: str, changes: Mapping[str, Any] | None = None, reset: bool = False
 ) -> Volume:
     """Change a volume's status and the columns in ``changes`` in the caller's transaction, and record its event.
 
-    ``tell``: notifications to send (``resize.start``); ``reset``: allow any transition, for an operator. ``volume``
+    ``notices``: notifications to send (``resize.start``); ``reset``: allow any transition, for an operator. ``volume``
     gets the new values. Raises ConflictError if it has changed since it was read, ValueError for an illegal transition.
     """
     here = VolumeStatus(volume.status)
@@ -65,13 +65,13 @@ def move(
     columns: dict[str, Any] = {"status": to, "deadline": deadline_of(to), **(changes or {})}
     if to != here:
         columns.setdefault("previous_status", here)
-    update(volume, columns, *tell)
+    update(volume, columns, *notices)
     if here in modifications.TASKS and to not in modifications.TASKS:
         modifications.end(volume)
     return volume
 
 
-def update(volume: Volume, columns: Mapping[str, Any], *tell: str) -> Volume:
+def update(volume: Volume, columns: Mapping[str, Any], *notices: str) -> Volume:
     """Update columns of a volume, increment its version, and record its event.
 
     Raises ConflictError if the volume has changed since it was read.
@@ -81,7 +81,7 @@ def update(volume: Volume, columns: Mapping[str, Any], *tell: str) -> Volume:
         raise ConflictError(f"Volume {volume.id} was changed by another request. Try again.")
     for name, value in values.items():
         setattr(volume, name, value)
-    announce(volume, *tell)
+    announce(volume, *notices)
     return volume
 
 
@@ -129,17 +129,17 @@ _BY_ATTACHMENTS: tuple[tuple[frozenset[str], VolumeStatus], ...] = (
 RESTING = states.RESTING
 
 
-def settle(volume: Volume, *tell: str, changes: Mapping[str, Any] | None = None) -> Volume:
+def settle(volume: Volume, *notices: str, changes: Mapping[str, Any] | None = None) -> Volume:
     """Set the status that the attachments imply, and the columns in ``changes``.
 
     While a task is running, or after it has failed, only the columns are changed.
     """
     if volume.status in RESTING:
-        return move(volume, at_rest(volume), *tell, changes=changes)
-    return update(volume, changes or {}, *tell)
+        return move(volume, at_rest(volume), *notices, changes=changes)
+    return update(volume, changes or {}, *notices)
 
 
-def end_task(volume: Volume, *tell: str, changes: Mapping[str, Any] | None = None) -> Volume:
+def end_task(volume: Volume, *notices: str, changes: Mapping[str, Any] | None = None) -> Volume:
     """End a task: set the status that the attachments imply, and clear the progress."""
     cleared = {"progress_bytes": 0, "progress_total": 0, "wanted_gb": None, "previous_status": ""}
-    return move(volume, at_rest(volume), *tell, changes={**cleared, **(changes or {})})
+    return move(volume, at_rest(volume), *notices, changes={**cleared, **(changes or {})})

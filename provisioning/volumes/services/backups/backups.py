@@ -112,12 +112,12 @@ def locked(backup_id: uuid.UUID) -> Backup:
     return backup
 
 
-def move(backup: Backup, status: BackupStatus, *tell: str, **changes: object) -> None:
+def move(backup: Backup, status: BackupStatus, *notices: str, **changes: object) -> None:
     """Set the status and other columns of a locked backup, and record its event."""
     for name, value in {"status": status, **changes}.items():
         setattr(backup, name, value)
     backup.save(update_fields=["status", *changes, "updated_at"])
-    announce_backup(backup, *tell)
+    announce_backup(backup, *notices)
 
 
 def stop(backup: Backup) -> None:

@@ -146,11 +146,11 @@ def _locked(context: RequestContext, snapshot_id: str | uuid.UUID) -> tuple[Snap
 
 
 def _move(
-    snapshot: Snapshot, status: SnapshotStatus, *tell: str, deadline: object = None, progress: int = 0
+    snapshot: Snapshot, status: SnapshotStatus, *notices: str, deadline: object = None, progress: int = 0
 ) -> Snapshot:
     snapshot.status, snapshot.deadline, snapshot.progress = status, deadline, progress  # type: ignore[assignment]
     snapshot.save(update_fields=["status", "deadline", "progress", "updated_at"])
-    announce_snapshot(snapshot, *tell)
+    announce_snapshot(snapshot, *notices)
     if snapshot.group_snapshot_id is not None:
         _settle_group_snapshot(snapshot.group_snapshot_id)
     return snapshot
