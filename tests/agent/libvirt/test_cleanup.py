@@ -26,8 +26,11 @@ def test_processes_that_use_disks_of_the_host_are_killed(tmp_path: Path, argumen
     short = HostPaths(settings.state_dir).short
     folder = settings.state_dir / "libvirt/run/qemu"
     folder.mkdir(parents=True)
-    process = subprocess.Popen(["/bin/sh", "-c", "read line", argument.format(short=short)], stdin=subprocess.PIPE)
+    command = ["/bin/sh", "-c", "echo started; read line", argument.format(short=short)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
+        assert process.stdout is not None
+        process.stdout.readline()  # the kernel shows no command line before the program runs
         (folder / "guest.pid").write_text(str(process.pid))
         done = remove_everything(settings)
         assert (f"guest guest (process {process.pid})" in done) is removed
