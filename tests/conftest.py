@@ -13,7 +13,7 @@ from django.core.cache import caches
 from django.test.signals import setting_changed
 
 from provisioning.identity import policy
-from provisioning.identity.credentials.hashers import Argon2Hasher
+from provisioning.identity.credentials.secret_hashes import Argon2Hasher
 from provisioning.identity.encryption import keys
 
 pytest_plugins = [

@@ -33,14 +33,15 @@ from provisioning.identity.selectors.entries import projects_of, roles_of
 from provisioning.identity.selectors.lookups import by_id, existing, record_by
 from provisioning.identity.selectors.tokens import context_for_token, context_of, token_data
 from provisioning.identity.services.passwords import authenticate_password, change_password
-from provisioning.identity.services.scopes import (
+from provisioning.identity.services.sign_ins import end_session, move_session, open_browser_session
+from provisioning.identity.services.tokens import (
     domain_to_enter,
+    issue_token,
     project_to_enter,
+    revoke_token,
     scope_for_sign_in,
     system_to_enter,
 )
-from provisioning.identity.services.sign_ins import end_session, move_session, open_browser_session
-from provisioning.identity.services.tokens import issue_token, revoke_token
 from provisioning.identity.tokens import tokens
 from provisioning.identity.tokens.tokens import Scope, TokenData
 

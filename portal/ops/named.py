@@ -14,7 +14,7 @@ from django.core.management.base import CommandError
 from provisioning.common.errors import NovellaError
 from provisioning.identity.lockout.counters import CACHE
 from provisioning.identity.models import Domain, Group, Project, Role, User
-from provisioning.identity.selectors import role_lookups
+from provisioning.identity.selectors import lookups
 from provisioning.identity.selectors.lookups import by_id, record_by
 from provisioning.identity.services.onboarding import new_password
 from provisioning.quotas.limits import DEFAULTS
@@ -75,7 +75,7 @@ def _in_domain(model: type[Named], text: str, where: Domain) -> Named:
 
 def role(text: str) -> Role:
     """Return the global role with this name, otherwise the role with this id."""
-    every = role_lookups.roles()
+    every = lookups.roles()
     found = next((each for each in every if each.name == text), None) or by_id(Role, text)
     if found is None:
         known = ", ".join(each.name for each in every[:20])

@@ -15,13 +15,12 @@ from portal.ops.named import DOMAIN
 from portal.ops.roster_file import Problems, Row
 from provisioning.common.errors import NovellaError
 from provisioning.identity.models import Domain, Group, Project, User
-from provisioning.identity.selectors import dashboard_lists, many, role_lookups
+from provisioning.identity.selectors import dashboard_lists, lookups
 from provisioning.identity.services.assignments import grant
-from provisioning.identity.services.bulk_users import prepare_user, store_user
 from provisioning.identity.services.groups import add_to_group, create_group
 from provisioning.identity.services.onboarding import new_password
 from provisioning.identity.services.projects import create_project
-from provisioning.identity.services.users import update_user
+from provisioning.identity.services.users import prepare_user, store_user, update_user
 from provisioning.quotas import selectors as quota_selectors
 from provisioning.quotas.services.limits import set_limit
 
@@ -64,7 +63,7 @@ class Plan:
         self.new_users: dict[Key, NewUser] = {}
         self._problems = problems
         self._domains = self._find_domains(rows)
-        self._roles = {role.name: role for role in role_lookups.roles()}
+        self._roles = {role.name: role for role in lookups.roles()}
         rows = [row for row in rows if (row.domain or DOMAIN) in self._domains]
         self._users = self._find(User, ((row, row.user) for row in rows))
         self._projects = self._find(Project, ((row, row.project) for row in rows if row.project))
@@ -128,11 +127,11 @@ class Plan:
                 self._problems.add(row.line, f"There is no domain {row.domain or DOMAIN}.")
         return found
 
-    def _find(self, model: type[many.Named], rows: Iterable[tuple[Row, str]]) -> dict[Key, many.Named]:
+    def _find(self, model: type[lookups.Named], rows: Iterable[tuple[Row, str]]) -> dict[Key, lookups.Named]:
         names: dict[str, set[str]] = {}
         for row, name in rows:
             names.setdefault(self._key(row, name)[0], set()).add(name)
-        return many.find_by_name(model, names)
+        return lookups.find_by_name(model, names)
 
     def _check(self, rows: Sequence[Row]) -> None:
         """Check the rows for duplicates of a user and project, and for contradictions."""
@@ -231,7 +230,7 @@ class Plan:
 
     def _plan_memberships(self, rows: Sequence[Row]) -> None:
         groups = {group.id for group in self._groups.values()}
-        present = many.memberships_in(groups)
+        present = lookups.memberships_in(groups)
         done: set[tuple[Key, Key]] = set()
         for row in rows:
             user = self._key(row, row.user)
@@ -249,7 +248,7 @@ class Plan:
 
     def _plan_roles(self, rows: Sequence[Row]) -> None:
         projects = {project.id for project in self._projects.values()}
-        present = many.roles_given_on(projects)
+        present = lookups.roles_given_on(projects)
         for row in rows:
             user, project = self._key(row, row.user), self._key(row, row.project)
             person, place = self._users.get(user), self._projects.get(project)

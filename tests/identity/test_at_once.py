@@ -31,7 +31,7 @@ from provisioning.identity.models import (
     SignIn,
     User,
 )
-from provisioning.identity.roles import last_admin
+from provisioning.identity.roles import safeguards
 from provisioning.identity.services.application_credentials import create_application_credential
 from provisioning.identity.services.assignments import assign_role, grant, revoke_grant
 from provisioning.identity.services.credentials import create_credential
@@ -217,7 +217,7 @@ def test_two_administrators_cannot_put_each_other_out(way: str, cast: People, ro
         }
         first, second = ("disable", "revoke") if way == "mixed" else (way, way)
         results = at_once(lambda: put_out[first](pair[0]), lambda: put_out[second](pair[1]))
-        assert last_admin.has_administrator()
+        assert safeguards.has_administrator()
         assert names(results) == {"done": 1, "ForbiddenError": 1}
         with_operator = User.objects.filter(id=cast.operator.user.id)
         with_operator.update(enabled=True)

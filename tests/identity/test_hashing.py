@@ -13,7 +13,7 @@ SCRIPT = """
 import threading
 from django.conf import settings
 settings.configure()
-from provisioning.identity.credentials.hashers import Argon2Hasher
+from provisioning.identity.credentials.secret_hashes import Argon2Hasher
 
 def held():
     lines = open("/proc/self/smaps_rollup").read().splitlines()

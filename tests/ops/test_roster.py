@@ -21,11 +21,11 @@ from portal.ops.roster_file import Problems, read
 from provisioning.common.errors import ConflictError
 from provisioning.identity.models import Group, Project, Role, RoleAssignment, User
 from provisioning.identity.selectors.entries import roles_of
-from provisioning.identity.services.bulk_users import store_user
 from provisioning.identity.services.domains import create_domain
 from provisioning.identity.services.groups import add_to_group, create_group
 from provisioning.identity.services.passwords import authenticate_password
 from provisioning.identity.services.roles import BUILT_IN
+from provisioning.identity.services.users import store_user
 from provisioning.quotas.selectors import limits_of
 from tests.support.cast import make_domain, make_project, make_user
 

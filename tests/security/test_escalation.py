@@ -8,7 +8,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError
 from provisioning.identity import policy
 from provisioning.identity.models import Domain, Role
-from provisioning.identity.selectors.role_lookups import counts_beyond_domains
+from provisioning.identity.selectors.lookups import counts_beyond_domains
 from provisioning.identity.services.assignments import grant
 from provisioning.identity.services.roles import create_role, imply, update_role
 from provisioning.identity.services.tokens import issue_token

@@ -13,7 +13,7 @@ from portal.sockets import follower
 from provisioning.identity.authentication.authenticate import AuthRequest, CredentialProof, authenticate
 from provisioning.identity.models import Role
 from provisioning.identity.selectors.lookups import role_records
-from provisioning.identity.selectors.sign_ins import sign_ins_of
+from provisioning.identity.selectors.tokens import sign_ins_of
 from provisioning.identity.services.application_credentials import (
     RequestPattern,
     create_application_credential,

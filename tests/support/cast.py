@@ -19,7 +19,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from provisioning.common.context import RequestContext
-from provisioning.identity.credentials.hashers import Argon2Hasher
+from provisioning.identity.credentials.secret_hashes import Argon2Hasher
 from provisioning.identity.models import Domain, Project, User
 from provisioning.identity.selectors import tokens
 from provisioning.identity.services.assignments import assign_role

@@ -32,8 +32,8 @@ from provisioning.common.values.ids import read_id
 from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.identity import policy
 from provisioning.identity.models import LONG, Project, Role, Trust, User
+from provisioning.identity.selectors.credentials import existing_trust, roles_named, roles_of_trust, trusts
 from provisioning.identity.selectors.lookups import existing
-from provisioning.identity.selectors.trusts import existing_trust, roles_named, roles_of_trust, trusts
 from provisioning.identity.services.trusts import (
     TrustRequest,
     create_trust,

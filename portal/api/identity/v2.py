@@ -16,7 +16,7 @@ from portal.api.identity.dialect import patterns
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.identity.authentication.authenticate import authenticate
-from provisioning.identity.selectors.visible_projects import projects_open_to
+from provisioning.identity.selectors.project_tree import projects_open_to
 from provisioning.identity.services.tokens import revoke_token
 from provisioning.identity.tokens.tokens import TokenData
 

@@ -15,8 +15,8 @@ from portal.dashboard.lists.declaration import Column, Empty, Filter, HeadLink, 
 from provisioning.common.context import RequestContext
 from provisioning.identity import policy
 from provisioning.identity.models import ApplicationCredential
-from provisioning.identity.selectors.application_credentials import own_application_credentials
-from provisioning.identity.selectors.sign_ins import last_uses
+from provisioning.identity.selectors.credentials import own_application_credentials
+from provisioning.identity.selectors.tokens import last_uses
 
 Row = dict[str, Any]
 CREATE = "identity:create_application_credential"

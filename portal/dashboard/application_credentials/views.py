@@ -18,7 +18,7 @@ from portal.dashboard.lists.views import ListPage
 from portal.dashboard.records.questions import QuestionPage
 from provisioning.common.errors import ForbiddenError
 from provisioning.identity.models import Project, User
-from provisioning.identity.selectors.application_credentials import (
+from provisioning.identity.selectors.credentials import (
     existing_application_credential,
 )
 from provisioning.identity.selectors.lookups import existing, role_records

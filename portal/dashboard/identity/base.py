@@ -10,7 +10,7 @@ from portal.dashboard.frame.pages import Page
 from provisioning.common.errors import ForbiddenError, NotFoundError
 from provisioning.identity import policy
 from provisioning.identity.models import Domain, Group, Project, Role, User
-from provisioning.identity.roles import privilege_escalation
+from provisioning.identity.roles import safeguards
 from provisioning.identity.selectors import dashboard_lists
 from provisioning.identity.selectors.lookups import by_id
 
@@ -69,7 +69,7 @@ class OnePage(IdentityPage, Generic[Record]):
         if found is None:
             raise NotFoundError(f"There is no such {self.kind}.")
         if self.request.method == "POST" and isinstance(found, User | Group):
-            privilege_escalation.refuse_superior(self.context, found)
+            safeguards.refuse_superior(self.context, found)
         return found
 
     def forbidden(self, error: ForbiddenError) -> HttpResponse:

@@ -10,9 +10,9 @@ from portal.dashboard.identity.base import DomainPage, IdentityPage, ProjectPage
 from provisioning.identity import policy
 from provisioning.identity.models import Domain, Group, Project, Role, User
 from provisioning.identity.roles.grant_target import Place
-from provisioning.identity.roles.role_reach import roles_beyond_domains
+from provisioning.identity.roles.safeguards import roles_beyond_domains
 from provisioning.identity.selectors import dashboard_lists
-from provisioning.identity.selectors.role_lookups import rule_target
+from provisioning.identity.selectors.lookups import rule_target
 
 GRANT, REVOKE = "identity:create_grant", "identity:revoke_grant"
 _ON_SYSTEM = {GRANT: "identity:create_system_grant_for_{}", REVOKE: "identity:revoke_system_grant_for_{}"}

@@ -17,9 +17,9 @@ from portal.dashboard.identity.listing import LEAST, ROLES, rule_of
 from portal.dashboard.words.names import bdi
 from provisioning.identity import policy
 from provisioning.identity.models import Role
-from provisioning.identity.roles.role_reach import roles_beyond_domains
+from provisioning.identity.roles.safeguards import roles_beyond_domains
 from provisioning.identity.selectors import dashboard_lists
-from provisioning.identity.selectors.role_lookups import counts_beyond_domains
+from provisioning.identity.selectors.lookups import counts_beyond_domains
 from provisioning.identity.services import onboarding
 from provisioning.identity.services.roles import create_role, delete_role, update_role
 

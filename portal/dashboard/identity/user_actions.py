@@ -17,7 +17,7 @@ from portal.dashboard.records.questions import Question, QuestionPage
 from portal.dashboard.words.names import bdi
 from provisioning.identity.lockout.lockout import lift_lockout
 from provisioning.identity.models import User
-from provisioning.identity.selectors.application_credentials import existing_application_credential
+from provisioning.identity.selectors.credentials import existing_application_credential
 from provisioning.identity.services.application_credentials import delete_application_credential
 from provisioning.identity.services.passwords import set_password
 from provisioning.identity.services.users import delete_user, revoke_all, set_user_enabled

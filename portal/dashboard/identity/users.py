@@ -23,10 +23,10 @@ from portal.dashboard.words.names import bdi
 from provisioning.identity.lockout.lockout import lockout_of
 from provisioning.identity.models import Project, User
 from provisioning.identity.selectors import dashboard_lists, members
-from provisioning.identity.selectors.application_credentials import application_credentials_of
+from provisioning.identity.selectors.credentials import application_credentials_of
 from provisioning.identity.selectors.entries import projects_of
 from provisioning.identity.selectors.lookups import by_id
-from provisioning.identity.selectors.sign_ins import sign_ins_of
+from provisioning.identity.selectors.tokens import sign_ins_of
 from provisioning.identity.services import onboarding
 from provisioning.identity.services.users import update_user
 

@@ -9,7 +9,7 @@ from portal.dashboard.settings import programs
 from portal.dashboard.settings.base import SettingsPage
 from provisioning.common.errors import NotFoundError
 from provisioning.identity.models import SignIn
-from provisioning.identity.selectors.sign_ins import sign_ins_of
+from provisioning.identity.selectors.tokens import sign_ins_of
 from provisioning.identity.services.ec2 import METHOD
 from provisioning.identity.services.sign_ins import end_other_sign_ins, end_sign_in
 

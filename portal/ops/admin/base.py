@@ -22,7 +22,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NovellaError
 from provisioning.identity import policy
 from provisioning.identity.models import Group, User
-from provisioning.identity.roles import privilege_escalation
+from provisioning.identity.roles import safeguards
 
 if TYPE_CHECKING:  # generic only for the type checker
     ModelAdmin = admin.ModelAdmin[Any]
@@ -114,11 +114,7 @@ class Ruled(NamedChoices, ModelAdmin):
         rule = self.rules.get(permission, "novella:admin")
         if context is None or not policy.allows(context, rule, self.policy_target(obj)):
             return False
-        return (
-            permission == "view"
-            or not isinstance(obj, User | Group)
-            or not privilege_escalation.is_superior(context, obj)
-        )
+        return permission == "view" or not isinstance(obj, User | Group) or not safeguards.is_superior(context, obj)
 
     def policy_target(self, obj: Model | None) -> dict[str, object]:
         return {}
@@ -300,7 +296,7 @@ def row_action(
             for row in rows:
                 try:
                     if isinstance(row, User | Group):
-                        privilege_escalation.refuse_superior(context, row)
+                        safeguards.refuse_superior(context, row)
                     do(page, context, row, *chosen)
                     done += 1
                 except NovellaError as error:

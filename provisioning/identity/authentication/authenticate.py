@@ -10,14 +10,13 @@ from provisioning.common.errors import ForbiddenError, NotAuthenticatedError
 from provisioning.identity.credentials import mfa
 from provisioning.identity.errors import REFUSED
 from provisioning.identity.models import ApplicationCredential, Domain, Project, Trust, User
+from provisioning.identity.selectors.credentials import trust_by
 from provisioning.identity.selectors.lookups import by_id, existing, record_by
 from provisioning.identity.selectors.tokens import context_of, token_data
-from provisioning.identity.selectors.trusts import trust_by
 from provisioning.identity.services.ec2 import METHOD as EC2_METHOD
 from provisioning.identity.services.passcodes import PasscodeProof, authenticate_passcode, use_passcode
 from provisioning.identity.services.passwords import authenticate_password
-from provisioning.identity.services.program_sign_ins import authenticate_application_credential
-from provisioning.identity.services.sign_ins import Client, record_client
+from provisioning.identity.services.sign_ins import Client, authenticate_application_credential, record_client
 from provisioning.identity.services.tokens import may_enter
 from provisioning.identity.services.trusts import use_trust
 from provisioning.identity.tokens import receipts, tokens

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import Any, TypeVar
 
@@ -12,7 +12,45 @@ from django.db.models import CharField, Field, Model, QuerySet, UUIDField
 from provisioning.common.database.prepared import Prepared
 from provisioning.common.errors import NotFoundError
 from provisioning.common.values.ids import read_id
-from provisioning.identity.models import Domain, Group, Project, Role, User
+from provisioning.identity.models import (
+    Domain,
+    Group,
+    GroupMembership,
+    ImpliedRole,
+    Project,
+    Role,
+    RoleAssignment,
+    User,
+)
+from provisioning.identity.roles.safeguards import roles_beyond_domains
+
+AT_ONCE = 500
+"""Number of names in one query."""
+
+Named = TypeVar("Named", User, Project, Group)
+
+
+def find_by_name(model: type[Named], names: Mapping[str, Collection[str]]) -> dict[tuple[str, str], Named]:
+    """Return (domain id, name) → record. ``names``: domain id → names."""
+    result: dict[tuple[str, str], Named] = {}
+    for domain_id, those in names.items():
+        ordered = sorted(name for name in those if "\0" not in name)
+        for begin in range(0, len(ordered), AT_ONCE):
+            part = model._default_manager.filter(domain=domain_id, name__in=ordered[begin : begin + AT_ONCE])
+            result |= {(domain_id, record.name): record for record in part}
+    return result
+
+
+def memberships_in(groups: Collection[uuid.UUID]) -> set[tuple[uuid.UUID, uuid.UUID]]:
+    """Return the members of these groups, as pairs of group and user id."""
+    return set(GroupMembership.objects.filter(group__in=groups).values_list("group_id", "user_id"))
+
+
+def roles_given_on(projects: Collection[uuid.UUID]) -> set[tuple[uuid.UUID, uuid.UUID | None, uuid.UUID]]:
+    """Return the direct roles of users on these projects, as (project, user, role) ids."""
+    assignments = RoleAssignment.objects.filter(project__in=projects, user__isnull=False, inherited=False)
+    return set(assignments.values_list("project_id", "user_id", "role_id"))
+
 
 Record = TypeVar("Record", bound=Domain | Group | Project | Role | User)
 _BESIDE: dict[type[Model], tuple[str, ...]] = {
@@ -111,3 +149,46 @@ def projects_by_id(ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, Project]:
 def user_names(ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
     """Return the names of the users with these ids that still exist."""
     return dict(User.objects.filter(id__in=set(ids)).values_list("id", "name"))
+
+
+def roles(*, domain_id: str | None = None) -> list[Role]:
+    """Return the global roles by name, or those of a domain."""
+    if domain_id is not None and "\0" in domain_id:
+        return []
+    return list(Role.objects.filter(domain=domain_id).order_by("name", "id"))
+
+
+def inferences() -> list[tuple[Role, list[Role]]]:
+    """Return each role that implies others, by name, with its directly implied roles, by name."""
+    result: dict[Role, list[Role]] = {}
+    rows = ImpliedRole.objects.select_related("prior", "implied").order_by("prior__name", "prior_id", "implied__name")
+    for row in rows:
+        result.setdefault(row.prior, []).append(row.implied)
+    return list(result.items())
+
+
+def implied_roles(prior: Role) -> list[Role]:
+    """Return the roles that a role implies directly, by name."""
+    return list(Role.objects.filter(implied_by__prior=prior).order_by("name", "id"))
+
+
+def implies(prior: Role, implied: Role) -> bool:
+    """Return whether the role ``prior`` implies the role ``implied`` directly."""
+    return ImpliedRole.objects.filter(prior=prior, implied=implied).exists()
+
+
+def rule_target(role: Role | None, beyond: Collection[uuid.UUID] | None = None) -> dict[str, object]:
+    """Return the attributes of a role for policy checks. None, a missing role, is treated like ``admin``.
+
+    ``beyond``: the ids of the roles that apply beyond domains, if already known.
+    """
+    return {
+        "role_domain_id": role.domain_id if role is not None else None,
+        "target.role.name": role.name if role is not None else None,
+        "beyond_domains": role is None or role.id in (roles_beyond_domains() if beyond is None else beyond),
+    }
+
+
+def counts_beyond_domains(role: Role) -> bool:
+    """Return whether the role is ``admin`` or ``service``, or implies one of them directly or indirectly."""
+    return role.id in roles_beyond_domains()

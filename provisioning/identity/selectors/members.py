@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Unpack
 
 from django.db.models import Q, QuerySet
 
 from provisioning.identity.models import Domain, Group, GroupMembership, Project, Role, RoleAssignment, User
-from provisioning.identity.roles.grant_target import Place, columns_of_place
-from provisioning.identity.selectors.trees import parents_of
+from provisioning.identity.roles.grant_target import Place, Target, columns_of, columns_of_place
+from provisioning.identity.selectors.project_tree import parents_of
 
 MOST_MEMBERS = 500
 """Maximum number of rows in one response."""
@@ -131,3 +132,14 @@ def memberships_of(actor: User | Group, *, within: str = "") -> list[Membership]
     return [
         Membership(row.role, row.project, row.domain, row.inherited, row.group if seen_by else None) for row in rows
     ]
+
+
+def granted_roles(**target: Unpack[Target]) -> list[Role]:
+    """Return the roles that were assigned to this user or group on this target directly, by name."""
+    rows = RoleAssignment.objects.filter(**columns_of(**target))
+    return list(Role.objects.filter(id__in=rows.values("role")).order_by("name", "id"))
+
+
+def has_grant(role: Role, **target: Unpack[Target]) -> bool:
+    """Return whether this role was assigned directly."""
+    return RoleAssignment.objects.filter(role=role, **columns_of(**target)).exists()

@@ -1,10 +1,18 @@
-"""Validation of tokens."""
+"""Validation of tokens, and the sessions to which they belong."""
+
+import uuid
+from collections.abc import Collection
+from datetime import datetime
+
+from django.db.models import F, Max, Q
+from django.utils import timezone
 
 from provisioning.common.context import RequestContext, new_request_id
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.identity.errors import REFUSED
+from provisioning.identity.models import SignIn, User
 from provisioning.identity.roles import effective
-from provisioning.identity.selectors import application_credentials
+from provisioning.identity.selectors import credentials
 from provisioning.identity.tokens import tokens
 from provisioning.identity.tokens.tokens import TokenData
 
@@ -37,7 +45,7 @@ def context_of(data: TokenData, *, request_id: str = "", global_request_id: str 
         raise NotAuthenticatedError(REFUSED)
     roles, unrestricted, access_rules = found.roles, True, None
     if data.application_credential is not None:
-        limits = application_credentials.limits_of(data.application_credential)
+        limits = credentials.limits_of(data.application_credential)
         own = limits is not None and (limits.user_id, limits.project_id) == (data.user_id, data.project_id)
         if limits is None or not own or not limits.roles or not limits.roles <= roles:
             raise NotAuthenticatedError(REFUSED)
@@ -61,3 +69,18 @@ def context_of(data: TokenData, *, request_id: str = "", global_request_id: str 
         access_rules=access_rules,
         trust_id=data.trust,
     )
+
+
+def last_uses(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, datetime]:
+    """Return application credential → time of its last use by a program with a valid session; one query."""
+    found = SignIn.objects.filter(application_credential__in=ids, expires_at__gt=timezone.now())
+    ended = Q(user__tokens_valid_after__isnull=False, last_used_at__lt=F("user__tokens_valid_after"))
+    return dict(found.exclude(ended).values_list("application_credential").annotate(Max("last_used_at")))
+
+
+def sign_ins_of(user: User) -> list[SignIn]:
+    """Return the valid sessions, the last used first, with project and application credential."""
+    found = SignIn.objects.filter(user=user, expires_at__gt=timezone.now())
+    if user.tokens_valid_after is not None:
+        found = found.filter(last_used_at__gte=user.tokens_valid_after)
+    return list(found.select_related("project", "application_credential").order_by("-last_used_at", "id"))

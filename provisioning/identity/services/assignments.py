@@ -7,7 +7,7 @@ from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFou
 from provisioning.identity.models import Domain, Group, Project, Role, RoleAssignment, User
 from provisioning.identity.records.conflicts import conflict_as
 from provisioning.identity.roles.grant_target import Target, columns_of
-from provisioning.identity.roles.last_admin import keeping_an_administrator
+from provisioning.identity.roles.safeguards import keeping_an_administrator
 from provisioning.identity.tokens import announce
 
 

@@ -14,7 +14,7 @@ from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInp
 from provisioning.common.values.json_text import encoded
 from provisioning.common.values.text import has_control_characters
 from provisioning.identity.models import SHORT, Domain, Group, Project, User
-from provisioning.identity.roles.last_admin import keeping_an_administrator
+from provisioning.identity.roles.safeguards import keeping_an_administrator
 
 LONGEST_TEXT = 65_535
 """Maximum length of a description."""

@@ -10,7 +10,7 @@ from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError, ForbiddenError, NotFoundError
 from provisioning.identity.models import SHORT, Domain, Group, Project, Role, User
 from provisioning.identity.records import owner_locks, project_resources
-from provisioning.identity.roles.last_admin import keeping_an_administrator
+from provisioning.identity.roles.safeguards import keeping_an_administrator
 from provisioning.identity.services.checks import (
     changed,
     check_name,

@@ -13,8 +13,8 @@ from provisioning.common.errors import NotAuthenticatedError
 from provisioning.identity.credentials.ec2_signatures import SignedRequest, is_s3_signature
 from provisioning.identity.errors import REFUSED
 from provisioning.identity.models import Credential, Project, Trust, User
+from provisioning.identity.selectors.credentials import trust_by
 from provisioning.identity.selectors.tokens import context_of
-from provisioning.identity.selectors.trusts import trust_by
 from provisioning.identity.services.credentials import (
     EC2,
     Ec2Keys,

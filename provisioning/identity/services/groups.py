@@ -7,7 +7,7 @@ from django.db import IntegrityError, transaction
 from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError, NotFoundError
 from provisioning.identity.models import SHORT, Domain, Group, GroupMembership, User
-from provisioning.identity.roles.last_admin import keeping_an_administrator
+from provisioning.identity.roles.safeguards import keeping_an_administrator
 from provisioning.identity.services.checks import (
     changed,
     check_name,

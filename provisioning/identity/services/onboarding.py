@@ -10,7 +10,7 @@ from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import InvalidInputError
 from provisioning.identity.models import Domain, Group, ImpliedRole, Project, Role, RoleAssignment, User
 from provisioning.identity.roles.grant_target import Place, columns_of_place
-from provisioning.identity.roles.last_admin import keeping_an_administrator
+from provisioning.identity.roles.safeguards import keeping_an_administrator
 from provisioning.identity.services.assignments import grant, revoke_grant
 from provisioning.identity.services.roles import imply, unimply
 from provisioning.identity.services.users import create_user

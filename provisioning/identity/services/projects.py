@@ -10,8 +10,8 @@ from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.identity.models import SHORT, Domain, Project, ProjectTag
 from provisioning.identity.records import owner_locks, project_resources
-from provisioning.identity.roles.last_admin import keeping_an_administrator
-from provisioning.identity.selectors.trees import parents_of
+from provisioning.identity.roles.safeguards import keeping_an_administrator
+from provisioning.identity.selectors.project_tree import parents_of
 from provisioning.identity.services.checks import (
     MOST_TAGS,
     changed,

@@ -8,8 +8,8 @@ from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError, ForbiddenError, NotFoundError
 from provisioning.identity.models import LONG, Domain, ImpliedRole, Role, RoleAssignment
 from provisioning.identity.records.conflicts import conflict_as
-from provisioning.identity.roles import last_admin
-from provisioning.identity.roles.last_admin import keeping_an_administrator
+from provisioning.identity.roles import safeguards
+from provisioning.identity.roles.safeguards import keeping_an_administrator
 from provisioning.identity.services.checks import check_name, undisturbed
 from provisioning.identity.tokens import announce
 
@@ -42,7 +42,7 @@ def ensure_role(name: str, *, description: str = "") -> Role:
 @transaction.atomic
 def _imply_by_default(role: Role) -> None:
     """Create the default implications of and to the role, except where they would close a cycle."""
-    last_admin.lock_changes()
+    safeguards.lock_changes()
     known = {each.name: each for each in Role.objects.filter(name__in=BUILT_IN, domain=None)}
     for prior, implied in DEFAULT_IMPLICATIONS:
         if role.name in {prior, implied} <= known.keys() and known[prior].id not in _closure(known[implied]):
@@ -137,7 +137,7 @@ def imply(prior: Role, implied: Role) -> None:
     if prior.domain_id is None and implied.domain_id is not None:
         raise ForbiddenError("Global role cannot imply a domain-specific role.")
     with conflict_as(f"The role {prior.name} already implies {implied.name}."):
-        last_admin.lock_changes()  # two concurrent changes could close a cycle
+        safeguards.lock_changes()  # two concurrent changes could close a cycle
         if prior.id in _closure(implied):
             raise ForbiddenError(f"The role {implied.name} implies {prior.name}: neither may imply the other in turn.")
         ImpliedRole.objects.create(prior=prior, implied=implied)

@@ -16,8 +16,8 @@ from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInp
 from provisioning.identity.models import Project, Role, Trust, TrustRole, User
 from provisioning.identity.records.conflicts import conflict_as
 from provisioning.identity.roles import effective
+from provisioning.identity.selectors.credentials import existing_trust, roles_of_trust
 from provisioning.identity.selectors.lookups import existing
-from provisioning.identity.selectors.trusts import existing_trust, roles_of_trust
 from provisioning.identity.services.checks import merged
 from provisioning.identity.tokens import announce
 

@@ -1,16 +1,19 @@
-"""Users."""
+"""Users and their options, created singly or in bulk."""
 
+from collections.abc import Mapping
 from typing import Any, TypedDict, Unpack
 
 from django.db import transaction
 from django.utils import timezone
 
 from provisioning.common.database.retry import when_broken_off
+from provisioning.common.errors import InvalidInputError
 from provisioning.identity.models import LONG, Domain, Project, SignIn, User
 from provisioning.identity.records import owner_locks, project_resources
-from provisioning.identity.roles.last_admin import keeping_an_administrator
+from provisioning.identity.roles.safeguards import keeping_an_administrator
 from provisioning.identity.services.checks import (
     changed,
+    check_name,
     check_text,
     checked,
     current,
@@ -20,8 +23,51 @@ from provisioning.identity.services.checks import (
     undisturbed,
 )
 from provisioning.identity.services.passwords import assign_password
-from provisioning.identity.services.user_options import check_options
 from provisioning.identity.tokens import announce
+
+SWITCHES = (
+    "ignore_change_password_upon_first_use",
+    "ignore_password_expiry",
+    "ignore_lockout_failure_attempts",
+    "lock_password",
+    "multi_factor_auth_enabled",
+)
+"""Boolean options."""
+FACTORS = "multi_factor_auth_rules"
+"""Lists of methods; a user must satisfy all methods of one of the lists."""
+MOST_RULES, MOST_METHODS, LONGEST_METHOD = 32, 16, 64
+
+
+def check_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that are not None.  Raises InvalidInputError for an invalid one."""
+    found = {name: value for name, value in options.items() if value is not None}
+    for name, value in found.items():
+        if name in SWITCHES:
+            if not isinstance(value, bool):
+                raise InvalidInputError(f"The option {name} must be true or false.", field=name)
+        elif name == FACTORS:
+            _check_factors(value)
+        else:
+            raise InvalidInputError(f"There is no option {name[:64]}.", field="options")
+    return found
+
+
+def _check_factors(rules: Any) -> None:
+    right = isinstance(rules, list) and len(rules) <= MOST_RULES and all(_is_rule(rule) for rule in rules)
+    if not right or len({tuple(rule) for rule in rules}) < len(rules):
+        raise InvalidInputError(
+            f"The option {FACTORS} must be a list of unique lists of unique method names.", field=FACTORS
+        )
+
+
+def _is_rule(rule: Any) -> bool:
+    return (
+        isinstance(rule, list)
+        and 0 < len(rule) <= MOST_METHODS
+        and all(isinstance(name, str) and 0 < len(name) <= LONGEST_METHOD and "\0" not in name for name in rule)
+        and len(set(rule)) == len(rule)
+    )
+
 
 LONGEST_EMAIL = 254
 
@@ -135,3 +181,20 @@ def delete_user(user: User) -> None:
         project_resources.remove_with_users([user_id])
         User.objects.filter(id=user_id).delete()
         announce.revoked(user_id=user_id)
+
+
+def prepare_user(domain: Domain, name: str, *, password: str | None, email: str = "") -> User:
+    """Return an unsaved user with the hash of the password. Uses no database, so that threads can run it in parallel.
+
+    Raises InvalidInputError for an invalid field.
+    """
+    user = User(domain=domain, name=check_name(name, LONG), email=check_text(email, "email", LONGEST_EMAIL))
+    assign_password(user, password, by_admin=True)
+    return user
+
+
+def store_user(user: User, *, default_project: Project | None = None) -> None:
+    """Save a prepared user.  Raises ConflictError if the name exists in the domain."""
+    user.default_project = default_project
+    with one_of_its_name(User, domain=user.domain, name=user.name):
+        user.save(force_insert=True)

@@ -18,8 +18,7 @@ from portal.common.sign_in import token_of_cookies
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.events.models import Event
 from provisioning.identity.models import SignIn
-from provisioning.identity.selectors.sign_ins import sign_ins_of
-from provisioning.identity.selectors.tokens import context_for_token, token_data
+from provisioning.identity.selectors.tokens import context_for_token, sign_ins_of, token_data
 from provisioning.identity.services import sign_ins
 from provisioning.identity.services.application_credentials import (
     create_application_credential,

@@ -7,8 +7,7 @@ from typing import Any
 from pytest_django import Settings
 
 from provisioning.identity.selectors.lookups import role_records
-from provisioning.identity.selectors.sign_ins import sign_ins_of
-from provisioning.identity.selectors.tokens import context_for_token
+from provisioning.identity.selectors.tokens import context_for_token, sign_ins_of
 from provisioning.identity.services.assignments import assign_role, grant
 from provisioning.identity.services.tokens import issue_token
 from tests.identity.bodies import TOKENS, by_password

@@ -14,8 +14,7 @@ from pytest_django import Settings
 from provisioning.common.errors import ForbiddenError, NotFoundError
 from provisioning.identity.encryption import keys
 from provisioning.identity.models import Credential
-from provisioning.identity.selectors.application_credentials import application_credentials_of
-from provisioning.identity.selectors.credentials import existing_credential
+from provisioning.identity.selectors.credentials import application_credentials_of, existing_credential
 from provisioning.identity.selectors.tokens import context_for_token
 from provisioning.identity.services.application_credentials import (
     create_application_credential,

@@ -12,7 +12,7 @@ from django.utils import timezone
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.events.models import Event
 from provisioning.identity.models import ApplicationCredential, Group, GroupMembership, Role, RoleAssignment
-from provisioning.identity.selectors.application_credentials import limits_of
+from provisioning.identity.selectors.credentials import limits_of
 from provisioning.identity.selectors.tokens import context_for_token
 from provisioning.identity.services.application_credentials import (
     create_application_credential,

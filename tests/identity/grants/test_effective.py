@@ -22,7 +22,7 @@ from provisioning.identity.models import (
     RoleAssignment,
     User,
 )
-from provisioning.identity.roles import effective, last_admin
+from provisioning.identity.roles import effective, safeguards
 from provisioning.identity.selectors.assignment_lists import AssignmentFilters, assignments
 from provisioning.identity.selectors.entries import projects_of, roles_of, roles_on_system
 from provisioning.identity.selectors.tokens import context_of
@@ -186,7 +186,7 @@ def test_roles_are_what_the_model_says(cloud: Cloud, db: None) -> None:
                 records.projects[n].id for who, (kind, n), _ in expected if who == user and kind == "project"
             }
         administers = any(name == "admin" and kind != "domain" for _, (kind, _), name in expected)
-        assert last_admin.has_administrator() == administers
+        assert safeguards.has_administrator() == administers
         _check_filters(records, cloud, expected)
         transaction.set_rollback(True)
 

@@ -11,7 +11,7 @@ import pytest
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.events.models import Event
 from provisioning.identity.models import Region, RoleAssignment, Service, User
-from provisioning.identity.selectors.grants import has_grant
+from provisioning.identity.selectors.members import has_grant
 from provisioning.identity.services.assignments import grant, revoke_grant
 from provisioning.identity.services.catalog import create_endpoint, create_region, create_service
 from provisioning.identity.services.roles import create_role

@@ -23,16 +23,15 @@ from provisioning.common.values.ids import read_id
 from provisioning.identity import policy
 from provisioning.identity.authentication.authenticate import authenticate
 from provisioning.identity.models import Domain, Project, User
-from provisioning.identity.selectors.application_credentials import application_credential_by
 from provisioning.identity.selectors.catalog import catalog_for
+from provisioning.identity.selectors.credentials import application_credential_by, trust_of_token
 from provisioning.identity.selectors.lookups import (
     by_id,
     existing,
     role_records,
 )
+from provisioning.identity.selectors.project_tree import domains_open_to, may_enter_system, projects_open_to
 from provisioning.identity.selectors.tokens import context_of
-from provisioning.identity.selectors.trusts import trust_of_token
-from provisioning.identity.selectors.visible_projects import domains_open_to, may_enter_system, projects_open_to
 from provisioning.identity.services.passwords import change_password
 from provisioning.identity.services.tokens import revoke_token
 from provisioning.identity.tokens import tokens

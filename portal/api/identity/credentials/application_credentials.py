@@ -17,7 +17,7 @@ from portal.api.identity.directory.users import USER
 from provisioning.common.errors import ForbiddenError, InvalidInputError
 from provisioning.common.values.ids import read_id
 from provisioning.identity.models import LONG, AccessRule, ApplicationCredential, Project, Role, User
-from provisioning.identity.selectors.application_credentials import (
+from provisioning.identity.selectors.credentials import (
     access_rules_of,
     application_credentials_of,
     existing_access_rule,

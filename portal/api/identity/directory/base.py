@@ -12,7 +12,7 @@ from portal.api.identity.dialect import resource as dialect
 from provisioning.common.errors import ForbiddenError, NotFoundError
 from provisioning.identity import policy
 from provisioning.identity.models import Domain
-from provisioning.identity.roles import privilege_escalation
+from provisioning.identity.roles import safeguards
 from provisioning.identity.selectors.lookups import existing
 
 
@@ -54,7 +54,7 @@ class RecordView(DomainView):
             self.hide(self.rule_of(str(request.method)) or "")
             raise
         if request.method in self.resource.guarded and self.found:
-            privilege_escalation.refuse_superior(self.context, self.found)
+            safeguards.refuse_superior(self.context, self.found)
 
     def hide(self, rule: str) -> None:
         """Raise NotFoundError if the rule allows the caller in the domain of the token: the object is in another domain

@@ -34,7 +34,7 @@ from provisioning.identity.directory.lists import projects
 from provisioning.identity.models import Domain, Project
 from provisioning.identity.selectors.entries import projects_of
 from provisioning.identity.selectors.lookups import by_id, existing
-from provisioning.identity.selectors.trees import parents_of, subtree_of
+from provisioning.identity.selectors.project_tree import parents_of, subtree_of
 from provisioning.identity.services.domains import create_domain
 from provisioning.identity.services.projects import (
     add_tag,

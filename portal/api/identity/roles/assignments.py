@@ -22,9 +22,8 @@ from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.identity.models import Domain, Project, Role
 from provisioning.identity.roles.grant_target import Target
 from provisioning.identity.selectors import assignment_lists
-from provisioning.identity.selectors.grants import granted_roles, has_grant
-from provisioning.identity.selectors.lookups import by_id
-from provisioning.identity.selectors.role_lookups import rule_target
+from provisioning.identity.selectors.lookups import by_id, rule_target
+from provisioning.identity.selectors.members import granted_roles, has_grant
 from provisioning.identity.services.assignments import grant, no_assignment, revoke_grant
 
 INHERITED = "scope.OS-INHERIT:inherited_to"

@@ -28,7 +28,7 @@ from portal.api.identity.dialect.resource import IMMUTABLE, KEY, KEY_OR_NULL, LO
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.identity import policy
 from provisioning.identity.models import Domain, Group, Project, Role, User
-from provisioning.identity.selectors import role_lookups
+from provisioning.identity.selectors import lookups
 from provisioning.identity.selectors.lookups import by_id, existing
 from provisioning.identity.services.roles import create_role, delete_role, imply, is_immutable, unimply, update_role
 
@@ -125,7 +125,7 @@ def _options(role: Role) -> dict[str, Any]:
 ROLE = Resource(
     name="role",
     list=Operation(
-        role_lookups.roles, "identity:list_roles", "List the global roles, or the roles of the domain in the query."
+        lookups.roles, "identity:list_roles", "List the global roles, or the roles of the domain in the query."
     ),
     show=Operation(partial(existing, Role), "identity:get_role"),
     create=Operation(_create, "identity:create_role", "Create a role (201)."),
@@ -216,7 +216,7 @@ class ImpliedRolesView(DomainScopedView):
         seen = self.request.method in {"GET", "HEAD"} and prior.record is not None and prior.domain_id is None
         target: dict[str, object] = {"domain_id": self.context.domain_id if seen else prior.domain_id}
         if implied is not None:
-            beyond = not isinstance(implied.record, Role) or role_lookups.counts_beyond_domains(implied.record)
+            beyond = not isinstance(implied.record, Role) or lookups.counts_beyond_domains(implied.record)
             target |= {"role_domain_id": implied.domain_id, "beyond_domains": beyond}
         return target
 
@@ -226,7 +226,7 @@ class ImpliedRolesView(DomainScopedView):
 
 def _check_implication(prior: Role, implied: Role) -> None:
     """Raise NotFoundError if the first role does not imply the second one."""
-    if not role_lookups.implies(prior, implied):
+    if not lookups.implies(prior, implied):
         raise NotFoundError(f"{prior.id.hex} does not imply {implied.id.hex}.")
 
 
@@ -265,7 +265,7 @@ _IMPLIED_ROLES = patterns(
         "",
         {
             f"GET {_IMPLIED}": Call(
-                role_lookups.implied_roles,
+                lookups.implied_roles,
                 "identity:list_implied_roles",
                 "List the roles that the role implies directly.",
                 shape=_implied_shown,
@@ -296,7 +296,7 @@ _IMPLIED_ROLES = patterns(
         "role_inferences",
         {
             "GET": Call(
-                lambda context: role_lookups.inferences(),
+                lambda context: lookups.inferences(),
                 "identity:list_role_inference_rules",
                 "List the roles that each role implies directly.",
                 shape=_inferences,

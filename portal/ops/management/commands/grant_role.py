@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from portal.ops import named
-from provisioning.identity.selectors.grants import has_grant
+from provisioning.identity.selectors.members import has_grant
 from provisioning.identity.services.assignments import grant
 
 
