@@ -138,7 +138,7 @@ AUTHENTICATION_BACKENDS = ["portal.common.sign_in.OperatorBackend"]
 SILENCED_SYSTEM_CHECKS = ["auth.W004"]
 """A user's name is unique only in its domain; OperatorBackend specifies the domain."""
 PASSWORD_HASHERS = [
-    "provisioning.identity.credentials.hashers.Argon2Hasher",
+    "provisioning.identity.credentials.secret_hashes.Argon2Hasher",
     "django.contrib.auth.hashers.ScryptPasswordHasher",
 ]
 LOGIN_URL = "/auth/login/"
