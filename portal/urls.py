@@ -4,7 +4,7 @@ from django.contrib import admin
 from django.urls import include, path
 
 from portal.api.openapi.document import OpenApiJson, OpenApiYaml
-from portal.common.routing import by_service
+from portal.common.http.routing import by_service
 
 SERVICES = {
     "compute": "portal.api.compute.urls",

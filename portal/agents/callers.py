@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse
 
-from portal.common.error_status import status_of
+from portal.common.http.error_status import status_of
 from portal.web.streams import BodyInterruptedError, body_of
 from provisioning.common.errors import NotAuthenticatedError, NovellaError, TooLargeError
 from provisioning.hosts import enrolment

@@ -9,7 +9,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
 from portal.agents.callers import calling_host, text_response
-from portal.common.error_status import status_of
+from portal.common.http.error_status import status_of
 from portal.web.streams import BodyInterruptedError, body_of, file_response
 from provisioning.common.errors import (
     NotAuthenticatedError,

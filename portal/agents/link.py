@@ -36,8 +36,8 @@ from compute_agent.contract.messages import (
 )
 from compute_agent.contract.samples import Samples
 from portal.agents.strangers import Strangers
-from portal.common import handshake
-from portal.common.consumer import Consumer
+from portal.common.websockets import handshake
+from portal.common.websockets.consumer import Consumer
 from provisioning.common.errors import InvalidInputError, NotAuthenticatedError
 from provisioning.common.processes.threads import in_thread
 from provisioning.events import services as log

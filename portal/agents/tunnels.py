@@ -4,10 +4,10 @@ import asyncio
 import contextlib
 import uuid
 
-from portal.common import handshake, tunnel_relay
-from portal.common.consumer import Consumer
-from portal.common.tunnel_relay import Pipe
-from portal.common.tunnels import UserEnd, tunnels
+from portal.common.websockets import handshake, tunnel_relay
+from portal.common.websockets.consumer import Consumer
+from portal.common.websockets.tunnel_relay import Pipe
+from portal.common.websockets.tunnels import UserEnd, tunnels
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.common.processes.threads import in_thread
 from provisioning.hosts import enrolment

@@ -21,7 +21,7 @@ from django.middleware.csrf import rotate_token
 from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
 
-from portal.common.client_address import client_address, client_of
+from portal.common.http.client_address import client_address, client_of
 from provisioning.common.context import RequestContext, new_request_id
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.identity import policy

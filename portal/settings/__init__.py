@@ -89,10 +89,10 @@ if ROLE == "worker":  # no web packages: its processes took 115 MiB (PSS) after 
     INSTALLED_APPS = [app for app in INSTALLED_APPS if app not in _FACES and not app.startswith("portal.")]
 
 MIDDLEWARE = [
-    "portal.common.request_id.RequestIdMiddleware",
+    "portal.common.http.request_id.RequestIdMiddleware",
     "portal.web.compression.CompressionMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "portal.common.security_headers.SecurityHeadersMiddleware",
+    "portal.common.http.security_headers.SecurityHeadersMiddleware",
     "portal.web.static_files.StaticFilesMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -117,7 +117,7 @@ TEMPLATES = [
                 (
                     "django.template.loaders.cached.Loader",
                     [
-                        "portal.common.template_loaders.LeanFilesystemLoader",
+                        "portal.common.front_end.template_loaders.LeanFilesystemLoader",
                         "django.template.loaders.app_directories.Loader",
                     ],
                 )
@@ -168,7 +168,7 @@ LOGGING = {
     "disable_existing_loggers": False,
     "filters": {
         "request": {"()": "provisioning.common.processes.tracing.RequestIdFilter"},
-        "health": {"()": "portal.common.log_filters.HealthCheckFilter"},
+        "health": {"()": "portal.common.http.log_filters.HealthCheckFilter"},
     },
     "formatters": {
         "line": {"format": "%(asctime)s %(levelname)s %(name)s [%(request_id)s] %(message)s"},

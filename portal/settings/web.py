@@ -88,8 +88,8 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.FileSystemFinder",
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",
-    "portal.common.npm_finder.NpmFinder",
-    "portal.common.bundles.BundleFinder",
+    "portal.common.front_end.npm_finder.NpmFinder",
+    "portal.common.front_end.bundles.BundleFinder",
 ]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from portal.common import handshake
 from portal.common.sign_in import token_of_cookies
+from portal.common.websockets import handshake
 from portal.sockets.follower import Follower
 from portal.sockets.renders import Renders
 from provisioning.common.errors import NotFoundError

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from portal.common import handshake
 from portal.common.sign_in import token_of_cookies
+from portal.common.websockets import handshake
 from portal.sockets.follower import Follower
 from portal.sockets.guest_logs import LogEndedError, guest_logs
 from provisioning.common.processes.threads import SOCKETS

@@ -9,9 +9,9 @@ from typing import Any
 from django.conf import settings
 
 from compute_agent.contract.calls import CallError, OpenConsoleCall
-from portal.common import handshake
-from portal.common.consumer import HANG_UP
-from portal.common.tunnels import Tunnel
+from portal.common.websockets import handshake
+from portal.common.websockets.consumer import HANG_UP
+from portal.common.websockets.tunnels import Tunnel
 from portal.sockets.follower import TOO_MANY
 from portal.sockets.joined import BUSY, NO_GUEST, NO_HOST, JoinedSocket, JoinEndedError
 from provisioning.common.errors import NotAuthenticatedError, NovellaError

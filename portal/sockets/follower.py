@@ -12,8 +12,8 @@ from typing import Any
 
 from django.utils import timezone
 
-from portal.common import handshake
-from portal.common.consumer import Consumer
+from portal.common.websockets import handshake
+from portal.common.websockets.consumer import Consumer
 from portal.sockets import places
 from portal.sockets.places import TooManySocketsError
 from provisioning.common.context import RequestContext, new_request_id

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from compute_agent.contract.calls import CallError, ConsoleOpened, FollowConsoleCall
 from compute_agent.contract.console_pieces import MOST_BYTES, unpack
 from compute_agent.contract.messages import ContractError
-from portal.common.tunnels import tunnels
+from portal.common.websockets.tunnels import tunnels
 from provisioning.common.errors import UnavailableError
 from provisioning.compute.models import Instance
 from provisioning.hosts import calls

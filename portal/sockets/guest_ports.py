@@ -8,8 +8,8 @@ from typing import Any
 from django.conf import settings
 
 from compute_agent.contract.calls import CallError, OpenTunnelCall
-from portal.common import handshake
-from portal.common.tunnels import Tunnel
+from portal.common.websockets import handshake
+from portal.common.websockets.tunnels import Tunnel
 from portal.sockets.joined import BUSY, NO_GUEST, NO_HOST, JoinedSocket, JoinEndedError
 from portal.sockets.places import TooManySocketsError
 from provisioning.common.machine.machine_shares import shares

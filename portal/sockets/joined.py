@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from compute_agent.contract.calls import CallBody, CallError, CallResult
-from portal.common.tunnels import HostEnd, Tunnel, tunnels
+from portal.common.websockets.tunnels import HostEnd, Tunnel, tunnels
 from portal.sockets.follower import CONFLICT, FAILED, REFUSALS, Follower, code_of, fits
 from provisioning.common.errors import NovellaError, UnavailableError
 from provisioning.common.processes.threads import SOCKETS

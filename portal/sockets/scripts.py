@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from portal.common import handshake
+from portal.common.websockets import handshake
 from portal.sockets.follower import Follower
 from provisioning.common.errors import NotFoundError
 from provisioning.events.selectors import LoggedEvent

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from django.template import Context, Engine
 
-LOADER = "portal.common.template_loaders.LeanFilesystemLoader"
+LOADER = "portal.common.front_end.template_loaders.LeanFilesystemLoader"
 
 
 def rendered(folder: Path, name: str, text: str) -> str:

@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import include, path
 
-from portal.common.redirects import safe_next
+from portal.common.http.redirects import safe_next
 from portal.common.sign_in import sign_in, sign_out, switch_project
 from provisioning.common.errors import NovellaError
 

@@ -14,7 +14,7 @@ from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
-from portal.common.redirects import safe_next
+from portal.common.http.redirects import safe_next
 from portal.common.sign_in import _set_caller, token_of_cookies
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.identity.selectors.tokens import context_for_token, token_data

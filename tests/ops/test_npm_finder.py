@@ -9,8 +9,8 @@ from urllib.parse import unquote
 import pytest
 from django.contrib.staticfiles import finders
 
-from portal.common import bundles
-from portal.common.npm_finder import NpmFinder
+from portal.common.front_end import bundles
+from portal.common.front_end.npm_finder import NpmFinder
 from provisioning.compute.actions.registry import with_buttons
 
 

@@ -17,7 +17,7 @@ from django.core.management.base import CommandError
 from django.http import HttpResponse
 from django.test import RequestFactory
 
-from portal.common.security_headers import SecurityHeadersMiddleware
+from portal.common.http.security_headers import SecurityHeadersMiddleware
 from portal.environment import database
 from provisioning.identity.encryption import key_records, signing_keys
 

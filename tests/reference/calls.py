@@ -10,7 +10,7 @@ from django.urls import Resolver404, resolve
 
 from portal.api.common.views import NoSuchResource
 from portal.api.openapi.document import Endpoints, named
-from portal.common.routing import route_of_service
+from portal.common.http.routing import route_of_service
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 VERSIONS = {

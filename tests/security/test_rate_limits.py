@@ -19,7 +19,7 @@ from django.test import Client
 
 from portal.api.compute.dialect import MICROVERSIONS
 from portal.api.openapi.document import make_document
-from portal.common import rate_limits
+from portal.common.http import rate_limits
 from provisioning.common import environment
 from provisioning.common.errors import TooManyRequestsError
 from provisioning.common.machine.machine_cache import MachineCache
@@ -223,7 +223,7 @@ from django.conf import settings
 backend = "provisioning.common.machine.machine_cache.MachineCache"
 settings.configure(CACHES={"default": {"BACKEND": backend, "LOCATION": "/dev/null"},
                            "rates": {"BACKEND": backend, "LOCATION": sys.argv[1]}})
-from portal.common.rate_limits import _charge
+from portal.common.http.rate_limits import _charge
 sys.stdout.write(str(sum(not _charge({"a": (3600.0, 180_000.0), "b": (1.0, 180_000.0)}) for _ in range(60))))
 """
 

@@ -14,7 +14,7 @@ from pytest_django import Settings
 from compute_agent.contract.calls import CallError, ConsoleOpened
 from compute_agent.contract.messages import CallReply
 from compute_agent.contract.power import PowerState
-from portal.common.consumer import HANG_UP
+from portal.common.websockets.consumer import HANG_UP
 from portal.routing import websocket_router
 from portal.sockets import follower, joined
 from provisioning.common.errors import ForbiddenError

@@ -15,8 +15,8 @@ import pytest
 from websockets.asyncio.client import connect
 
 from compute_agent.link import console_dial
-from portal.common import tunnel_relay
-from portal.common.tunnel_relay import Pipe
+from portal.common.websockets import tunnel_relay
+from portal.common.websockets.tunnel_relay import Pipe
 from tests.jobs.conftest import eventually
 from tests.sockets.test_console_tunnels import CLIENT, FLOOD, FloodDriver, Place, read
 from tests.sockets.test_guest_port_streams import Guest

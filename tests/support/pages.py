@@ -11,7 +11,7 @@ from django.contrib.staticfiles import finders
 from django.test import Client
 from django.urls import Resolver404, resolve
 
-from portal.common import bundles
+from portal.common.front_end import bundles
 
 
 class Element:

@@ -14,7 +14,7 @@ from portal.api.identity.urls import urlpatterns as identity
 from portal.api.image.urls import urlpatterns as image
 from portal.api.network.urls import urlpatterns as network
 from portal.api.volume import urls as volume
-from portal.common.routing import by_prefix, prefix_of
+from portal.common.http.routing import by_prefix, prefix_of
 from tests.support.tables import each_row
 
 SERVICES = {"compute": compute.ROUTES, "identity": identity, "image": image, "network": network}

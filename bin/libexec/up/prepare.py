@@ -186,10 +186,10 @@ class Preparation:
 
     def static_files(self) -> None:
         own = [path for path in CHECKOUT.glob("static/**/*") if path.is_file()]
-        finders = [CHECKOUT / "portal/common/npm_finder.py", CHECKOUT / "portal/common/bundles.py"]
+        finders = [CHECKOUT / "portal/common/front_end/npm_finder.py", CHECKOUT / "portal/common/front_end/bundles.py"]
         naming = [*CHECKOUT.glob("templates/**/*.html"), *CHECKOUT.glob("portal/dashboard/**/*.py")]
         naming.append(CHECKOUT / "portal/common/statuses.py")
-        naming += CHECKOUT.glob("provisioning/batches/*.py")  # as in `portal.common.bundles`
+        naming += CHECKOUT.glob("provisioning/batches/*.py")  # as in `portal.common.front_end.bundles`
         naming += CHECKOUT.glob("provisioning/compute/actions/*.py")
         locks = [CHECKOUT / "package-lock.json", CHECKOUT / "requirements/base.lock"]
         key = fingerprint([*own, *naming, *locks, *finders], "compressed")

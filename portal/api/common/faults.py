@@ -17,7 +17,7 @@ from rest_framework.exceptions import APIException, UnsupportedMediaType
 
 from portal.api.common import ec2_faults
 from portal.api.common.links import SERVICES
-from portal.common import error_status
+from portal.common.http import error_status
 from provisioning.common.database import outage
 from provisioning.common.errors import (
     NovellaError,

@@ -3,7 +3,7 @@
 from django.http import HttpRequest
 from rest_framework.request import Request
 
-from portal.common.public_url import public_url
+from portal.common.http.public_url import public_url
 from provisioning.identity.records.catalog import PATHS
 
 __all__ = ["SERVICES", "endpoint", "public_url"]

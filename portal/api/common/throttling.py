@@ -6,7 +6,7 @@ from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 from rest_framework.views import APIView
 
-from portal.common import rate_limits
+from portal.common.http import rate_limits
 from provisioning.common.context import RequestContext
 
 READING = frozenset({"GET", "HEAD", "OPTIONS"})

@@ -18,7 +18,7 @@ from portal.api.common.authentication import TokenAuthentication, challenge, req
 from portal.api.common.bodies import JSONNegotiation, JSONParser, JSONRenderer
 from portal.api.common.requests import Microversions, Schema, Version, validate
 from portal.api.common.throttling import READING, RateThrottle
-from portal.common.rate_limits import WRITES, refusal
+from portal.common.http.rate_limits import WRITES, refusal
 from provisioning.common.context import RequestContext
 from provisioning.common.database.retry import lost_race
 from provisioning.common.errors import NotFoundError, NovellaError, TooManyRequestsError, UnavailableError

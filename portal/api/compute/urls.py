@@ -18,7 +18,7 @@ from portal.api.compute.server_actions.views import ServerActionView
 from portal.api.compute.servers import attachments, events, guests, views
 from portal.api.compute.servers.views import OneServerView, ServersDetailView, ServersView
 from portal.api.frame.parts import urls
-from portal.common.routing import by_prefix, with_or_without_slash, with_project
+from portal.common.http.routing import by_prefix, with_or_without_slash, with_project
 
 _SERVER = "/v2.1/servers/<str:server_id>"
 

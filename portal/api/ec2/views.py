@@ -22,7 +22,7 @@ from portal.api.ec2.protocol import errors, model, parse, render
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.protocol.signed import OF_PROTOCOL, signed_request
 from portal.api.ec2.registry import ALWAYS_TAKEN, Action, Call
-from portal.common import rate_limits
+from portal.common.http import rate_limits
 from portal.web.handler import hold_back
 from provisioning.common.context import RequestContext
 from provisioning.common.database.retry import lost_race

@@ -9,7 +9,7 @@ from portal.api.identity.catalog import endpoint_groups, services
 from portal.api.identity.credentials import application_credentials, credentials, ec2
 from portal.api.identity.directory import domains, projects, users
 from portal.api.identity.roles import assignments, roles
-from portal.common.routing import by_prefix
+from portal.common.http.routing import by_prefix
 
 _V3: dict[str, type[ServiceView]] = {
     "": versions.V3,

@@ -13,7 +13,7 @@ from portal.api.image.metadefs.attributes import SCHEMAS
 from portal.api.image.metadefs.contents import ASSOCIATION, OBJECT, PROPERTY, RESOURCE_TYPE, TAG, TAGS
 from portal.api.image.metadefs.namespaces import NAMESPACE, NAMESPACES
 from portal.api.image.tasks import PARTS, Tasks
-from portal.common.routing import by_prefix
+from portal.common.http.routing import by_prefix
 
 METADEFS: list[URLPattern] = [
     *routes(RESOURCE_TYPE),

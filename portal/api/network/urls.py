@@ -7,7 +7,7 @@ from portal.api.network import quotas, versions
 from portal.api.network.dialect.views import patterns, views_of
 from portal.api.network.registry import RESOURCES
 from portal.api.network.resources import agents, bindings, floating_ips, routers, security_groups, subnetpools
-from portal.common.routing import by_prefix
+from portal.common.http.routing import by_prefix
 
 FLOATING = r"floatingips/(?P<identity>[^/]+?)"
 PARTS = versions.PARTS | quotas.PARTS | security_groups.PARTS | subnetpools.PARTS | routers.PARTS

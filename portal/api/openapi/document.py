@@ -28,7 +28,7 @@ from portal.api.common.views import NoSuchResource, ServiceView
 from portal.api.compute.dialect import MICROVERSIONS, LegacyView
 from portal.api.openapi.operations import OperationSchema, components, span
 from portal.api.volume.dialect.resource import MICROVERSIONS as VOLUME_MICROVERSIONS
-from portal.common.routing import route_of_service
+from portal.common.http.routing import route_of_service
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.identity.selectors.tokens import context_for_token
 

@@ -12,7 +12,7 @@ from portal.api.frame.parts import Call, parts
 from portal.api.frame.resource import body, inner
 from portal.api.volume.dialect import kinds, schemas
 from portal.api.volume.dialect.resource import VolumeView
-from portal.common import rate_limits
+from portal.common.http import rate_limits
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError, NotOfferedError
 from provisioning.identity import policy

@@ -9,7 +9,7 @@ from portal.api.volume.attachments import ATTACHMENT
 from portal.api.volume.dialect.resource import routes
 from portal.api.volume.messages import MESSAGE
 from portal.api.volume.volumes import parts, resource
-from portal.common.routing import by_prefix, with_or_without_slash, with_project
+from portal.common.http.routing import by_prefix, with_or_without_slash, with_project
 
 ROUTES = [
     re_path(r"^/?$", discovery.VERSIONS.as_view()),

@@ -10,7 +10,7 @@ from django.views import View
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 
-from portal.common.redirects import safe_next
+from portal.common.http.redirects import safe_next
 from portal.common.sign_in import change_expired, sign_in
 from portal.dashboard.account.forms import ExpiredPasswordForm
 from provisioning.common.errors import ForbiddenError, NotAuthenticatedError, NovellaError

@@ -11,7 +11,7 @@ from django.views import View
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 
-from portal.common.redirects import safe_next
+from portal.common.http.redirects import safe_next
 from portal.common.sign_in import sign_in, sign_out, switch_domain, switch_project, switch_to_system
 from portal.dashboard.account.expired import expired_form
 from portal.dashboard.account.forms import ExpiredPasswordForm, SignInForm

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.http import HttpRequest
 
-from portal.common.public_url import public_url
+from portal.common.http.public_url import public_url
 from portal.dashboard.copy_as.client_files import CLOUD
 from provisioning.identity.records.catalog import PATHS
 

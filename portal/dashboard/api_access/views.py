@@ -3,7 +3,7 @@
 from django.http import HttpRequest, HttpResponse
 from django.utils.text import slugify
 
-from portal.common.public_url import public_url
+from portal.common.http.public_url import public_url
 from portal.dashboard.copy_as.client_files import CLOUD, auth_url, password_files
 from portal.dashboard.frame.pages import Page
 from provisioning.identity.selectors.catalog import catalog_for

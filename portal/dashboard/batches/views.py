@@ -9,8 +9,8 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
-from portal.common import rate_limits
-from portal.common.redirects import safe_next
+from portal.common.http import rate_limits
+from portal.common.http.redirects import safe_next
 from portal.dashboard.batches.forms import BatchForm
 from portal.dashboard.batches.selection import selected
 from portal.dashboard.frame.pages import Page, PageRequest

@@ -13,7 +13,7 @@ import yaml
 from django.conf import settings
 from django.http import HttpRequest
 
-from portal.common.public_url import public_url
+from portal.common.http.public_url import public_url
 from provisioning.common.context import RequestContext
 from provisioning.identity.records.catalog import PATHS
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from django.http import HttpRequest
 
-from portal.common.public_url import public_url
+from portal.common.http.public_url import public_url
 from portal.dashboard.copy_as.calls import Call, FormName
 from portal.dashboard.copy_as.client_files import CLOUD
 from portal.dashboard.copy_as.forms import ansible, command, curl, python, terraform

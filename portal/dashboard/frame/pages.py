@@ -15,8 +15,8 @@ from django.urls import reverse
 from django.views import View
 from django_htmx.middleware import HtmxDetails
 
-from portal.common import rate_limits
-from portal.common.redirects import safe_next
+from portal.common.http import rate_limits
+from portal.common.http.redirects import safe_next
 from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.written import ASKED, Written, place_of, written
 from portal.dashboard.frame import navigation, projects

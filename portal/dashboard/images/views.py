@@ -11,7 +11,7 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
 from django.urls import reverse
 
-from portal.common.error_status import status_of
+from portal.common.http.error_status import status_of
 from portal.dashboard.copy_as.calls import Call, Result
 from portal.dashboard.copy_as.kinds import image as copied
 from portal.dashboard.frame.forms import Form

@@ -9,9 +9,9 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views import View
 
-from portal.common.console_urls import SOCKET, page_path
-from portal.common.security_headers import allow_own_frames
+from portal.common.http.security_headers import allow_own_frames
 from portal.common.sign_in import TOKEN
+from portal.common.websockets.console_urls import SOCKET, page_path
 from portal.dashboard.frame.pages import PageRequest
 from portal.dashboard.instances.page import InstancePage
 from portal.dashboard.words.plain import plain

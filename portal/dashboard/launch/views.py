@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
-from portal.common import rate_limits
+from portal.common.http import rate_limits
 from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.frame.forms import Form
 from portal.dashboard.frame.pages import FormPage, Page

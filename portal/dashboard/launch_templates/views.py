@@ -8,7 +8,7 @@ from typing import Any, cast
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
 
-from portal.common import rate_limits
+from portal.common.http import rate_limits
 from portal.dashboard.frame.forms import Form
 from portal.dashboard.frame.pages import FormPage
 from portal.dashboard.launch.forms import LaunchForm

@@ -9,7 +9,7 @@ from django.core.exceptions import FieldDoesNotExist
 from django.db.models import Expression, F, Model, QuerySet
 from django.db.models.expressions import OrderBy
 
-from portal.common import rate_limits
+from portal.common.http import rate_limits
 from portal.dashboard.lists.declaration import Record, RecordList, SortKey
 from portal.dashboard.lists.list_query import ListQuery
 from provisioning.common.context import RequestContext

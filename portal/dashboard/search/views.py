@@ -6,8 +6,8 @@ from typing import cast
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 
-from portal.common import rate_limits
-from portal.common.redirects import safe_next
+from portal.common.http import rate_limits
+from portal.common.http.redirects import safe_next
 from portal.dashboard.frame.pages import Page, PageRequest
 from portal.dashboard.frame.things import PAGES
 from portal.dashboard.search.offers import grouped, offers_for

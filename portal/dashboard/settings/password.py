@@ -8,7 +8,7 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 
-from portal.common.client_address import client_address
+from portal.common.http.client_address import client_address
 from portal.common.sign_in import go_on
 from portal.dashboard.frame.forms import Form
 from portal.dashboard.frame.pages import FormPage

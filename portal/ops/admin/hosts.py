@@ -18,7 +18,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.views.decorators.cache import never_cache
 
-from portal.common.public_url import public_url
+from portal.common.http.public_url import public_url
 from portal.common.statuses import MAINTENANCE, WARNS, host_status, is_claimed_twice
 from portal.ops.admin.base import ModelForm, Written, context_of, row_action
 from portal.ops.admin.columns import column, meter, rows_link, tag

@@ -11,7 +11,7 @@ from portal.api.compute.dialect import NOT_NEGATIVE, POSITIVE, ComputeView, body
 from portal.api.compute.servers.launch_requests import tail
 from portal.api.compute.servers.schemas import HINTS, NAMED, UUID
 from portal.api.frame.parts import Call, parts
-from portal.common import rate_limits
+from portal.common.http import rate_limits
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute import selectors
 from provisioning.compute.launch import dry_run

@@ -12,8 +12,8 @@ from portal.api.compute.server_actions.registry import Action, Handler, accepted
 from portal.api.compute.servers.guests import token_of
 from portal.api.compute.servers.schemas import IPV4, IPV6
 from portal.api.compute.servers.shapes import ServerView
-from portal.common.console_urls import client_url
-from portal.common.public_url import public_url
+from portal.common.http.public_url import public_url
+from portal.common.websockets.console_urls import client_url
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
 from provisioning.compute import selectors

@@ -13,8 +13,8 @@ from compute_agent.contract.power import PowerState
 from portal.api.common.requests import NEWEST, Schema, Version
 from portal.api.compute.dialect import ComputeView
 from portal.api.frame.parts import Call, parts
-from portal.common.console_urls import client_url
-from portal.common.public_url import public_url
+from portal.common.http.public_url import public_url
+from portal.common.websockets.console_urls import client_url
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.actions.guest_disks import RULE, ExtendFileSystem, MountVolume, VolumeToMount

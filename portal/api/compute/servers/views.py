@@ -18,7 +18,7 @@ from portal.api.compute.servers.lists import listing, read_filters, read_sort
 from portal.api.compute.servers.schemas import METADATA, TAGS
 from portal.api.compute.servers.shapes import REMOTE, ServerView, addresses, security_group
 from portal.api.frame.parts import Call, Entries, parts
-from portal.common import rate_limits
+from portal.common.http import rate_limits
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors
 from provisioning.compute.actions import delete

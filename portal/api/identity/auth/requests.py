@@ -7,7 +7,7 @@ from django.conf import settings
 from rest_framework.request import Request
 
 from portal.api.common.requests import Schema
-from portal.common.client_address import client_of
+from portal.common.http.client_address import client_of
 from provisioning.common.errors import InvalidInputError, NotAuthenticatedError
 from provisioning.identity.authentication.authenticate import (
     AuthRequest,

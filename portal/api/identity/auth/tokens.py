@@ -16,7 +16,7 @@ from portal.api.identity.auth import requests
 from portal.api.identity.dialect import listed, lists, patterns
 from portal.api.identity.directory.domains import DOMAIN
 from portal.api.identity.directory.projects import PROJECT
-from portal.common.client_address import client_address
+from portal.common.http.client_address import client_address
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NotAuthenticatedError, NotFoundError
 from provisioning.common.values.ids import read_id

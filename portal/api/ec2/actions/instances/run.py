@@ -18,7 +18,7 @@ from portal.api.ec2.names import guest_name, of_amazon, type_asked
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
-from portal.common import rate_limits
+from portal.common.http import rate_limits
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.actions.lock import lock
 from provisioning.compute.launch.create import launch

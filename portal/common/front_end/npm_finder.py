@@ -1,6 +1,6 @@
 """Serves an allow-list of files from ``node_modules``: front-end libraries are used from their packages.
 
-`portal.common.bundles` has the files that every page loads.
+`portal.common.front_end.bundles` has the files that every page loads.
 """
 
 from collections.abc import Iterable, Iterator

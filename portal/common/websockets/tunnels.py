@@ -13,8 +13,8 @@ import uuid
 from collections.abc import AsyncIterator
 from typing import Protocol
 
-from portal.common import tunnel_relay
-from portal.common.tunnel_relay import Pipe
+from portal.common.websockets import tunnel_relay
+from portal.common.websockets.tunnel_relay import Pipe
 
 
 class UserEnd(Protocol):

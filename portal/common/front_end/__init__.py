@@ -1,0 +1,1 @@
+"""Style sheets, scripts and templates of all pages."""

@@ -1,0 +1,1 @@
+"""WebSockets: handshakes, consumers, and tunnels to guests."""
