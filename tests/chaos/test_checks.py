@@ -31,12 +31,13 @@ from provisioning.volumes.models import Volume
 from tests.support.clouds import Cloud, context
 from tests.support.ports import guest_ports
 from tests.support.standing import standing
-from tools.chaos import checks, ec2, logs, outcomes, story
-from tools.chaos.client import Answer
-from tools.chaos.ec2_user import Ec2, Ids
-from tools.chaos.journals import Seen
+from tools.chaos.checks import checks, logs, outcomes, story
+from tools.chaos.checks.journals import Seen
+from tools.chaos.clients import ec2
+from tools.chaos.clients.world import Outcome, World
 from tools.chaos.plan import Operation
-from tools.chaos.world import Outcome, World
+from tools.chaos.users.client import Answer
+from tools.chaos.users.ec2_user import Ec2, Ids
 
 pytestmark = pytest.mark.slow
 

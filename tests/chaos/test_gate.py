@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from tools.chaos.gate import Gate
+from tools.chaos.clients.gate import Gate
 
 SECONDS = 20.0
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tools.chaos.journals import Seen
-from tools.chaos.losses import Loss, Records, Server, destroyed
-from tools.chaos.recovery import with_used
+from tools.chaos.checks.journals import Seen
+from tools.chaos.checks.losses import Loss, Records, Server, destroyed
+from tools.chaos.faults.recovery import with_used
 
 GUEST, VOLUME, SNAPSHOT, IMAGE, DISK = (str(uuid.UUID(int=number)) for number in range(1, 6))
 MAC = "fa:16:3e:00:00:01"

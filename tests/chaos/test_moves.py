@@ -21,11 +21,12 @@ from compute_agent.virt.fake.driver import FakeDriver
 from compute_agent.virt.processes import progress
 from tests.agent.cast import make_spec
 from tests.agent.driver_contract import VOLUME
-from tools.chaos import moves, plan
-from tools.chaos.cloud import Cloud
-from tools.chaos.detours import Detours
-from tools.chaos.frames import read_frame, text_frame
-from tools.chaos.journals import JOURNAL, Hypervisors, switch_off
+from tools.chaos import plan
+from tools.chaos.checks.journals import JOURNAL, Hypervisors, switch_off
+from tools.chaos.clients import moves
+from tools.chaos.clouds.cloud import Cloud
+from tools.chaos.faults.detours import Detours
+from tools.chaos.faults.frames import read_frame, text_frame
 
 HOSTS = ["h1", "h2"]
 WITHIN = 60

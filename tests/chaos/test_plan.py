@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tools.chaos import ec2, faults, networks, volumes, whole
 from tools.chaos import plan as plans
+from tools.chaos import whole
 from tools.chaos.__main__ import options
+from tools.chaos.clients import ec2, networks, volumes
+from tools.chaos.faults import faults
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 

@@ -19,7 +19,7 @@ from compute_agent.contract.network import FLOATING_IP, ROUTER, SECURITY_GROUP
 from tests.e2e.sdk_proxies import connect
 from tests.support.one_machine import OneMachine, wait_for
 from tests.support.put_back import Failover, Kept, Postgresql, Sqlite
-from tools.chaos.journals import Hypervisors, Seen
+from tools.chaos.checks.journals import Hypervisors, Seen
 
 HOSTS = ("sim-1", "sim-2")
 SETTINGS = {"NOVELLA_AUDIT_INTERVAL": "5", "NOVELLA_SHELVED_OFFLOAD_TIME": "0"}

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psycopg
 
-from tools.chaos.database import Postgresql
+from tools.chaos.clouds.database import Postgresql
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 READY = "ready"

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import django
 
-import tools.chaos.database
-from tools.chaos.cloud import Cloud
+import tools.chaos.clouds.database
+from tools.chaos.clouds.cloud import Cloud
 from tools.chaos.packets.hosts import lacks
 from up.health import free_port
 
@@ -82,7 +82,7 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="nv-chaos-"))
     os.environ["SQLITE_TMPDIR"] = str(folder)  # a killed process may leave temporary files
     beside = Path(tempfile.mkdtemp(prefix="nv-chaos-pg-")) if given.database == "postgresql" else folder
-    database = tools.chaos.database.make(given.database, folder / "cloud", beside, standby=given.failover)
+    database = tools.chaos.clouds.database.make(given.database, folder / "cloud", beside, standby=given.failover)
     ports = (free_port(), free_port())
     cloud = Cloud(folder / "cloud", database, given.hosts, ports, packets=given.packets, small=given.small)
     cloud.claim()

@@ -17,20 +17,21 @@ from django.db.models import Count
 
 from provisioning.compute.models import Instance, Migration
 from provisioning.doctor.finding import Finding
-from tools.chaos import checks, ec2, logs, moves, networks, operations, outcomes, story, users, volumes
-from tools.chaos.cloud import Cloud
-from tools.chaos.database import Database
-from tools.chaos.faults import FaultRunner, Targets
-from tools.chaos.journals import Hypervisors, Seen
-from tools.chaos.operations import COMPUTE
+from tools.chaos.checks import checks, logs, outcomes, story
+from tools.chaos.checks.journals import Hypervisors, Seen
+from tools.chaos.checks.wrongs import wrong
+from tools.chaos.clients import ec2, moves, networks, operations, users, volumes
+from tools.chaos.clients.operations import COMPUTE
+from tools.chaos.clients.world import World
+from tools.chaos.clouds.cloud import Cloud
+from tools.chaos.clouds.database import Database
+from tools.chaos.faults.faults import FaultRunner, Targets
+from tools.chaos.faults.proxy import Proxy
+from tools.chaos.faults.restoring import Restoring
 from tools.chaos.packets.breaking import REPAIRED_WITHIN
 from tools.chaos.packets.hosts import Hosts
 from tools.chaos.packets.traffic import Traffic
 from tools.chaos.plan import FAULTS_OF_HOSTS, LOSSES, PROJECTS, Plan
-from tools.chaos.proxy import Proxy
-from tools.chaos.restoring import Restoring
-from tools.chaos.world import World
-from tools.chaos.wrongs import wrong
 
 T = TypeVar("T")
 

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from tools.chaos import moves
-from tools.chaos.cloud import Cloud
-from tools.chaos.database import Database, Row
+from tools.chaos.clients import moves
+from tools.chaos.clients.world import World
+from tools.chaos.clouds.cloud import Cloud
+from tools.chaos.clouds.database import Database, Row
+from tools.chaos.faults.proxy import Proxy
+from tools.chaos.faults.restoring import Restoring
 from tools.chaos.packets import breaking
 from tools.chaos.packets.hosts import Hosts
 from tools.chaos.plan import LOSE_PRIMARY, LOSSES, PUT_BACK, Fault, Plan
-from tools.chaos.proxy import Proxy
-from tools.chaos.restoring import Restoring
-from tools.chaos.world import World
 
 AT_ONCE = 2
 """Maximum number of simultaneous faults."""

@@ -18,7 +18,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from tools.chaos.commands import CommandError, finished
+from tools.chaos.clouds.commands import CommandError, finished
 from tools.postgresql import START_WITHIN, Server, programs
 
 Row = dict[str, Any]

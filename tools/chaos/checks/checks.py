@@ -29,12 +29,12 @@ from provisioning.hosts.models import Host, HostCommand
 from provisioning.images.models import Image
 from provisioning.network.delivery import documents
 from provisioning.network.models import DeliveryMark, FloatingIP, Network, Port, Router, SecurityGroup
-from tools.chaos import volume_checks
-from tools.chaos.ec2 import INTERFACE
-from tools.chaos.journals import Domain, Seen
-from tools.chaos.networks import OURS, PREFIX
-from tools.chaos.networks import ROUTER as CHAOS_ROUTER
-from tools.chaos.wrongs import wrong
+from tools.chaos.checks import volume_checks
+from tools.chaos.checks.journals import Domain, Seen
+from tools.chaos.checks.wrongs import wrong
+from tools.chaos.clients.ec2 import INTERFACE
+from tools.chaos.clients.networks import OURS, PREFIX
+from tools.chaos.clients.networks import ROUTER as CHAOS_ROUTER
 
 OFF = {PowerState.NOSTATE, PowerState.SHUTDOWN, PowerState.CRASHED}
 POWER = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent, InstanceFault
 from provisioning.compute.records.host_commands import about_servers
-from tools.chaos.journals import Seen
+from tools.chaos.checks.journals import Seen
 
 SHOWN = (
     "name", "vm_state", "task_state", "task_deadline", "power_state", "attempt", "host_id", "excluded_hosts",

@@ -6,11 +6,11 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tools.chaos.client import Answer, Client
-from tools.chaos.ec2_user import Ec2, Ids
-from tools.chaos.gate import Gate
+from tools.chaos.clients.gate import Gate
 from tools.chaos.plan import Operation
-from tools.chaos.wizard import Wizard
+from tools.chaos.users.client import Answer, Client
+from tools.chaos.users.ec2_user import Ec2, Ids
+from tools.chaos.users.wizard import Wizard
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tools.chaos.commands import finished
-from tools.chaos.database import Database
-from tools.chaos.journals import JOURNAL, switch_off
+from tools.chaos.checks.journals import JOURNAL, switch_off
+from tools.chaos.clouds.commands import finished
+from tools.chaos.clouds.database import Database
 from tools.chaos.packets.hosts import Hosts as PacketHosts
 from up import health
 from up.data_folder import DataFolder

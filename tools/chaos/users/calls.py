@@ -15,7 +15,7 @@ from provisioning.compute.actions.base import HostAction, ServerAction
 from provisioning.compute.actions.registry import actions
 from provisioning.compute.states import VmState
 from provisioning.identity.policies.base import ADMIN
-from tools.chaos.client import MICROVERSION
+from tools.chaos.users.client import MICROVERSION
 
 FLAVORS = {"nano": "0", "tiny": "1", "small": "2", "large": "4"}
 """Short names of the seeded flavors → their ids; ``large`` needs more disk than any simulated host has."""

@@ -8,7 +8,7 @@ import json
 import random
 import time
 
-from tools.chaos.frames import Frame, text_frame
+from tools.chaos.faults.frames import Frame, text_frame
 
 HERE = "127.0.0.1"
 CHUNK = 65_536

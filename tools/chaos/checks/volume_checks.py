@@ -14,8 +14,8 @@ from provisioning.doctor.finding import Finding
 from provisioning.volumes.host_link.host_commands import data_id_of
 from provisioning.volumes.models import Attachment, Backup, Snapshot, StoragePool, Volume
 from provisioning.volumes.states import AttachStatus, BackupStatus, SnapshotStatus, VolumeStatus
-from tools.chaos.journals import Seen
-from tools.chaos.wrongs import wrong
+from tools.chaos.checks.journals import Seen
+from tools.chaos.checks.wrongs import wrong
 
 GIB = 1 << 30
 ON_THE_WAY = (AttachStatus.ATTACHING, AttachStatus.DETACHING)

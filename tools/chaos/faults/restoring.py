@@ -12,14 +12,14 @@ from pathlib import Path
 from django.db import DatabaseError, connections
 
 from provisioning.doctor.finding import Finding
-from tools.chaos import moves
-from tools.chaos.cloud import AGENT, Cloud
-from tools.chaos.database import Postgresql
-from tools.chaos.journals import Hypervisors
-from tools.chaos.losses import Loss, Records
+from tools.chaos.checks.journals import Hypervisors
+from tools.chaos.checks.losses import Loss, Records
+from tools.chaos.clients import moves
+from tools.chaos.clients.world import World
+from tools.chaos.clouds.cloud import AGENT, Cloud
+from tools.chaos.clouds.database import Postgresql
+from tools.chaos.faults.recovery import Recovery
 from tools.chaos.plan import COPY, FALL_BEHIND, LOSE_PRIMARY, PUT_BACK, Fault
-from tools.chaos.recovery import Recovery
-from tools.chaos.world import World
 
 IDLE_WITHIN = 90.0
 COPIED_WITHIN = 60.0

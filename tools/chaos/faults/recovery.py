@@ -22,12 +22,12 @@ from provisioning.doctor.finding import Finding
 from provisioning.volumes.host_link.host_commands import data_id_of
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.records.holds import HELD_BY
-from tools.chaos import checks, losses, volume_checks
-from tools.chaos.client import Client
-from tools.chaos.cloud import HANGS, Cloud
-from tools.chaos.journals import JOURNAL, POOL, Hypervisors, Seen
-from tools.chaos.losses import Loss
-from tools.chaos.wrongs import wrong
+from tools.chaos.checks import checks, losses, volume_checks
+from tools.chaos.checks.journals import JOURNAL, POOL, Hypervisors, Seen
+from tools.chaos.checks.losses import Loss
+from tools.chaos.checks.wrongs import wrong
+from tools.chaos.clouds.cloud import HANGS, Cloud
+from tools.chaos.users.client import Client
 
 COMPUTE, VOLUME = "/compute/v2.1", "/volume/v3"
 SEEN_WITHIN, REPAIRED_WITHIN = 270.0, 240.0

@@ -18,8 +18,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tools.chaos.detours import Detours
-from tools.chaos.frames import Frame, read_frame
+from tools.chaos.faults.detours import Detours
+from tools.chaos.faults.frames import Frame, read_frame
 
 MOST_HEAD = 65_536
 CHUNK = 65_536

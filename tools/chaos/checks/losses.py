@@ -17,9 +17,9 @@ from provisioning.network.models import Port
 from provisioning.volumes.host_link.host_commands import data_id_of
 from provisioning.volumes.models import Attachment, Backup, Snapshot, Volume
 from provisioning.volumes.states import AttachStatus, SnapshotStatus, VolumeStatus
-from tools.chaos import checks, volume_checks
-from tools.chaos.journals import Domain, Seen
-from tools.chaos.wrongs import wrong
+from tools.chaos.checks import checks, volume_checks
+from tools.chaos.checks.journals import Domain, Seen
+from tools.chaos.checks.wrongs import wrong
 
 TOLD_OF = frozenset(
     {"newer_guests", "newer_documents", "newer_volumes", "guests", "leftovers", "shelves", "images", "backups"}

@@ -1,0 +1,1 @@
+"""Checks of a run: its answers, its records, its guests and its logs."""

@@ -1,0 +1,1 @@
+"""The cloud of a run: its processes and its database."""

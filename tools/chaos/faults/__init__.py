@@ -1,0 +1,1 @@
+"""Faults of a plan, and the repairs after them."""
