@@ -17,7 +17,7 @@ from django.test import Client
 from provisioning.identity.services.ec2 import create_ec2_credential
 from tests.support.cast import People
 from tests.support.guest_image import guest_image
-from tools.bench import ec2
+from tools.bench.faces import ec2
 from tools.bench.networking.rows import judged, sums
 from tools.bench.volumes import guest
 from tools.bench.volumes.command import WORDS, answer, bare_command, beside, throughput_rows

@@ -17,10 +17,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-import tools.bench.servers
-import tools.bench.tokens
-from tools.bench import live, scheduler, shell
+import tools.bench.faces.tokens
+import tools.bench.in_django.servers
+from tools.bench import live
 from tools.bench.cloud import BenchError, Client, Cloud
+from tools.bench.in_django import scheduler, shell
 from tools.bench.live import Servers, ms, spread
 from up.prepare import GUEST_IMAGE
 from up.programs import CHECKOUT, tool
@@ -90,7 +91,7 @@ def simulated(folder: Path, launches: int, say: Callable[[str], None]) -> list[R
         memory = cloud.control_plane_kib()
         cloud.allow("instances", "cores", "ram", "fixed_ips")
         say("tokens")
-        tokens = tools.bench.tokens.measure(cloud, 100)
+        tokens = tools.bench.faces.tokens.measure(cloud, 100)
         say("launches, one after the other")
         single = one_after_the_other(cloud, launches)
         say("50 launches, 8 at a time")
@@ -112,8 +113,8 @@ def simulated(folder: Path, launches: int, say: Callable[[str], None]) -> list[R
         cloud.clean()
 
 
-def token_rows(tokens: tools.bench.tokens.Tokens) -> list[Row]:
-    at_once = f"{tools.bench.tokens.SENDERS} at a time"
+def token_rows(tokens: tools.bench.faces.tokens.Tokens) -> list[Row]:
+    at_once = f"{tools.bench.faces.tokens.SENDERS} at a time"
     ordered = sorted(tokens.checked)
     micro = f"median {ordered[len(ordered) // 2] * 1e6:.0f} µs, p95 {ordered[len(ordered) * 95 // 100] * 1e6:.0f} µs"
     return [
@@ -131,7 +132,7 @@ def token_rows(tokens: tools.bench.tokens.Tokens) -> list[Row]:
     ]
 
 
-def list_rows(lists: tools.bench.servers.Lists) -> list[Row]:
+def list_rows(lists: tools.bench.in_django.servers.Lists) -> list[Row]:
     return [
         Row("1,000 servers in detail, in the process", spread(lists.detail), "under 150 ms"),
         Row("page of 100 of 1,000 servers", spread(lists.few), ""),
@@ -185,7 +186,7 @@ def show(rows: list[Row]) -> None:
 
 
 def _in_the_browser() -> Iterator[Row]:
-    from tools.bench import browser  # noqa: PLC0415 - loads Playwright
+    from tools.bench.faces import browser  # noqa: PLC0415 - loads Playwright
 
     with tempfile.TemporaryDirectory(prefix="nv-bench-") as folder:
         yield from (Row(*line) for line in browser.measure(Path(folder) / "cloud", _say))
@@ -225,7 +226,7 @@ def main() -> int:
 
         return moves.main(sys.argv[2:])
     if sys.argv[1:2] == ["ec2"]:
-        from tools.bench import ec2  # noqa: PLC0415
+        from tools.bench.faces import ec2  # noqa: PLC0415
 
         return ec2.main(sys.argv[2:])
     if sys.argv[1:2] in (["measures"], ["dashboard"]):
@@ -245,7 +246,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="nv-bench-") as folder:
             yield from simulated(Path(folder) / "simulated", options.launches, _say)
             _say("lists of servers")
-            yield from list_rows(tools.bench.servers.measure(Path(folder) / "lists"))
+            yield from list_rows(tools.bench.in_django.servers.measure(Path(folder) / "lists"))
             _say("decisions of the scheduler")
             yield from (Row(*line) for line in scheduler.lines(scheduler.measure(Path(folder) / "scheduler")))
             if options.real_launches:

@@ -17,8 +17,8 @@ from pathlib import Path
 from uuid import UUID
 
 from tools import postgresql
-from tools.bench import shell
 from tools.bench.cloud import BenchError, Client, Cloud
+from tools.bench.in_django import shell
 from tools.bench.networking import rules
 from tools.bench.networking.rows import Row, judged, spread, sums
 from up.programs import CHECKOUT, tool

@@ -24,7 +24,7 @@ from provisioning.measures import condensing
 from provisioning.measures.codes import encode, pack
 from provisioning.measures.models import Block
 from provisioning.measures.resolutions import FINE, HOUR
-from tools.bench import lists
+from tools.bench.in_django import lists
 
 REPEATS = 15
 DRAWN = 200

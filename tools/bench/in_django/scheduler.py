@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.bench import shell
+from tools.bench.in_django import shell
 
 SIZES = (100, 300, 1_000, 3_000, 10_000)
 SHARED = 1_000

@@ -18,7 +18,7 @@ def migrate(folder: Path) -> None:
 
 def begin(folder: Path, call: str) -> subprocess.Popen[str]:
     """Start a call of a function of this package, as ``lists.main()``; `answer` waits for its end."""
-    return run(folder, f"from tools.bench import {call.partition('.')[0]}; {call}")
+    return run(folder, f"from tools.bench.in_django import {call.partition('.')[0]}; {call}")
 
 
 def run(folder: Path, code: str) -> subprocess.Popen[str]:

@@ -1,4 +1,4 @@
-"""Measures decisions of the scheduler inside Django; `tools.bench.scheduler` runs it on an empty database."""
+"""Measures decisions of the scheduler inside Django; `tools.bench.in_django.scheduler` runs it on an empty database."""
 
 from __future__ import annotations
 

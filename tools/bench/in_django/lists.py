@@ -1,4 +1,4 @@
-"""Measures lists of servers inside Django; `tools.bench.servers` runs it on an empty database."""
+"""Measures lists of servers inside Django; `tools.bench.in_django.servers` runs it on an empty database."""
 
 from __future__ import annotations
 

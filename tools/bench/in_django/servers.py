@@ -8,7 +8,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.bench import shell
+from tools.bench.in_django import shell
 
 
 @dataclass(frozen=True)

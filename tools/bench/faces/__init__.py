@@ -1,0 +1,1 @@
+"""Measurements of single faces over HTTP: pages, the EC2 API, tokens."""

@@ -1,0 +1,1 @@
+"""Measurements inside Django, on a database of their own."""
