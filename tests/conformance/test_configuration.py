@@ -11,9 +11,9 @@ import pytest
 
 from tests.support.tables import each_row
 from tools.bench.cloud import BenchError
-from tools.conformance.configuration import Administrator, Settings, chosen, settings, text, with_changes
-from tools.conformance.facts import Facts, Flavor, Image, discover
-from tools.conformance.lists import LISTS, select
+from tools.conformance.tempest.configuration import Administrator, Settings, chosen, settings, text, with_changes
+from tools.conformance.tempest.facts import Facts, Flavor, Image, discover
+from tools.conformance.tempest.lists import LISTS, select
 
 ADMIN = Administrator("http://192.0.2.1/identity/v3/", "admin", "pa$$%(s)word", "admin", region="North")
 POOL = {

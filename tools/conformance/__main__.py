@@ -20,10 +20,10 @@ from pathlib import Path
 from tools.bench.cloud import BenchError
 from tools.conformance import cloud, results, table
 from tools.conformance.aws import ansible, terraform
-from tools.conformance.configuration import IMAGE, settings, text, with_changes
-from tools.conformance.facts import ApiReader, discover
-from tools.conformance.lists import LISTS, select
-from tools.conformance.tempest import Tempest
+from tools.conformance.tempest.configuration import IMAGE, settings, text, with_changes
+from tools.conformance.tempest.facts import ApiReader, discover
+from tools.conformance.tempest.lists import LISTS, select
+from tools.conformance.tempest.workspace import Tempest
 from up.programs import CHECKOUT
 
 KEPT = CHECKOUT / ".cache/conformance"

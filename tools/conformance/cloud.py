@@ -12,7 +12,7 @@ from openstack.connection import Connection
 
 from tools.bench.cloud import BenchError, Cloud
 from tools.bench.over_http.target import region
-from tools.conformance.configuration import Administrator
+from tools.conformance.tempest.configuration import Administrator
 
 HOSTS = 2
 CAPACITY = "512:1048576:8000"

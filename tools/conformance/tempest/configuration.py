@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.bench.cloud import BenchError
-from tools.conformance.facts import Facts, Flavor, Image
+from tools.conformance.tempest.facts import Facts, Flavor, Image
 
 IMAGE = "image"
 """The name of a file in the workspace: the image from which guests are launched."""

@@ -1,0 +1,1 @@
+"""Tempest: its configuration, its tests, and their results."""
