@@ -268,7 +268,7 @@ def test_the_page_of_an_instance_costs_the_same_however_much_was_done_to_it(
     cost, shown = page()
     assert cost == once
     assert "req-no-0" in shown
-    monkeypatch.setattr("portal.ops.admin.instances.MOST_SHOWN", 2)
+    monkeypatch.setattr("portal.ops.admin.compute.instances.MOST_SHOWN", 2)
     _, shown = page()
     assert "req-no-3" in shown
     assert "req-no-1" not in shown

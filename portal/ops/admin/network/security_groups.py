@@ -5,7 +5,7 @@ from django.db.models import Count, QuerySet
 from django.http import HttpRequest
 
 from portal.ops.admin.columns import by_id, column
-from portal.ops.admin.networks import OfNetworking, ports_link
+from portal.ops.admin.network.networks import OfNetworking, ports_link
 from portal.ops.admin.owned import ReadableInline
 from provisioning.identity.selectors.lookups import projects_by_id
 from provisioning.network.models import AddressGroup, DefaultSecurityGroupRule, SecurityGroup, SecurityGroupRule

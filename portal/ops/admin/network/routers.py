@@ -11,7 +11,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from portal.ops.admin.columns import StatusFilter, ValuesFilter, column, link_to
-from portal.ops.admin.networks import OfNetworking
+from portal.ops.admin.network.networks import OfNetworking
 from portal.ops.admin.owned import NAMED_FIRST, ReadableInline
 from provisioning.compute.models import Instance
 from provisioning.network.models import FixedIP, FloatingIP, Network, Port, PortForwarding, Router

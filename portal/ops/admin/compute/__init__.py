@@ -1,0 +1,1 @@
+"""Instances of all projects, their hosts and sizes, and the scheduler's decisions."""

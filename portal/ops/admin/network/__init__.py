@@ -1,0 +1,1 @@
+"""Networks, routers and security groups of all projects."""

@@ -1,0 +1,1 @@
+"""The doctor, periodic jobs, and reports, deliveries and notifications that failed."""
