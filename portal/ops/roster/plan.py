@@ -12,7 +12,7 @@ from functools import partial
 from django.db import transaction
 
 from portal.ops.named import DOMAIN
-from portal.ops.roster_file import Problems, Row
+from portal.ops.roster.file import Problems, Row
 from provisioning.common.errors import NovellaError
 from provisioning.identity.models import Domain, Group, Project, User
 from provisioning.identity.selectors import dashboard_lists, lookups

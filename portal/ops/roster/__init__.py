@@ -1,0 +1,1 @@
+"""Rosters: CSV files with users and projects, which operators import."""
