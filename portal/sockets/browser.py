@@ -13,7 +13,7 @@ from portal.sockets.renders import Renders
 from provisioning.common.errors import NotFoundError
 from provisioning.compute.selectors.instances import ALL_PROJECTS, instance_for
 from provisioning.compute.selectors.migrations import EVERY_PROJECT
-from provisioning.doctor.cloud import RULE as CLOUD
+from provisioning.doctor.overview.cloud import RULE as CLOUD
 from provisioning.drains.selectors import SHOW as DRAINS
 from provisioning.events.selectors import EVERYBODY, OPERATORS, LoggedEvent, of_user
 from provisioning.identity import policy

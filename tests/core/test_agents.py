@@ -20,7 +20,7 @@ from provisioning.compute.host_link import image_transfers
 from provisioning.compute.models import Instance
 from provisioning.compute.services.hosts import change_host, disable_host, enable_host, update_host
 from provisioning.compute.states import PowerState
-from provisioning.doctor.examination import findings
+from provisioning.doctor.examinations.examination import findings
 from provisioning.hosts import audits, enrolment, liveness
 from provisioning.hosts.models import Host, JoinToken
 from provisioning.hosts.selectors import hosts_for

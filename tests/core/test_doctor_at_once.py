@@ -15,8 +15,8 @@ from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.power import Stop
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
-from provisioning.doctor import examination
-from provisioning.doctor.examination import treat
+from provisioning.doctor.examinations import examination
+from provisioning.doctor.examinations.examination import treat
 from provisioning.doctor.finding import Finding
 from provisioning.hosts.models import Host
 from provisioning.jobs.models import WorkerBeat

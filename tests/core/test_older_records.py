@@ -18,7 +18,7 @@ from provisioning.compute.actions.shelve import Shelve
 from provisioning.compute.actions.unshelve import unshelve
 from provisioning.compute.models import Allocation, Instance, NewerGuest
 from provisioning.compute.upkeep import adoption, reaper
-from provisioning.doctor.examination import findings
+from provisioning.doctor.examinations.examination import findings
 from provisioning.hosts import restored
 from provisioning.hosts.models import Host, HostCommand, Restore
 from provisioning.images.models import Image

@@ -19,7 +19,7 @@ from provisioning.compute.selectors.attempts import attempts_for
 from provisioning.compute.selectors.explained import AGAIN, decisions_for
 from provisioning.compute.selectors.gauges import capacity_by_host
 from provisioning.compute.upkeep import reaper
-from provisioning.doctor.examination import findings
+from provisioning.doctor.examinations.examination import findings
 from provisioning.hosts import commands, liveness
 from provisioning.hosts.models import Host, HostCommand
 from tests.support.clouds import Cloud, context, state_of

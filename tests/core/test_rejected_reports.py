@@ -14,7 +14,7 @@ from provisioning.compute.actions.power import Stop
 from provisioning.compute.models import Instance
 from provisioning.compute.upkeep import reaper
 from provisioning.compute.wiring import server_subjects
-from provisioning.doctor.examination import examine, treat
+from provisioning.doctor.examinations.examination import examine, treat
 from provisioning.hosts import rejected, reports
 from provisioning.hosts.models import HostCommand, RejectedReport
 from tests.support.clouds import Cloud

@@ -18,7 +18,7 @@ from provisioning.compute.actions.delete import delete
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
 from provisioning.compute.upkeep.reaper import reap
-from provisioning.doctor.examination import examine
+from provisioning.doctor.examinations.examination import examine
 from provisioning.hosts import commands, liveness, reports
 from provisioning.hosts.models import Host
 from provisioning.jobs.models import WorkerBeat

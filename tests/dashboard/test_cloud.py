@@ -23,7 +23,7 @@ from provisioning.batches.kinds import KINDS
 from provisioning.batches.models import Batch, BatchItem
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
-from provisioning.doctor import runs
+from provisioning.doctor.examinations import runs
 from provisioning.drains import execution
 from provisioning.events import selectors as events
 from provisioning.events.selectors import OPERATORS, LoggedEvent

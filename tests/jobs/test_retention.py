@@ -28,7 +28,7 @@ from provisioning.compute.models import (
     UsageAudit,
 )
 from provisioning.compute.selectors import totals
-from provisioning.doctor.examination import examine
+from provisioning.doctor.examinations.examination import examine
 from provisioning.hosts.models import Host, JoinToken
 from provisioning.identity.models import AccessRule
 from provisioning.identity.records.retention import note_unused

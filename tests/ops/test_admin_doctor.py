@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from provisioning.compute.models import Allocation, Instance
-from provisioning.doctor import examination
+from provisioning.doctor.examinations import examination
 from provisioning.doctor.jobs import JOB
 from provisioning.doctor.models import DoctorRun
 from provisioning.identity import policy

@@ -21,7 +21,7 @@ from provisioning.compute.selectors.compute_services import number_of
 from provisioning.compute.services.aggregates import create_aggregate
 from provisioning.compute.services.key_pairs import create_key_pair
 from provisioning.compute.services.server_groups import create_server_group
-from provisioning.doctor.runs import run
+from provisioning.doctor.examinations.runs import run
 from provisioning.drains.models import Drain, DrainItem
 from provisioning.hosts import calls
 from provisioning.hosts.models import Host, RejectedReport

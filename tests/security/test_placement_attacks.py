@@ -23,7 +23,7 @@ from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Allocation, Instance, InstanceActionEvent
 from provisioning.compute.states import TaskState
 from provisioning.compute.upkeep import reaper
-from provisioning.doctor.examination import examine
+from provisioning.doctor.examinations.examination import examine
 from provisioning.hosts import audits, liveness, reports
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.images import services as images

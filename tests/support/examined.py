@@ -20,7 +20,7 @@ from django.db import connection
 from django.db.backends.sqlite3.base import FORMAT_QMARK_REGEX
 from django.utils import timezone
 
-from provisioning.doctor.examination import findings
+from provisioning.doctor.examinations.examination import findings
 from provisioning.doctor.finding import Finding
 
 ELSEWHERE = {"backups", "certificate_authority", "keys"}

@@ -18,7 +18,7 @@ from compute_agent.contract.volume import (
     StoredVolume,
 )
 from provisioning.compute.models import BlockDevice
-from provisioning.doctor.examination import examine, treat
+from provisioning.doctor.examinations.examination import examine, treat
 from provisioning.doctor.finding import Finding
 from provisioning.hosts import calls
 from provisioning.hosts.commands import send

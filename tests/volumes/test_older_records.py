@@ -17,7 +17,7 @@ from django.utils import timezone
 from compute_agent.contract.volume import ConnectVolumeRequest, DeleteVolumeRequest, KnownVolume, VolumeClient
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError, UnavailableError
-from provisioning.doctor.examination import treat
+from provisioning.doctor.examinations.examination import treat
 from provisioning.hosts import audits, commands, liveness, restored
 from provisioning.hosts.models import HostCommand
 from provisioning.jobs.models import Lease

@@ -35,8 +35,8 @@ from provisioning.compute.records.migration_records import KIND as MIGRATIONS
 from provisioning.compute.selectors.hosts import MOST_GUESTS, guests_on
 from provisioning.compute.selectors.migrations import EVERY_PROJECT
 from provisioning.compute.services.hosts import change_host, disable_host, enable_host
-from provisioning.doctor.cloud import RULE as CLOUD
-from provisioning.doctor.cloud import faults_of_host
+from provisioning.doctor.overview.cloud import RULE as CLOUD
+from provisioning.doctor.overview.cloud import faults_of_host
 from provisioning.drains.selectors import SHOW as DRAINS
 from provisioning.drains.services import EVENT as DRAIN_EVENT
 from provisioning.hosts.models import Host, HostCertificate

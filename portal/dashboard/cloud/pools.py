@@ -23,8 +23,8 @@ from portal.dashboard.lists.declaration import Column, Empty, Filter, RecordList
 from portal.dashboard.lists.views import ListPage
 from portal.dashboard.templatetags import novella as tags
 from provisioning.common.context import RequestContext
-from provisioning.doctor.cloud import RULE as CLOUD
-from provisioning.doctor.cloud import faults_of_pool
+from provisioning.doctor.overview.cloud import RULE as CLOUD
+from provisioning.doctor.overview.cloud import faults_of_pool
 from provisioning.hosts.models import Host
 from provisioning.hosts.notifications import KIND
 from provisioning.hosts.selectors import alive, is_alive

@@ -10,7 +10,7 @@ from portal.dashboard.graphs.bars import Bar
 from portal.dashboard.graphs.parts import OF_HOSTS
 from provisioning.compute.actions.evacuate import Evacuate
 from provisioning.compute.selectors.hosts import state_of
-from provisioning.doctor.cloud import RULE, cloud_for
+from provisioning.doctor.overview.cloud import RULE, cloud_for
 from provisioning.identity.selectors.lookups import projects_by_id
 from provisioning.volumes.selectors.pools import RULE as POOLS
 

@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management import call_command
 
 from provisioning.compute.models import Instance
-from provisioning.doctor.examination import examine, treat
+from provisioning.doctor.examinations.examination import examine, treat
 from provisioning.doctor.finding import Finding
 from tests.support import invariants
 

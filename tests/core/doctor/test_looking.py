@@ -19,11 +19,11 @@ from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.power import Stop
 from provisioning.compute.actions.snapshot import create_image
 from provisioning.compute.models import Instance
-from provisioning.doctor import runs
 from provisioning.doctor.checks import CHECKS
-from provisioning.doctor.examination import examine, findings, treat
+from provisioning.doctor.examinations import runs
+from provisioning.doctor.examinations.examination import examine, findings, treat
+from provisioning.doctor.examinations.runs import KEPT
 from provisioning.doctor.models import DoctorRun
-from provisioning.doctor.runs import KEPT
 from provisioning.hosts.models import Host
 from provisioning.jobs.models import WorkerBeat
 from provisioning.network.models import Port

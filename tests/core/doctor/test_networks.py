@@ -14,7 +14,7 @@ from compute_agent.contract.network import NETWORK, SECURITY_GROUP
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.models import Instance
-from provisioning.doctor.examination import treat
+from provisioning.doctor.examinations.examination import treat
 from provisioning.hosts.models import HostCommand
 from provisioning.network import services
 from provisioning.network.models import (

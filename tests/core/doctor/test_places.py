@@ -16,7 +16,7 @@ from provisioning.compute.actions.power import Stop
 from provisioning.compute.launch.retry import retry
 from provisioning.compute.models import Allocation, InstanceAction
 from provisioning.compute.states import VmState
-from provisioning.doctor.examination import treat
+from provisioning.doctor.examinations.examination import treat
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.measures import inbound
 from provisioning.measures.models import Block, Rejection

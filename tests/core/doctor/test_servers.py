@@ -20,7 +20,7 @@ from provisioning.compute.records import host_commands
 from provisioning.compute.states import TaskState, VmState
 from provisioning.compute.upkeep.reaper import reap
 from provisioning.doctor.checks.actions import LEFT_OPEN
-from provisioning.doctor.examination import treat
+from provisioning.doctor.examinations.examination import treat
 from provisioning.hosts.models import HostCommand
 from tests.core.doctor.findings import OLD, broken, look, only, repaired
 from tests.support import invariants

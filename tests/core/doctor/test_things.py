@@ -19,7 +19,7 @@ from provisioning.compute.actions.shelve import Shelve
 from provisioning.compute.actions.snapshot import create_image
 from provisioning.compute.models import FirmwareState, Instance, InstanceAction
 from provisioning.doctor.checks import queue
-from provisioning.doctor.examination import treat
+from provisioning.doctor.examinations.examination import treat
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.images import services as images
 from provisioning.images.models import Image

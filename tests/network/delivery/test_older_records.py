@@ -18,7 +18,7 @@ from compute_agent.contract.messages import DOCUMENTS, MAX_DOCUMENT, Owned
 from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURITY_GROUP
 from provisioning.common.context import RequestContext
 from provisioning.compute.models import Instance
-from provisioning.doctor.examination import treat
+from provisioning.doctor.examinations.examination import treat
 from provisioning.hosts import audits, liveness, restored
 from provisioning.hosts.models import HostCommand
 from provisioning.network import services

@@ -300,7 +300,7 @@ def doctor(cloud: Cloud) -> list[str]:
 
 
 _DOCTOR = (
-    "import json; from provisioning.doctor.runs import run;"
+    "import json; from provisioning.doctor.examinations.runs import run;"
     "rows = [row for row in run('command').findings if row['severity'] != 'note'];"
     "print(json.dumps([f\"{row['check']}: {row['subject']}: {row['sentence']}\" for row in rows]))"
 )

@@ -22,7 +22,7 @@ from provisioning.compute.models import Allocation, Instance, InstanceAction, Mi
 from provisioning.compute.records.migration_records import OPEN
 from provisioning.compute.states import PowerState, VmState
 from provisioning.doctor.checks.allocations import AT_A_HOST, KEPT, PLACED
-from provisioning.doctor.examination import findings
+from provisioning.doctor.examinations.examination import findings
 from provisioning.doctor.finding import Finding
 from provisioning.drains.models import Drain
 from provisioning.hosts.models import Host, HostCommand

@@ -17,7 +17,7 @@ from provisioning.common.context import system_context
 from provisioning.common.errors import ConflictError
 from provisioning.compute.models import InterfaceDifference, NewerGuest
 from provisioning.compute.upkeep import adoption, interface_decisions
-from provisioning.doctor.examination import findings
+from provisioning.doctor.examinations.examination import findings
 from provisioning.doctor.finding import Finding
 from provisioning.volumes.host_link.host_commands import data_id_of
 from provisioning.volumes.models import Attachment, Volume

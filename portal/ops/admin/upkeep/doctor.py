@@ -14,9 +14,9 @@ from django.views.decorators.cache import never_cache
 from portal.ops.admin.base import Readable, context_of
 from portal.ops.admin.columns import column, tag
 from provisioning.common.errors import NovellaError
-from provisioning.doctor import runs
+from provisioning.doctor.examinations import runs
+from provisioning.doctor.examinations.runs import run_for
 from provisioning.doctor.models import DoctorRun
-from provisioning.doctor.runs import run_for
 
 TONES = {"error": "bad", "warning": "warn", "note": "off"}
 ASKED = {"clock": "scheduled", "command": "manage.py doctor"}

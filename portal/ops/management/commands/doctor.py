@@ -8,11 +8,11 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from provisioning.common.errors import InvalidInputError
-from provisioning.doctor import runs
 from provisioning.doctor.checks import CHECKS
+from provisioning.doctor.examinations import runs
+from provisioning.doctor.examinations.runs import run
 from provisioning.doctor.finding import number
 from provisioning.doctor.models import DoctorRun
-from provisioning.doctor.runs import run
 
 
 class Command(BaseCommand):

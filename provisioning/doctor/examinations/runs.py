@@ -7,7 +7,7 @@ from typing import Literal
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
-from provisioning.doctor import examination
+from provisioning.doctor.examinations import examination
 from provisioning.doctor.models import DoctorRun
 from provisioning.identity import policy
 

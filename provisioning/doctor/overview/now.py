@@ -9,7 +9,7 @@ from datetime import timedelta
 from django.utils import timezone
 
 from provisioning.doctor.checks import CHECKS
-from provisioning.doctor.examination import findings
+from provisioning.doctor.examinations.examination import findings
 from provisioning.doctor.finding import SEVERITIES, Finding
 from provisioning.doctor.models import DoctorRun
 from provisioning.hosts import refused

@@ -1,0 +1,1 @@
+"""Examinations: they run the checks and repairs, and store reports."""

@@ -1,0 +1,1 @@
+"""The present state of the cloud and its faults, for the operators' pages."""
