@@ -13,7 +13,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from provisioning.catalogue.reading import NONE, is_address
+from provisioning.catalogue.index.reading import NONE, is_address
 from provisioning.catalogue.services import refresh
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError

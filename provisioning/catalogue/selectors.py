@@ -9,9 +9,9 @@ from enum import StrEnum
 from django.conf import settings
 from django.db.models import Q, QuerySet
 
-from provisioning.catalogue.index import Entry, Index, read
+from provisioning.catalogue.index.entries import Entry, Index, read
+from provisioning.catalogue.index.reading import BUILT_IN, NONE, is_address
 from provisioning.catalogue.models import CatalogueImage, CatalogueIndex
-from provisioning.catalogue.reading import BUILT_IN, NONE, is_address
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.common.values.ids import NOBODY

@@ -2,7 +2,7 @@
 
 from django.core.exceptions import ImproperlyConfigured
 
-from provisioning.catalogue.signatures import is_key
+from provisioning.catalogue.index.signatures import is_key
 from provisioning.common.environment import integer, names, text
 
 CATALOGUE = text("NOVELLA_CATALOGUE", "built-in")

@@ -12,7 +12,7 @@ from typing import TypeGuard
 from django.conf import settings
 
 import provisioning.batches.services
-import provisioning.catalogue.index
+import provisioning.catalogue.index.entries
 import provisioning.compute.disks.device_names
 import provisioning.compute.plans.moves
 import provisioning.compute.records.instance_actions
@@ -179,7 +179,7 @@ BOUNDS: dict[str, Bound] = {
     "images.ImageMember": _number("image", "IMAGE_MEMBER_LIMIT"),
     "images.ImageTask": _age("after its end", "TASK_RETENTION"),
     "catalogue.CatalogueIndex": _OPERATORS,
-    "catalogue.CatalogueImage": _number("project", provisioning.catalogue.index.MOST),
+    "catalogue.CatalogueImage": _number("project", provisioning.catalogue.index.entries.MOST),
     "metadefs.MetadefNamespace": _number("project", provisioning.metadefs.services.bounds.MOST_NAMESPACES),
     "metadefs.MetadefProperty": _OF_NAMESPACE,
     "metadefs.MetadefObject": _OF_NAMESPACE,

@@ -5,7 +5,7 @@ import uuid
 from django.db import transaction
 from django.db.models import QuerySet
 
-from provisioning.catalogue.index import Entry
+from provisioning.catalogue.index.entries import Entry
 from provisioning.catalogue.models import CatalogueImage
 from provisioning.catalogue.selectors import entry_of, is_live
 from provisioning.catalogue.services.announcements import announce

@@ -7,9 +7,9 @@ from django.conf import settings
 from django.utils import timezone
 
 from provisioning.catalogue.errors import CatalogueError
-from provisioning.catalogue.index import read
+from provisioning.catalogue.index.entries import read
+from provisioning.catalogue.index.reading import NONE, is_address, signed_index
 from provisioning.catalogue.models import CatalogueIndex
-from provisioning.catalogue.reading import NONE, is_address, signed_index
 from provisioning.common.errors import NovellaError
 
 RETRY = timedelta(minutes=10)

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from provisioning.catalogue import services, signatures
+from provisioning.catalogue import services
+from provisioning.catalogue.index import signatures
 from provisioning.catalogue.models import CatalogueIndex
 from tests.image import pictures
 from tests.support.web import Web

@@ -11,7 +11,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
-from provisioning.catalogue import index
+from provisioning.catalogue.index import entries
 from provisioning.images.models import Image
 from tests.image.catalogue.publishing import DATA, Publisher, document, entry
 from tests.support.cast import Person
@@ -34,7 +34,7 @@ def test_an_operator_publishes_an_index(db: None, tmp_path: Path, settings: Sett
     assert public in run("sign", tmp_path, "--key", tmp_path / "key.pem")
     assert public in run("check")
     assert "Tiny Linux" in run("refresh")
-    assert index.read(run("show", "--json").encode()).images[0].id == "tiny"
+    assert entries.read(run("show", "--json").encode()).images[0].id == "tiny"
     json.loads(run("schema"))
 
 

@@ -11,10 +11,11 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from pytest_django import Settings
 
-from provisioning.catalogue import index, reading, services, signatures
+from provisioning.catalogue import services
 from provisioning.catalogue.errors import CatalogueError
+from provisioning.catalogue.index import entries, reading, signatures
+from provisioning.catalogue.index.reading import BUILT_IN, BUILT_IN_FILE
 from provisioning.catalogue.models import CatalogueIndex
-from provisioning.catalogue.reading import BUILT_IN, BUILT_IN_FILE
 from provisioning.catalogue.selectors import catalogue_for
 from provisioning.common.context import system_context
 from tests.image.catalogue.publishing import Publisher, document, entry, serve_index
@@ -56,7 +57,7 @@ def cut(publisher: Publisher) -> None:
 
 
 def large(publisher: Publisher) -> None:
-    publisher.write(document(entry(), name="x" * (index.LARGEST + 1)))
+    publisher.write(document(entry(), name="x" * (entries.LARGEST + 1)))
 
 
 def unsigned(publisher: Publisher) -> None:
@@ -126,7 +127,7 @@ def test_two_keys_can_sign_while_keys_change(db: None, folder: Publisher, settin
 def test_the_built_in_index_is_valid(db: None, settings: Settings) -> None:
     settings.CATALOGUE = BUILT_IN
     assert services.refresh().fault == ""
-    read = index.read(BUILT_IN_FILE.read_bytes())
+    read = entries.read(BUILT_IN_FILE.read_bytes())
     assert {each.distro for each in read.images} >= {
         *("debian", "ubuntu", "almalinux", "rocky", "fedora", "opensuse", "freebsd", "cirros"),
     }
@@ -182,17 +183,17 @@ HEX = "0" * 64
 )
 def test_a_malformed_entry_is_refused(values: dict[str, Any]) -> None:
     with pytest.raises(CatalogueError):
-        index.read(document(entry(**values)))
+        entries.read(document(entry(**values)))
 
 
 @each_row("content", [b"", b"[]", b"{", b"\xff", b"null", document(entry(), entry()), document(more=1)])
 def test_a_malformed_document_is_refused(content: bytes) -> None:
     with pytest.raises(CatalogueError):
-        index.read(content)
+        entries.read(content)
 
 
 def test_the_schema_describes_the_index() -> None:
-    assert {"format", "name", "updated", "images"} <= set(json.dumps(index.schema()).replace('"', " ").split())
+    assert {"format", "name", "updated", "images"} <= set(json.dumps(entries.schema()).replace('"', " ").split())
 
 
 @each_row(

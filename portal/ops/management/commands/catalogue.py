@@ -12,7 +12,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from portal.ops.tables import table
-from provisioning.catalogue import index, reading, services, signatures
+from provisioning.catalogue import services
+from provisioning.catalogue.index import entries, reading, signatures
 from provisioning.catalogue.selectors import catalogue_for, current_index
 from provisioning.catalogue.services.adding import add
 from provisioning.common.context import RequestContext, system_context
@@ -96,7 +97,7 @@ class Command(BaseCommand):
     def _check(self, options: dict[str, Any]) -> None:
         source = options["source"] or settings.CATALOGUE
         content, key = reading.signed_index(source)
-        found = index.read(content, source if reading.is_address(source) else "")
+        found = entries.read(content, source if reading.is_address(source) else "")
         faults = [] if reading.is_address(source) else list(_wrong_files(found, Path(source)))
         if faults:
             raise CommandError("\n".join(faults))
@@ -112,7 +113,7 @@ class Command(BaseCommand):
     def _sign(self, options: dict[str, Any]) -> None:
         folder: Path = options["folder"]
         content = (folder / reading.INDEX).read_bytes()
-        faults = list(_wrong_files(index.read(content), folder))
+        faults = list(_wrong_files(entries.read(content), folder))
         if faults:
             raise CommandError("\n".join(faults))
         lines = [signatures.sign(content, path.read_bytes()) for path in options["key"]]
@@ -120,10 +121,10 @@ class Command(BaseCommand):
         self.stdout.write(f"Signed. NOVELLA_CATALOGUE_KEYS={lines[0].partition(' ')[0]}")
 
     def _schema(self, _: dict[str, Any]) -> None:
-        self.stdout.write(json.dumps(index.schema(), indent=2))
+        self.stdout.write(json.dumps(entries.schema(), indent=2))
 
 
-def _formatted(known: index.Index) -> str:
+def _formatted(known: entries.Index) -> str:
     return msgspec.json.format(msgspec.json.encode(known)).decode()
 
 
@@ -132,7 +133,7 @@ def _in_project(project: Project) -> RequestContext:
     return system_context().in_project(project.id)
 
 
-def _wrong_files(found: index.Index, folder: Path) -> list[str]:
+def _wrong_files(found: entries.Index, folder: Path) -> list[str]:
     """Return sentences about files of the index that are in its folder, and differ from it or are missing."""
     faults = []
     for entry in found.images:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from django.conf import settings
 
-from provisioning.catalogue import signatures
 from provisioning.catalogue.errors import CatalogueError
-from provisioning.catalogue.index import LARGEST
+from provisioning.catalogue.index import signatures
+from provisioning.catalogue.index.entries import LARGEST
 from provisioning.images.data.web_download import web_file
 
 BUILT_IN, NONE = "built-in", "none"

@@ -1,0 +1,1 @@
+"""The signed index of images: its format, its signatures, and where it is read."""
