@@ -18,9 +18,9 @@ from django.db.models import F
 from django.utils import timezone
 
 from provisioning.batches.kinds import action_named
+from provisioning.batches.kinds.declaration import BatchAction, Kind, Task
 from provisioning.batches.kinds.instances import PERMANENT
 from provisioning.batches.models import Batch, BatchItem
-from provisioning.batches.registry import BatchAction, Kind, Task
 from provisioning.batches.selectors import batch_for
 from provisioning.common.context import RequestContext
 from provisioning.common.database.retry import when_broken_off

@@ -12,8 +12,8 @@ from django.utils import timezone
 from django_q.models import OrmQ
 
 from provisioning.batches import kinds, retention, selectors, services
+from provisioning.batches.kinds.declaration import BatchAction, Task
 from provisioning.batches.models import Batch, BatchItem
-from provisioning.batches.registry import BatchAction, Task
 from provisioning.batches.services import BatchRequest
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.compute.models import Instance, InstanceAction

@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from django.http import QueryDict
 
 from portal.dashboard.frame.forms import Form, OfferedField
-from provisioning.batches.registry import BatchAction
+from provisioning.batches.kinds.declaration import BatchAction
 from provisioning.batches.services import MOST_ITEMS
 from provisioning.common.context import RequestContext
 

@@ -15,7 +15,7 @@ from portal.dashboard.network.networks.listing import NETWORKS
 from portal.dashboard.network.routers.listing import ROUTERS
 from portal.dashboard.network.security_groups.listing import SECURITY_GROUPS
 from portal.dashboard.volumes.listing import BACKUPS, SNAPSHOTS, VOLUMES
-from provisioning.batches.registry import Kind
+from provisioning.batches.kinds.declaration import Kind
 from provisioning.batches.services import MOST_ITEMS
 
 LISTS: Mapping[str, RecordList[Any]] = {

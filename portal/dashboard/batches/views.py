@@ -21,7 +21,7 @@ from portal.dashboard.words.names import bdi
 from portal.dashboard.words.wording import duration
 from provisioning.batches import selectors, services
 from provisioning.batches.kinds import action_named
-from provisioning.batches.registry import BatchAction
+from provisioning.batches.kinds.declaration import BatchAction
 from provisioning.common.errors import InvalidInputError, NovellaError
 from provisioning.compute.disks import block_devices
 

@@ -9,8 +9,8 @@ from django.urls import reverse
 from portal.dashboard.words.plain import SENTENCES, plain
 from provisioning.batches import selectors
 from provisioning.batches.kinds import KINDS
+from provisioning.batches.kinds.declaration import BatchAction
 from provisioning.batches.models import Batch, BatchItem
-from provisioning.batches.registry import BatchAction
 from provisioning.common.context import RequestContext
 from provisioning.common.values.ids import read_id
 

@@ -1,10 +1,10 @@
 """The kinds of resources that batches can act on, and their actions."""
 
+from provisioning.batches.kinds.declaration import BatchAction, Kind
 from provisioning.batches.kinds.images import IMAGES, KEY_PAIRS
 from provisioning.batches.kinds.instances import INSTANCES, SERVERS
 from provisioning.batches.kinds.networks import FLOATING_IPS, NETWORKS, ROUTERS, SECURITY_GROUPS
 from provisioning.batches.kinds.volumes import BACKUPS, SNAPSHOTS, VOLUMES
-from provisioning.batches.registry import BatchAction, Kind
 
 KINDS = {
     kind.name: kind

@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from provisioning.batches.registry import Argument, BatchAction, Kind, Task
+from provisioning.batches.kinds.declaration import Argument, BatchAction, Kind, Task
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.values.ids import read_id

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from provisioning.batches.kinds.base import deletion, read_ids
-from provisioning.batches.registry import Argument, BatchAction, Kind, Task
+from provisioning.batches.kinds.declaration import Argument, BatchAction, Kind, Task
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute import selectors as compute

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from provisioning.batches.kinds.base import copy_name, ending_argument, read_ids
-from provisioning.batches.registry import Argument, BatchAction, Kind, Task
+from provisioning.batches.kinds.declaration import Argument, BatchAction, Kind, Task
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.compute import selectors as compute

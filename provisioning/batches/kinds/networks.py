@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from provisioning.batches.kinds.base import deletion, kind_of_project, owners_of, read_ids
-from provisioning.batches.registry import Kind, Task
+from provisioning.batches.kinds.declaration import Kind, Task
 from provisioning.network import selectors as network
 from provisioning.network import services as network_services
 from provisioning.network.selectors import routing

@@ -1,7 +1,7 @@
 """Batches of volumes, snapshots and backups."""
 
 from provisioning.batches.kinds.base import copy_name, deletion, ending_argument, kind_of_project, owners_of, read_ids
-from provisioning.batches.registry import BatchAction, Kind, Task
+from provisioning.batches.kinds.declaration import BatchAction, Kind, Task
 from provisioning.volumes import selectors as volumes
 from provisioning.volumes import services as volume_services
 from provisioning.volumes.records.requests import BackupRequest
