@@ -54,8 +54,8 @@ import provisioning.network.records.guest_ports
 import provisioning.network.wiring.holdings
 import provisioning.network.wiring.ownership
 import provisioning.notifications.jobs
-import provisioning.quotas.project_resources
 import provisioning.quotas.registry
+import provisioning.quotas.services.project_resources
 import provisioning.starred.services
 import provisioning.volumes.inbound.restored
 import provisioning.volumes.inbound.volume_subjects
@@ -96,7 +96,7 @@ def _work() -> None:
 
 def _owners() -> None:
     provisioning.identity.records.project_resources.OF_PROJECTS.connect(
-        *provisioning.quotas.project_resources.OF_PROJECTS,
+        *provisioning.quotas.services.project_resources.OF_PROJECTS,
         *provisioning.ec2.retention.OF_PROJECTS,
         *provisioning.images.wiring.ownership.OF_PROJECTS,
         *provisioning.catalogue.ownership.OF_PROJECTS,
@@ -109,7 +109,7 @@ def _owners() -> None:
         *provisioning.starred.services.OF_PROJECTS,
     )
     provisioning.identity.records.project_resources.OF_USERS.connect(
-        *provisioning.quotas.project_resources.OF_USERS,
+        *provisioning.quotas.services.project_resources.OF_USERS,
         *provisioning.compute.records.ownership.OF_USERS,
         *provisioning.batches.retention.OF_USERS,
         *provisioning.starred.services.OF_USERS,
@@ -124,7 +124,7 @@ def _limits() -> None:
     )
     provisioning.quotas.registry.MEASURED.connect(provisioning.images.wiring.ownership.LIMITED)
     provisioning.quotas.registry.UNLIMITED.connect(
-        provisioning.quotas.project_resources.UNLIMITED,
+        provisioning.quotas.services.project_resources.UNLIMITED,
         provisioning.ec2.retention.UNLIMITED,
         provisioning.images.wiring.ownership.UNLIMITED,
         provisioning.catalogue.ownership.UNLIMITED,
@@ -154,7 +154,7 @@ def _retention() -> None:
         provisioning.jobs.jobs.KEPT,
         provisioning.notifications.jobs.KEPT,
         provisioning.identity.records.retention.KEPT,
-        provisioning.quotas.project_resources.KEPT,
+        provisioning.quotas.services.project_resources.KEPT,
         provisioning.hosts.retention.KEPT,
         provisioning.cpus.services.KEPT,
         provisioning.images.wiring.retention.KEPT,

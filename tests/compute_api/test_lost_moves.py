@@ -13,7 +13,7 @@ from compute_agent.contract.messages import Command, GuestState
 from compute_agent.contract.volume import KnownVolume
 from provisioning.compute.models import BlockDevice, InstanceAction
 from provisioning.hosts import audits, restored
-from provisioning.quotas import drift
+from provisioning.quotas.recounts import drift
 from provisioning.volumes import services as volumes
 from provisioning.volumes.models import Attachment, StoragePool, Volume
 from provisioning.volumes.pools import placement

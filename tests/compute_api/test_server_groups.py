@@ -10,7 +10,7 @@ import pytest
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.models import Instance, ServerGroup
 from provisioning.compute.services.server_groups import check_hints, group_for_launch
-from provisioning.quotas import drift
+from provisioning.quotas.recounts import drift
 from provisioning.quotas.selectors import usage_of
 from provisioning.quotas.services.limits import set_limit
 from tests.compute_api.conftest import V21, launch, server_body

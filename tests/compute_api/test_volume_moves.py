@@ -16,7 +16,7 @@ from provisioning.compute.services.hosts import change_host
 from provisioning.compute.upkeep import reaper
 from provisioning.doctor.checks import older_volumes
 from provisioning.hosts.models import Host, HostCommand
-from provisioning.quotas import drift
+from provisioning.quotas.recounts import drift
 from provisioning.volumes import services as volumes
 from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.models import Attachment, Message, Volume, VolumeType

@@ -24,8 +24,8 @@ from provisioning.compute.services.key_pairs import create_key_pair, delete_key_
 from provisioning.hosts import commands
 from provisioning.network import services as network
 from provisioning.network.models import Subnet
-from provisioning.quotas import drift
-from provisioning.quotas.drift import Finding
+from provisioning.quotas.recounts import drift
+from provisioning.quotas.recounts.drift import Finding
 from provisioning.quotas.selectors import Bounds
 from provisioning.quotas.services.ledger import commit, release, reserve
 from provisioning.quotas.services.limits import set_limit

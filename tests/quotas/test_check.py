@@ -14,9 +14,9 @@ from provisioning.compute.models import Instance, KeyPair
 from provisioning.compute.services.key_pairs import create_key_pair
 from provisioning.network import services as network
 from provisioning.network.models import Network
-from provisioning.quotas import drift
 from provisioning.quotas.jobs import check
 from provisioning.quotas.models import QuotaUsage, Reservation
+from provisioning.quotas.recounts import drift
 from provisioning.quotas.selectors import detail_of, usage_of
 from provisioning.quotas.services.ledger import commit, forget, reserve
 from provisioning.quotas.services.limits import set_limit

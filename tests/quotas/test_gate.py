@@ -31,9 +31,9 @@ from provisioning.identity.services.projects import delete_project
 from provisioning.identity.services.users import delete_user
 from provisioning.network import services as network
 from provisioning.network.models import Network, RbacPolicy
-from provisioning.quotas import drift
 from provisioning.quotas.limits import DEFAULTS, LEDGER
 from provisioning.quotas.models import QuotaLimit
+from provisioning.quotas.recounts import drift
 from provisioning.quotas.selectors import usage_of
 from provisioning.quotas.services.limits import set_limit
 from provisioning.volumes import services as volumes

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries
 
 from provisioning.common.errors import InvalidInputError, OverQuotaError
-from provisioning.quotas import drift, selectors
+from provisioning.quotas import selectors
 from provisioning.quotas.models import QuotaUsage, Reservation
+from provisioning.quotas.recounts import drift
 from provisioning.quotas.services.ledger import check_room, commit, hold, hold_all, release, reserve
 from provisioning.quotas.services.limits import check_each, reset_limits, set_limit, set_limits
 from tests.support.clouds import stand

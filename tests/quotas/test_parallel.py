@@ -11,7 +11,8 @@ import pytest
 from django.db import connection, transaction
 
 from provisioning.common.errors import OverQuotaError
-from provisioning.quotas import drift, selectors
+from provisioning.quotas import selectors
+from provisioning.quotas.recounts import drift
 from provisioning.quotas.services import ledger
 from provisioning.quotas.services.ledger import commit, release
 from tests.support.clouds import stand

@@ -18,8 +18,9 @@ from provisioning.compute.models import Instance
 from provisioning.compute.services.key_pairs import create_key_pair
 from provisioning.compute.services.metadata import set_metadata
 from provisioning.compute.services.server_groups import create_server_group, delete_server_group
-from provisioning.quotas import drift, selectors
+from provisioning.quotas import selectors
 from provisioning.quotas.models import QuotaLimit, Reservation
+from provisioning.quotas.recounts import drift
 from provisioning.quotas.services.ledger import forget, hold
 from provisioning.quotas.services.limits import reset_limits, set_limit, set_limits
 from provisioning.quotas.services.repair import examine, repair

@@ -8,7 +8,7 @@ import pytest
 
 from compute_agent.contract.volume import UnmanagedDisk, UnmanagedDisks
 from provisioning.hosts import calls
-from provisioning.quotas import drift
+from provisioning.quotas.recounts import drift
 from provisioning.quotas.selectors import usage_of
 from provisioning.volumes.host_link.host_commands import send
 from provisioning.volumes.models import StoragePool, Volume

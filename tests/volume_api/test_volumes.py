@@ -11,7 +11,7 @@ from django.utils import timezone
 from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.hosts.models import HostCommand
 from provisioning.images.models import Image
-from provisioning.quotas import drift
+from provisioning.quotas.recounts import drift
 from provisioning.quotas.selectors import usage_of
 from provisioning.quotas.services.limits import set_limit
 from provisioning.volumes.models import Attachment, Snapshot

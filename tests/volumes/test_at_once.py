@@ -13,7 +13,7 @@ from provisioning.common.database import retry
 from provisioning.common.errors import NovellaError, OverQuotaError
 from provisioning.compute.launch.request import DiskRequest
 from provisioning.identity.records import owner_locks
-from provisioning.quotas import drift
+from provisioning.quotas.recounts import drift
 from provisioning.quotas.selectors import usage_of
 from provisioning.quotas.services.limits import set_limit
 from provisioning.volumes.errors import InvalidVolumeError

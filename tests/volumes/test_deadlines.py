@@ -15,7 +15,7 @@ from provisioning.common.errors import NotFoundError
 from provisioning.common.tasks import TASKS
 from provisioning.compute.upkeep import reaper
 from provisioning.hosts.models import HostCommand
-from provisioning.quotas import drift
+from provisioning.quotas.recounts import drift
 from provisioning.volumes.models import Backup, Snapshot, StoragePool, Volume, VolumeType
 from provisioning.volumes.records.requests import BackupRequest, VolumeRequest
 from provisioning.volumes.services import (

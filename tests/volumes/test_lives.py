@@ -8,7 +8,7 @@ import pytest
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError, OverQuotaError
-from provisioning.quotas import drift
+from provisioning.quotas.recounts import drift
 from provisioning.quotas.selectors import usage_of
 from provisioning.quotas.services.limits import set_limit
 from provisioning.volumes.errors import InvalidVolumeError, VolumeNotFoundError

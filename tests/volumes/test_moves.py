@@ -9,8 +9,8 @@ import pytest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError, OverQuotaError
 from provisioning.hosts.models import HostCommand
-from provisioning.quotas import drift
 from provisioning.quotas.models import QuotaUsage
+from provisioning.quotas.recounts import drift
 from provisioning.quotas.selectors import usage_of
 from provisioning.quotas.services.limits import set_limit
 from provisioning.quotas.services.repair import repair

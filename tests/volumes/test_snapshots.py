@@ -10,7 +10,7 @@ from provisioning.common.errors import InvalidInputError
 from provisioning.common.tasks import TASKS
 from provisioning.hosts.models import RejectedReport
 from provisioning.images.models import Image
-from provisioning.quotas import drift
+from provisioning.quotas.recounts import drift
 from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.models import Message, Snapshot, Volume
 from provisioning.volumes.records.requests import VolumeRequest

@@ -13,7 +13,7 @@ from provisioning.compute.records.names import key_pair_owner
 from provisioning.compute.states import VmState
 from provisioning.network import services as network
 from provisioning.network.models import Port
-from provisioning.quotas.counted import Counted
+from provisioning.quotas.recounts.counted import Counted
 from provisioning.quotas.registry import Holding, InLedger
 
 _HISTORY = "The history of a server, and servers are limited."

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from provisioning.doctor.finding import Finding, check
-from provisioning.quotas.drift import Finding as Drift
 from provisioning.quotas.limits import PER_USER
+from provisioning.quotas.recounts.drift import Finding as Drift
 from provisioning.quotas.services.repair import examine, repair
 
 

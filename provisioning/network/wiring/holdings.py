@@ -21,7 +21,7 @@ from provisioning.network.models import (
     SubnetPool,
 )
 from provisioning.network.records.owners import CLOUD, OF_THE_CLOUD
-from provisioning.quotas.counted import Counted
+from provisioning.quotas.recounts.counted import Counted
 from provisioning.quotas.registry import Holding, InLedger
 
 

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 
 from django.db import transaction
 
-from provisioning.quotas import drift
-from provisioning.quotas.drift import Finding
 from provisioning.quotas.models import QuotaUsage, Reservation
+from provisioning.quotas.recounts import drift
+from provisioning.quotas.recounts.drift import Finding
 from provisioning.quotas.services.ledger import lock_all
 
 ROUNDS = 3

@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Iterator
 
 from provisioning.common.values.ids import NOBODY
-from provisioning.quotas.counted import Counted
+from provisioning.quotas.recounts.counted import Counted
 from provisioning.quotas.registry import Holding, InLedger
 from provisioning.volumes.models import Backup, DeletedData, Group, Snapshot, Volume
 from provisioning.volumes.records.quota import of_deleted, of_type

@@ -8,9 +8,9 @@ from typing import Literal
 from django.db.models import Sum
 
 from provisioning.quotas import registry
-from provisioning.quotas.counted import Counted
 from provisioning.quotas.limits import OF_USERS, PER_USER
 from provisioning.quotas.models import QuotaUsage, Reservation
+from provisioning.quotas.recounts.counted import Counted
 from provisioning.quotas.registry import Holding
 
 

@@ -1,0 +1,1 @@
+"""Recounts of the records, and their differences from the counters."""
