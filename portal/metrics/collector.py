@@ -17,7 +17,7 @@ from provisioning.compute.selectors.totals import ACTION, LAUNCH, STEP
 from provisioning.hosts.command_times import command_times
 from provisioning.hosts.selectors import tracked_connections
 from provisioning.jobs import retention
-from provisioning.jobs.reaping import tasks_of_records
+from provisioning.jobs.periodic.reaping import tasks_of_records
 from provisioning.jobs.selectors import depths, live_workers, periodic_work
 from provisioning.measures.selectors import newest_of_hosts
 from provisioning.notifications.selectors import delivery_status

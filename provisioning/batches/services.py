@@ -31,7 +31,7 @@ from provisioning.events.selectors import of_user
 from provisioning.identity import policy
 from provisioning.identity.records import owner_locks
 from provisioning.identity.selectors.acting import context_of_user
-from provisioning.jobs.cast import cast
+from provisioning.jobs.queue.cast import cast
 from provisioning.jobs.selectors import waiting_jobs
 
 TOPIC, JOB = "conductor", "batches.run"

@@ -5,7 +5,7 @@ import logging
 from django.conf import settings
 
 from provisioning.doctor.examinations import runs
-from provisioning.jobs.cast import cast
+from provisioning.jobs.queue.cast import cast
 from provisioning.jobs.registry import PeriodicJob, job
 from provisioning.jobs.selectors import waiting_jobs
 

@@ -22,7 +22,7 @@ from provisioning.events.selectors import OPERATORS
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import is_alive
 from provisioning.identity import policy
-from provisioning.jobs.cast import cast
+from provisioning.jobs.queue.cast import cast
 
 TOPIC, JOB = "conductor", "drains.run"
 EVENT = "drain"

@@ -18,7 +18,7 @@ from provisioning.common.errors import ConflictError
 from provisioning.common.wired import Wired
 from provisioning.events import services as events
 from provisioning.hosts.models import Host, Restore
-from provisioning.jobs.absence import begin_again
+from provisioning.jobs.periodic.absence import begin_again
 from provisioning.jobs.selectors import ALIVE_WITHIN, newest_beat
 
 LEAP = 1 << 20

@@ -2,7 +2,7 @@
 
 from provisioning.images.models import Image, ImageTask
 from provisioning.images.services import recovery, tasks
-from provisioning.jobs import reaping
+from provisioning.jobs.periodic import reaping
 from provisioning.jobs.registry import periodic
 
 INTERVAL = 60.0

@@ -1,7 +1,8 @@
 """Jobs of the queue itself: the ping of a worker group, pruning of the event log, and the purge of expired records."""
 
 from provisioning.events import services as events
-from provisioning.jobs import registry, retention, worker_groups
+from provisioning.jobs import registry, retention
+from provisioning.jobs.queue import worker_groups
 
 PING_TOPIC = "ping"
 PING = "jobs.ping"

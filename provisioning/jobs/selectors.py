@@ -11,8 +11,8 @@ from django.utils import timezone
 from django_q.models import OrmQ
 
 from provisioning.jobs.jobs import PING_TOPIC
-from provisioning.jobs.message import JobMessage, MessageError, verify
 from provisioning.jobs.models import JobRun, Lease, WorkerBeat
+from provisioning.jobs.queue.message import JobMessage, MessageError, verify
 from provisioning.jobs.registry import jobs, periodic_jobs
 
 LEASE = timedelta(seconds=300)

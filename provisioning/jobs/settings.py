@@ -19,7 +19,7 @@ JOB_HELD = 420  # seconds for which a message is claimed: more than the longest 
 Q_CLUSTER = {
     "name": "novella",
     "orm": "default",
-    "broker_class": "provisioning.jobs.broker.Broker",
+    "broker_class": "provisioning.jobs.queue.broker.Broker",
     "ALT_CLUSTERS": {},
     "workers": WORKERS,
     "queue_limit": WORKERS,

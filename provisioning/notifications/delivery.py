@@ -20,7 +20,7 @@ from django.db.models import Exists, F, OuterRef
 from django.utils import timezone
 
 from provisioning.common.values.text import one_line
-from provisioning.jobs import worker_groups
+from provisioning.jobs.queue import worker_groups
 from provisioning.notifications import webhook
 from provisioning.notifications.models import Delivery, Webhook
 from provisioning.notifications.services import STANDING, call_sender

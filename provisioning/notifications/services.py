@@ -13,8 +13,8 @@ from django.db.models import F
 from django.utils import timezone
 
 from provisioning.events.services import Entry, record_all
-from provisioning.jobs import queue
-from provisioning.jobs.cast import cast
+from provisioning.jobs.queue import rows
+from provisioning.jobs.queue.cast import cast
 from provisioning.notifications import webhook
 from provisioning.notifications.messages import TOPIC, Notification, is_wanted
 from provisioning.notifications.models import Delivery, Webhook
@@ -87,7 +87,7 @@ def prune() -> int:
 
 def call_sender() -> None:
     """Cast the job of the sender in the caller's transaction, unless it is already queued."""
-    if not queue.is_waiting(TOPIC):
+    if not rows.is_waiting(TOPIC):
         cast(TOPIC, JOB)
 
 

@@ -67,7 +67,7 @@ import provisioning.volumes.wiring.holdings
 import provisioning.volumes.wiring.ownership
 from provisioning.common.tasks import TASKS
 from provisioning.identity.encryption.encrypted import Encrypted
-from provisioning.jobs.tasks import jobs_of_tasks
+from provisioning.jobs.queue.tasks import jobs_of_tasks
 from provisioning.wiring import jobs, tasks
 
 

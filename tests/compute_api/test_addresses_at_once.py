@@ -13,8 +13,9 @@ import pytest
 from django.db import connections
 
 from provisioning.compute.models import Instance
-from provisioning.jobs import queue, registry
-from provisioning.jobs.message import verify
+from provisioning.jobs import registry
+from provisioning.jobs.queue import rows
+from provisioning.jobs.queue.message import verify
 from provisioning.network import services
 from provisioning.quotas.selectors import usage_of
 from provisioning.quotas.services.limits import set_limit
@@ -67,13 +68,13 @@ class Crowd:
     def _work(self) -> None:
         topics = sorted({each.topic for each in registry.jobs.values()})
         while not self._over.is_set():
-            taken = queue.claim(topics, f"worker {threading.get_ident()}")
+            taken = rows.claim(topics, f"worker {threading.get_ident()}")
             if taken is None:
                 self._over.wait(0.005)
                 continue
             message = verify(taken.text)
             registry.jobs[message.job].run(**message.payload)
-            queue.finish(taken.id)
+            rows.finish(taken.id)
 
     def _host(self, agent: ScriptedAgent) -> None:
         while not self._over.is_set():

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from provisioning.hosts.models import Host
-from provisioning.jobs import worker_groups
+from provisioning.jobs.queue import worker_groups
 from tests.compute_api.conftest import V21, launch
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud

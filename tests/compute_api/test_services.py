@@ -15,7 +15,7 @@ from provisioning.compute.upkeep import reaper
 from provisioning.hosts import enrolment
 from provisioning.hosts.models import Host, HostCommand, JoinToken
 from provisioning.hosts.selectors import is_alive
-from provisioning.jobs import worker_groups
+from provisioning.jobs.queue import worker_groups
 from provisioning.quotas.selectors import usage_of
 from tests.compute_api.conftest import V21, launch
 from tests.support import invariants

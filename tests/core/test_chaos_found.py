@@ -19,9 +19,11 @@ from portal.api.common import faults
 from portal.sockets import follower
 from provisioning.common.database import outage
 from provisioning.common.environment import env
-from provisioning.jobs import dispatch, queue, registry, worker_groups
-from provisioning.jobs.message import JobMessage, sign
+from provisioning.jobs import registry
 from provisioning.jobs.models import JobRun
+from provisioning.jobs.queue import rows, worker_groups
+from provisioning.jobs.queue.message import JobMessage, sign
+from provisioning.jobs.workers import dispatch
 
 
 def _locked() -> OperationalError:
@@ -104,8 +106,8 @@ class TestAJobInAnOutage:
         job = registry.Job("chaos.job", "chaos", run, None)
         monkeypatch.setattr(registry.jobs, "_entries", {**registry.jobs, job.name: job})
         message = JobMessage("chaos", "chaos.job", {}, "req-1", 0.0)
-        queue.put("chaos", sign(message))
-        taken = queue.claim(["chaos"], "group")
+        rows.put("chaos", sign(message))
+        taken = rows.claim(["chaos"], "group")
         assert taken is not None
         return taken.id, message
 
@@ -124,7 +126,7 @@ class TestAJobInAnOutage:
     @pytest.mark.parametrize("noted", [False, True], ids=["nothing was written", "it was written"])
     def test_is_run_when_its_start_could_not_be_written(self, monkeypatch: pytest.MonkeyPatch, noted: bool) -> None:
         ran: list[int] = []
-        monkeypatch.setattr(dispatch.queue, "start", _once_away(queue.start, after=noted))
+        monkeypatch.setattr(dispatch.queue, "start", _once_away(rows.start, after=noted))
         number, message = self.message(monkeypatch, lambda: ran.append(1))
         dispatch.run(number, "group", message)
         assert ran == [1]

@@ -26,8 +26,8 @@ from provisioning.compute.services.server_groups import create_server_group
 from provisioning.compute.upkeep.reconcile import compare
 from provisioning.hosts import calls, commands
 from provisioning.hosts.models import Host, HostCommand
-from provisioning.jobs import queue
-from provisioning.jobs.message import verify
+from provisioning.jobs.queue import rows
+from provisioning.jobs.queue.message import verify
 from provisioning.quotas.services.limits import set_limit
 from tests.core.test_parallel import in_threads, unexpected
 from tests.support import invariants
@@ -51,13 +51,13 @@ class TestTheQueueRunningATaskTwice:
         instance = shared_cloud.launch(alice)
         text = OrmQ.objects.get().payload
         for _ in range(5):
-            queue.put("scheduler", text)
+            rows.put("scheduler", text)
 
         def work(index: int) -> int:
             ran = 0
-            while (taken := queue.claim(["scheduler"], f"group {index}")) is not None:
+            while (taken := rows.claim(["scheduler"], f"group {index}")) is not None:
                 schedule(**verify(taken.text).payload)  # type: ignore[arg-type]
-                queue.finish(taken.id)
+                rows.finish(taken.id)
                 ran += 1
             return ran
 
@@ -70,12 +70,12 @@ class TestTheQueueRunningATaskTwice:
         assert sum(len(agent.guests) for agent in shared_cloud.agents.values()) == 1
 
     def test_a_message_is_taken_by_one(self, shared_cloud: Cloud) -> None:
-        numbers = [queue.put("t", f"text {number}") for number in range(12)]
+        numbers = [rows.put("t", f"text {number}") for number in range(12)]
 
         def take(index: int) -> list[int]:
             taken = []
             for _ in range(40):
-                if (found := queue.claim(["t"], f"group {index}")) is not None:
+                if (found := rows.claim(["t"], f"group {index}")) is not None:
                     taken.append(found.id)
             return taken
 

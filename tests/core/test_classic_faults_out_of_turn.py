@@ -28,8 +28,8 @@ from provisioning.events.models import Event
 from provisioning.hosts import audits, commands
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.hosts.reports import receive
-from provisioning.jobs import queue
 from provisioning.jobs.models import JobRun
+from provisioning.jobs.queue import rows
 from provisioning.network.models import FixedIP
 from tests.core.test_killed import Death, KilledError, begun_anew, death, work  # noqa: F401 - a fixture among them
 from tests.support import invariants
@@ -48,13 +48,13 @@ class TestTheQueueRunningATaskTwice:
         instance = cloud.launch(alice)
         text = OrmQ.objects.get().payload
         for _ in range(2):
-            queue.put("scheduler", text)
+            rows.put("scheduler", text)
         assert drain() == 3
         (order,) = agent.take()
         schedule.schedule(str(instance.id), 1)
         agent.carry_out(order)
         before = cloud.fresh(instance).version
-        queue.put("scheduler", text)
+        rows.put("scheduler", text)
         assert drain() == 1
         assert state_of(instance) == ("active", None)
         assert cloud.fresh(instance).version == before
@@ -75,13 +75,13 @@ class TestTheQueueRunningATaskTwice:
         assert (state_of(instance), cloud.fresh(instance).version) == (("active", None), version)
 
     def test_a_message_whose_lock_ran_out_is_begun_by_one_group_only(self) -> None:
-        number = queue.put("t", "text")
-        assert queue.claim(["t"], "first") is not None
+        number = rows.put("t", "text")
+        assert rows.claim(["t"], "first") is not None
         OrmQ.objects.update(lock=timezone.now() - timedelta(seconds=1))
-        assert queue.claim(["t"], "second") is not None
-        assert queue.start(number, "first", "1.1") is None
-        assert queue.start(number, "second", "2.2") == 1
-        assert queue.start(number, "second", "3.3") is None
+        assert rows.claim(["t"], "second") is not None
+        assert rows.start(number, "first", "1.1") is None
+        assert rows.start(number, "second", "2.2") == 1
+        assert rows.start(number, "second", "3.3") is None
         assert JobRun.objects.get().worker == "2.2"
 
 

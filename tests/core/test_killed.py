@@ -16,8 +16,9 @@ from provisioning.compute.actions.rebuild import Rebuild, RebuildAction
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.hosts import commands
 from provisioning.images.models import Image
-from provisioning.jobs import queue, registry
-from provisioning.jobs.message import verify
+from provisioning.jobs import registry
+from provisioning.jobs.queue import rows
+from provisioning.jobs.queue.message import verify
 from tests.support import invariants
 from tests.support.actions import service
 from tests.support.clouds import ADMIN, Cloud, context, state_of
@@ -70,7 +71,7 @@ def work(cloud: Cloud) -> None:
         if message is not None:
             envelope = verify(message.payload)
             registry.jobs[envelope.job].run(**envelope.payload)
-            queue.finish(message.pk)
+            rows.finish(message.pk)
         elif not sum(agent.work() for agent in cloud.agents.values()):
             return
     raise AssertionError("the cloud does not come to rest")

@@ -22,8 +22,8 @@ from provisioning.compute.launch.schedule import schedule
 from provisioning.compute.models import Allocation, Instance
 from provisioning.hosts import reports
 from provisioning.hosts.models import Host
-from provisioning.jobs import queue
-from provisioning.jobs.message import verify
+from provisioning.jobs.queue import rows
+from provisioning.jobs.queue.message import verify
 from provisioning.quotas.services.limits import set_limit
 from tests.support import invariants
 from tests.support.clouds import Cloud, context, state_of
@@ -145,12 +145,12 @@ class Rush:
 
     def work(self) -> None:
         while not self.done.is_set():
-            taken = queue.claim(["scheduler"], f"worker {threading.get_ident()}")
+            taken = rows.claim(["scheduler"], f"worker {threading.get_ident()}")
             if taken is None:
                 self.done.wait(0.005)
                 continue
             schedule(**verify(taken.text).payload)  # type: ignore[arg-type]
-            queue.finish(taken.id)
+            rows.finish(taken.id)
 
     def host(self, agent: ScriptedAgent) -> None:
         while not self.done.is_set():

@@ -20,7 +20,7 @@ from provisioning.common.errors import ConflictError
 from provisioning.images import services
 from provisioning.images.models import Image
 from provisioning.images.services import recovery
-from provisioning.jobs import reaping
+from provisioning.jobs.periodic import reaping
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person
 from tests.support.clouds import Cloud

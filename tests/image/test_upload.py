@@ -19,7 +19,7 @@ from provisioning.images import selectors, services
 from provisioning.images.data import store as image_store
 from provisioning.images.errors import ImageContentError, InterruptedUploadError
 from provisioning.images.models import Image
-from provisioning.jobs import reaping
+from provisioning.jobs.periodic import reaping
 from tests.image import pictures
 from tests.image.conftest import MakeImage, files
 from tests.support.cast import Person

@@ -15,7 +15,7 @@ import pytest
 from django.db import connection
 
 from provisioning.jobs.models import WorkerBeat
-from provisioning.jobs.worker_groups import name_of_group, process_mark
+from provisioning.jobs.queue.worker_groups import name_of_group, process_mark
 from up.processes import descendants
 
 ROOT = Path(__file__).resolve().parent.parent.parent

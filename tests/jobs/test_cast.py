@@ -10,8 +10,9 @@ from django.utils import timezone
 from django_q.models import OrmQ
 
 from provisioning.common.processes import tracing
-from provisioning.jobs import queue, registry
-from provisioning.jobs.cast import cast, cast_here
+from provisioning.jobs import registry
+from provisioning.jobs.queue import rows
+from provisioning.jobs.queue.cast import cast, cast_here
 from tests.support import jobs
 
 pytestmark = pytest.mark.both_databases("locks")
@@ -126,12 +127,12 @@ def test_what_is_cast_here_runs_at_the_commit_and_leaves_no_message() -> None:
 def test_a_worker_tries_what_failed_where_it_was_cast() -> None:
     with transaction.atomic():
         cast_here(TOPIC, "tests.cast.fail")
-    assert queue.claim([TOPIC], "g") is not None
+    assert rows.claim([TOPIC], "g") is not None
 
 
 @pytest.mark.django_db(transaction=True)
 def test_what_a_dead_process_was_to_run_is_a_workers_later() -> None:
-    number = queue.put_aside(TOPIC, "text")
-    assert queue.claim([TOPIC], "g") is None
+    number = rows.put_aside(TOPIC, "text")
+    assert rows.claim([TOPIC], "g") is None
     OrmQ.objects.filter(id=number).update(lock=timezone.now())
-    assert queue.claim([TOPIC], "g") is not None
+    assert rows.claim([TOPIC], "g") is not None

@@ -21,11 +21,11 @@ from django_q.exceptions import TimeoutException
 from django_q.models import OrmQ
 from django_q.signing import BadSignature
 
-from provisioning.jobs import dispatch
-from provisioning.jobs import django_q_internals as internals
-from provisioning.jobs.broker import Broker
-from provisioning.jobs.message import JobMessage, sign
-from provisioning.jobs.queue import ClaimedMessage
+from provisioning.jobs.queue.broker import Broker
+from provisioning.jobs.queue.message import JobMessage, sign
+from provisioning.jobs.queue.rows import ClaimedMessage
+from provisioning.jobs.workers import dispatch
+from provisioning.jobs.workers import django_q_internals as internals
 from tests.jobs.worker import TOPICS
 
 pytestmark = pytest.mark.django_db

@@ -10,9 +10,9 @@ import pytest
 from django.utils import timezone
 from django_q.models import OrmQ
 
-from provisioning.jobs import queue, worker_groups
-from provisioning.jobs.cast import cast
 from provisioning.jobs.models import JobRun, Lease, WorkerBeat
+from provisioning.jobs.queue import rows, worker_groups
+from provisioning.jobs.queue.cast import cast
 from tests.jobs.conftest import PATIENCE, Group, eventually, words
 from tests.jobs.test_workers import queue_is_empty
 from tests.jobs.worker import TOPICS
@@ -38,7 +38,7 @@ def test_nothing_waits_for_a_group_that_was_stopped(start_group: StartGroup, log
     assert not WorkerBeat.objects.exists()
     assert not JobRun.objects.exclude(group="").exists()
     left = OrmQ.objects.filter(key__in=TOPICS)
-    assert set(left.values_list("lock", flat=True)) <= {queue.FREE}
+    assert set(left.values_list("lock", flat=True)) <= {rows.FREE}
     assert not Lease.objects.filter(expires_at__gt=timezone.now()).exists()
     start_group(workers=1)
     eventually(queue_is_empty, "all jobs are done")

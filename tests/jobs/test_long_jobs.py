@@ -15,9 +15,10 @@ from django.utils import timezone
 from django_q.models import OrmQ
 from pytest_django import Settings
 
-from provisioning.jobs import long_jobs, queue, registry
-from provisioning.jobs.cast import cast
+from provisioning.jobs import registry
 from provisioning.jobs.models import JobRun
+from provisioning.jobs.queue import long_jobs, rows
+from provisioning.jobs.queue.cast import cast
 from tests.jobs.conftest import Group, eventually, pids, words
 from tests.jobs.test_workers import queue_is_empty
 from tests.jobs.worker import TOPICS
@@ -72,9 +73,9 @@ def test_a_long_job_that_fails_is_given_up(start_group: StartGroup, log: Path) -
 @pytest.mark.django_db(transaction=True)
 def test_no_more_run_at_once_than_the_setting_says(settings: Settings) -> None:
     settings.LONG_JOBS = 1
-    first, second = queue.put("t", "one"), queue.put("t", "two")
-    queue.claim(["t"], "g")
-    queue.claim(["t"], "g")
+    first, second = rows.put("t", "one"), rows.put("t", "two")
+    rows.claim(["t"], "g")
+    rows.claim(["t"], "g")
     release, ran = threading.Event(), []
 
     def work() -> None:
@@ -97,9 +98,9 @@ def test_imports_leave_a_thread_to_others(settings: Settings) -> None:
     assert registry.jobs["images.import"].leaves_room
     assert not registry.jobs["notifications.deliver"].leaves_room
     settings.LONG_JOBS = 2
-    numbers = [queue.put("t", text) for text in ("import", "import", "other")]
+    numbers = [rows.put("t", text) for text in ("import", "import", "other")]
     for _ in numbers:
-        queue.claim(["t"], "g")
+        rows.claim(["t"], "g")
     release, ran = threading.Event(), []
 
     def work(name: str) -> None:
@@ -119,9 +120,9 @@ def test_imports_leave_a_thread_to_others(settings: Settings) -> None:
 
 @pytest.mark.django_db
 def test_a_message_is_held_by_its_own_group_only() -> None:
-    number = queue.put("t", "text")
-    queue.claim(["t"], "g1")
+    number = rows.put("t", "text")
+    rows.claim(["t"], "g1")
     OrmQ.objects.update(lock=timezone.now())
-    assert not queue.hold(number, "g2")
-    assert queue.hold(number, "g1")
-    assert queue.claim(["t"], "g2") is None
+    assert not rows.hold(number, "g2")
+    assert rows.hold(number, "g1")
+    assert rows.claim(["t"], "g2") is None

@@ -14,10 +14,10 @@ from django_q.signing import SignedPackage
 from django_q.tasks import async_task
 
 from provisioning.events import wake
-from provisioning.jobs import queue
-from provisioning.jobs.cast import cast
-from provisioning.jobs.django_q_internals import SignedMessages
-from provisioning.jobs.message import JobMessage, MessageError, sign, verify
+from provisioning.jobs.queue import rows
+from provisioning.jobs.queue.cast import cast
+from provisioning.jobs.queue.message import JobMessage, MessageError, sign, verify
+from provisioning.jobs.workers.django_q_internals import SignedMessages
 from tests.jobs.conftest import Group, eventually, words
 from tests.jobs.worker import TOPICS
 
@@ -64,11 +64,11 @@ def test_the_secret_key_is_not_the_bus_key(settings: Any) -> None:
     assert verify(text) == MESSAGE
 
 
-@pytest.mark.parametrize("job", ["os.system", "provisioning.jobs.dispatch.run", "tests.worker.other_topic"])
+@pytest.mark.parametrize("job", ["os.system", "provisioning.jobs.workers.dispatch.run", "tests.worker.other_topic"])
 def test_a_job_that_is_not_of_the_topic_is_refused(job: str) -> None:
     text = sign(JobMessage(TOPICS[0], job, {}, "-", 0.0))
     with pytest.raises(BadSignature, match="not registered"):
-        SignedMessages.loads(queue.ClaimedMessage(1, text))
+        SignedMessages.loads(rows.ClaimedMessage(1, text))
 
 
 @pytest.mark.django_db
@@ -92,7 +92,7 @@ def test_forged_messages_are_removed_and_never_unpickled(
         ),
     ]
     for text in forged:
-        OrmQ.objects.create(key=TOPICS[0], payload=text, lock=queue.FREE)
+        OrmQ.objects.create(key=TOPICS[0], payload=text, lock=rows.FREE)
     wake.poke(wake.QUEUE)
     cast(TOPICS[0], "tests.worker.note", log=str(log))
     eventually(lambda: words(log) == ["ran"], "the message behind them ran")

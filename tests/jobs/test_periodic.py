@@ -15,12 +15,13 @@ from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 
-from provisioning.jobs import watchdog, worker_groups
 from provisioning.jobs.models import Lease, WorkerBeat
-from provisioning.jobs.periodic import PeriodicLoop
+from provisioning.jobs.periodic.run import PeriodicLoop
+from provisioning.jobs.queue import worker_groups
 from provisioning.jobs.registry import PeriodicJob, periodic_jobs
 from provisioning.jobs.selectors import periodic_work
-from provisioning.jobs.watchdog import StuckError, Watchdog
+from provisioning.jobs.workers import watchdog
+from provisioning.jobs.workers.watchdog import StuckError, Watchdog
 from tests.jobs.conftest import PATIENCE, Group, eventually
 from tests.support.jobs import run_periodic
 

@@ -11,10 +11,10 @@ import pytest
 from django.db import transaction
 from django_q.models import OrmQ
 
-from provisioning.jobs.cast import cast
 from provisioning.jobs.models import JobRun, WorkerBeat
+from provisioning.jobs.queue.cast import cast
+from provisioning.jobs.queue.worker_groups import STUCK, process_mark
 from provisioning.jobs.selectors import live_workers
-from provisioning.jobs.worker_groups import STUCK, process_mark
 from tests.jobs.conftest import PATIENCE, Group, eventually, is_idle, pids, words
 from tests.jobs.worker import TOPICS
 

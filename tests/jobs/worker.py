@@ -78,10 +78,10 @@ def die_with_the_lock(log: str) -> None:
 @registry.job("tests.worker.die_at_the_next", topic=TOPICS[0])
 def die_at_the_next(log: str) -> None:
     """Let the worker die with the next message in hand, before it has noted that it begins."""
-    from provisioning.jobs import queue  # noqa: PLC0415 - needs the apps
+    from provisioning.jobs.queue import rows  # noqa: PLC0415 - needs the apps
 
     note(log, "begun")
-    queue.start = _die
+    rows.start = _die
 
 
 def _die(*_: object, **__: object) -> None:
@@ -125,8 +125,9 @@ else:
     settings.DATABASES["default"]["NAME"] = sys.argv[1]
     django.setup()
     _add()
-    from provisioning.jobs import dispatch, watchdog, worker_groups
-    from provisioning.jobs.master import run_group
+    from provisioning.jobs.queue import worker_groups
+    from provisioning.jobs.workers import dispatch, watchdog
+    from provisioning.jobs.workers.master import run_group
 
     logging.getLogger("django-q").setLevel(logging.INFO)
     dispatch.PAUSES = (0.1, 0.1)

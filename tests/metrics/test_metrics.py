@@ -25,8 +25,8 @@ from provisioning.compute.models import Instance, InstanceAction, InstanceAction
 from provisioning.compute.selectors import totals
 from provisioning.compute.services.totals import fold
 from provisioning.hosts.models import Host
-from provisioning.jobs import worker_groups
 from provisioning.jobs.models import Lease
+from provisioning.jobs.queue import worker_groups
 from provisioning.jobs.registry import periodic_jobs
 from provisioning.measures import inbound
 from provisioning.measures.resolutions import FINE

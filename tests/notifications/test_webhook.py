@@ -22,7 +22,7 @@ from django_q.models import OrmQ
 
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.power import Stop
-from provisioning.jobs import queue
+from provisioning.jobs.queue import rows
 from provisioning.notifications import delivery, services
 from provisioning.notifications.jobs import call_sender
 from provisioning.notifications.messages import Notification, versioned
@@ -111,7 +111,7 @@ def test_without_a_secret_nothing_is_signed(webhook: Receiver, settings: Any) ->
 def test_without_a_webhook_nothing_is_kept(settings: Any) -> None:
     tell()
     assert not Delivery.objects.exists()
-    assert not queue.is_waiting("notifications")
+    assert not rows.is_waiting("notifications")
     delivery.deliver()
 
 
@@ -265,12 +265,12 @@ def test_a_sender_that_lost_its_hold_notes_nothing(webhook: Receiver) -> None:
 def test_the_clock_calls_a_sender_for_what_was_left(webhook: Receiver) -> None:
     tell()
     OrmQ.objects.all().delete()
-    assert not queue.is_waiting("notifications")
+    assert not rows.is_waiting("notifications")
     call_sender()
     assert drain() == 1
     assert len(webhook.came) == 1
     call_sender()
-    assert not queue.is_waiting("notifications")
+    assert not rows.is_waiting("notifications")
 
 
 @pytest.mark.slow

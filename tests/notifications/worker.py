@@ -10,6 +10,6 @@ from django.conf import settings
 if __name__ == "__main__":
     settings.DATABASES["default"]["NAME"] = sys.argv[1]
     django.setup()
-    from provisioning.jobs.master import run_group
+    from provisioning.jobs.workers.master import run_group
 
     sys.exit(run_group(["notifications"], 1, periodic=False))

@@ -13,9 +13,9 @@ from django.utils import timezone
 
 from provisioning.hosts import restored
 from provisioning.hosts.models import Restore
-from provisioning.jobs import worker_groups
-from provisioning.jobs.absence import absence
 from provisioning.jobs.models import Lease, WorkerBeat
+from provisioning.jobs.periodic.absence import absence
+from provisioning.jobs.queue import worker_groups
 
 pytestmark = pytest.mark.django_db
 

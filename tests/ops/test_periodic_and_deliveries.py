@@ -10,8 +10,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from provisioning.jobs import queue
 from provisioning.jobs.models import Lease
+from provisioning.jobs.queue import rows
 from provisioning.jobs.registry import periodic_jobs
 from provisioning.notifications.models import Delivery
 from tests.support.cast import People, sign_in_browser
@@ -67,7 +67,7 @@ def test_a_delivery_that_failed_is_sent_again(admin: Client, settings: Any) -> N
     act(admin, "send_again", row)
     row.refresh_from_db()
     assert (row.tries, row.failed_at) == (0, None)
-    assert queue.is_waiting("notifications")
+    assert rows.is_waiting("notifications")
 
 
 def test_what_is_sent_is_shown_a_line_for_each_field(admin: Client) -> None:

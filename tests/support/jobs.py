@@ -10,9 +10,10 @@ from django_q.models import OrmQ
 
 from provisioning.common.database.prepared import Prepared
 from provisioning.common.processes import tracing
-from provisioning.jobs import queue, registry
-from provisioning.jobs.message import verify
+from provisioning.jobs import registry
 from provisioning.jobs.models import Lease
+from provisioning.jobs.queue import rows
+from provisioning.jobs.queue.message import verify
 
 _FIRST = Prepared(lambda: OrmQ.objects.order_by("id")[:1])
 
@@ -39,7 +40,7 @@ def drain(*, limit: int = 1000) -> int:
         row = _FIRST.first()
         if row is None:
             return count
-        queue.finish(row.pk)
+        rows.finish(row.pk)
         message = verify(row.payload)
         mark = tracing.request_id.set(message.request_id)
         try:

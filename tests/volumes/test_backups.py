@@ -15,7 +15,7 @@ from compute_agent.virt.errors import BackupTransferError
 from compute_agent.volumes.backup_outlet import Progress, SentBackup
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, OverQuotaError
-from provisioning.jobs.cast import cast
+from provisioning.jobs.queue.cast import cast
 from provisioning.quotas.recounts import drift
 from provisioning.quotas.selectors import usage_of
 from provisioning.quotas.services.limits import set_limit

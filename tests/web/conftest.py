@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from provisioning.jobs.worker_groups import process_mark
+from provisioning.jobs.queue.worker_groups import process_mark
 from tests.jobs.conftest import ROOT, eventually
 from up.health import free_port
 from up.processes import children

@@ -90,7 +90,7 @@ _TARGETS = (
     ),
     Target(
         "leases",
-        "provisioning/jobs/queue.py",
+        "provisioning/jobs/queue/rows.py",
         ("put", "put_aside", "free", "is_waiting", "claim", "start", "hold", "finish", "postpone", "requeue",
          "_until"),
         ("tests/jobs/test_queue.py", "tests/jobs/test_cast.py", "tests/jobs/test_bounds.py",

@@ -29,7 +29,7 @@ from provisioning.compute.records import host_commands, instance_actions
 from provisioning.compute.state_machine import state
 from provisioning.compute.states import TaskState
 from provisioning.hosts.models import HostCommand
-from provisioning.jobs.cast import cast, cast_here
+from provisioning.jobs.queue.cast import cast, cast_here
 from provisioning.jobs.registry import job
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.records import uses

@@ -25,7 +25,7 @@ from provisioning.compute.records.instance_actions import Step
 from provisioning.compute.services.tags import write_tag_rows
 from provisioning.compute.state_machine import state
 from provisioning.ec2 import metadata_options
-from provisioning.jobs.cast import cast
+from provisioning.jobs.queue.cast import cast
 from provisioning.network import services as network
 
 

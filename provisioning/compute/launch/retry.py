@@ -32,7 +32,7 @@ from provisioning.compute.records.migration_records import evacuated_from, set_m
 from provisioning.compute.services.hosts import build_failed
 from provisioning.compute.state_machine import state
 from provisioning.hosts.models import Host
-from provisioning.jobs.cast import cast
+from provisioning.jobs.queue.cast import cast
 from provisioning.network import services as network
 from provisioning.quotas.services.ledger import commit
 from provisioning.quotas.services.sizes import grow, shrink

@@ -49,7 +49,7 @@ from provisioning.compute.state_machine.deadlines import deadline_of
 from provisioning.compute.states import TaskState, VmState
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import is_alive
-from provisioning.jobs.cast import cast
+from provisioning.jobs.queue.cast import cast
 from provisioning.jobs.registry import job
 from provisioning.network import services as network
 from provisioning.quotas.services.sizes import shrink

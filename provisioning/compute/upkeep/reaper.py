@@ -33,7 +33,7 @@ from provisioning.compute.states import TaskState, VmState
 from provisioning.compute.upkeep import side_commands
 from provisioning.hosts import commands, rejected
 from provisioning.hosts.selectors import alive, is_alive
-from provisioning.jobs.absence import absence
+from provisioning.jobs.periodic.absence import absence
 from provisioning.jobs.registry import periodic
 from provisioning.quotas.services.ledger import commit
 

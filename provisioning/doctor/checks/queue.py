@@ -7,8 +7,8 @@ from django.conf import settings
 from django.utils import timezone
 
 from provisioning.doctor.finding import Finding, Repair, check
-from provisioning.jobs import queue
 from provisioning.jobs.models import WorkerBeat
+from provisioning.jobs.queue import rows
 from provisioning.jobs.selectors import ALIVE_WITHIN, Foreign, depth, foreign_messages, live_workers, periodic_work
 from provisioning.notifications.models import Webhook
 from provisioning.notifications.selectors import delivery_status
@@ -55,7 +55,7 @@ def _remove(found: Foreign) -> Repair:
     def repair() -> str | None:
         if not any(each.id == found.id for each in foreign_messages()):
             return None
-        queue.finish(found.id)
+        rows.finish(found.id)
         return "It was removed."
 
     return repair

@@ -36,7 +36,7 @@ from provisioning.images.services.access import move, owned
 from provisioning.images.services.announcements import announce
 from provisioning.images.services.records import create
 from provisioning.images.services.sources import CATALOGUE, Origin, opened
-from provisioning.jobs.tasks import JobTask
+from provisioning.jobs.queue.tasks import JobTask
 
 KIND, OLD_KIND = "api_image_import", "import"
 WEB_DOWNLOAD, GLANCE_DIRECT = "web-download", "glance-direct"

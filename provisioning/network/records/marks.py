@@ -16,7 +16,7 @@ from provisioning.common.database.lookups import Among, Ids
 from provisioning.common.database.prepared import Prepared, PreparedInsert
 from provisioning.common.database.repeated import Repeated
 from provisioning.hosts.models import Host
-from provisioning.jobs.cast import cast
+from provisioning.jobs.queue.cast import cast
 from provisioning.network.models import Delivery, DeliveryMark, Port
 
 TOPIC = "conductor"

@@ -11,7 +11,7 @@ from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import UnavailableError
 from provisioning.hosts import commands, restored
 from provisioning.hosts.models import Host
-from provisioning.jobs import reaping
+from provisioning.jobs.periodic import reaping
 from provisioning.jobs.registry import periodic
 from provisioning.volumes.models import Attachment, Backup, Message, PoolHost, Snapshot, Volume
 from provisioning.volumes.services import messages

@@ -191,7 +191,7 @@ def test_workers_that_are_silent(cloud: Cloud) -> None:
 
 
 def test_a_queue_that_stands_still(cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("provisioning.jobs.cast.time.time", lambda: timezone.now().timestamp() - 3600)
+    monkeypatch.setattr("provisioning.jobs.queue.cast.time.time", lambda: timezone.now().timestamp() - 3600)
     cloud.launch(alice)
     assert only("queue").sentence == "The oldest message has been waiting for 60 minutes."
     monkeypatch.setattr(queue, "DEEP", 0)

@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from provisioning.common.errors import NovellaError
 from provisioning.jobs import registry
-from provisioning.jobs.master import run_group
+from provisioning.jobs.workers.master import run_group
 
 
 class Command(BaseCommand):

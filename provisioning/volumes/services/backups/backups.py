@@ -17,8 +17,8 @@ from provisioning.common.errors import NovellaError
 from provisioning.common.tasks import RecordTask, Timeout, UserTask
 from provisioning.hosts import commands
 from provisioning.hosts.models import HostCommand
-from provisioning.jobs.cast import cast
-from provisioning.jobs.tasks import JobTask
+from provisioning.jobs.queue.cast import cast
+from provisioning.jobs.queue.tasks import JobTask
 from provisioning.quotas.services import ledger
 from provisioning.volumes.backups import backup_data
 from provisioning.volumes.backups.backup_announcements import announce_backup

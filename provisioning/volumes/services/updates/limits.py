@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 from django.db import transaction
 
-from provisioning.jobs.cast import cast
+from provisioning.jobs.queue.cast import cast
 from provisioning.jobs.registry import job
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.records import uses

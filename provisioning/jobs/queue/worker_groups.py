@@ -10,8 +10,8 @@ from django.db.models import F
 from django.utils import timezone
 from django_q.models import OrmQ
 
-from provisioning.jobs import queue
 from provisioning.jobs.models import JobRun, Lease, WorkerBeat
+from provisioning.jobs.queue import rows
 
 STUCK = 70
 """Exit status of a group that ended itself to be restarted (EX_SOFTWARE)."""
@@ -102,7 +102,7 @@ def count_failure(group: str) -> None:
 
 def forget(group: str) -> int:
     """Requeue the messages of a dead group and delete its records; returns the number of messages."""
-    freed = queue.requeue(JobRun.objects.filter(group=group))
+    freed = rows.requeue(JobRun.objects.filter(group=group))
     Lease.objects.filter(holder=group).update(expires_at=timezone.now(), holder="")
     pings = OrmQ.objects.filter(key=ping_key(group))
     JobRun.objects.filter(message_id__in=list(pings.values_list("id", flat=True))).delete()
@@ -136,7 +136,7 @@ def requeue_of_dead_workers(group: str) -> int:
     """Requeue the messages that dead workers of this live group were running; returns their number."""
     begun = JobRun.objects.filter(group=group).exclude(worker="").values_list("worker", flat=True).distinct()
     dead = [worker for worker in begun if not is_running(worker)]
-    return queue.requeue(JobRun.objects.filter(group=group, worker__in=dead)) if dead else 0
+    return rows.requeue(JobRun.objects.filter(group=group, worker__in=dead)) if dead else 0
 
 
 def requeue_after_death(group: str) -> int:
@@ -144,4 +144,4 @@ def requeue_after_death(group: str) -> int:
 
     Messages that were not started may also be in the group's own queue; ``queue.start`` lets only one copy start.
     """
-    return requeue_of_dead_workers(group) + queue.requeue(JobRun.objects.filter(group=group, worker=""))
+    return requeue_of_dead_workers(group) + rows.requeue(JobRun.objects.filter(group=group, worker=""))

@@ -6,8 +6,9 @@ import time
 from django.db import Error, connection, transaction
 
 from provisioning.common.processes import tracing
-from provisioning.jobs import queue, registry
-from provisioning.jobs.message import JobMessage, sign, verify
+from provisioning.jobs import registry
+from provisioning.jobs.queue import rows
+from provisioning.jobs.queue.message import JobMessage, sign, verify
 
 logger = logging.getLogger(__name__)
 
@@ -18,7 +19,7 @@ def cast(topic: str, job: str, **payload: object) -> None:
     Nothing is queued when the transaction rolls back. Raises LookupError for a job that is not registered for the
     topic.
     """
-    queue.put(topic, _signed(topic, job, payload))
+    rows.put(topic, _signed(topic, job, payload))
 
 
 def cast_here(topic: str, job: str, **payload: object) -> None:
@@ -28,7 +29,7 @@ def cast_here(topic: str, job: str, **payload: object) -> None:
     job fails, a worker runs the job as usual.
     """
     text = _signed(topic, job, payload)
-    number = queue.put_aside(topic, text)
+    number = rows.put_aside(topic, text)
     transaction.on_commit(lambda: _run(number, verify(text)))
 
 
@@ -48,8 +49,8 @@ def _run(number: int, message: JobMessage) -> None:
             logger.exception("Job %s failed where it was cast; a worker tries it again.", message.job)
             if isinstance(error, Error):
                 connection.close()  # the connection's state is unknown
-            queue.free(number)
+            rows.free(number)
         else:
-            queue.finish(number)
+            rows.finish(number)
     except Error as error:
         logger.warning("The outcome of a job cannot be written; a worker runs it again: %s", error)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from django.db.models import Model
 
 from provisioning.common.tasks import TASKS, RecordTask
-from provisioning.jobs.cast import cast
+from provisioning.jobs.queue.cast import cast
 from provisioning.jobs.registry import Job
 
 R = TypeVar("R", bound=Model)

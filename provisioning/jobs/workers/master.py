@@ -15,11 +15,11 @@ from multiprocessing.process import BaseProcess
 from django.db import connections
 
 from provisioning.common.processes.before_fork import keep_shared
-from provisioning.jobs import worker_groups
-from provisioning.jobs.broker import Broker
-from provisioning.jobs.django_q_internals import make_cluster
-from provisioning.jobs.watchdog import Watchdog
-from provisioning.jobs.worker_groups import STUCK
+from provisioning.jobs.queue import worker_groups
+from provisioning.jobs.queue.broker import Broker
+from provisioning.jobs.queue.worker_groups import STUCK
+from provisioning.jobs.workers.django_q_internals import make_cluster
+from provisioning.jobs.workers.watchdog import Watchdog
 
 TICK = 0.2
 WATCHDOG_STOPS_WITHIN = 5.0

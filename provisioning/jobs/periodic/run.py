@@ -16,8 +16,8 @@ from django.utils import timezone
 
 from provisioning.common.context import new_request_id
 from provisioning.common.processes import tracing
-from provisioning.jobs import worker_groups
 from provisioning.jobs.models import Lease
+from provisioning.jobs.queue import worker_groups
 from provisioning.jobs.registry import PeriodicJob
 from provisioning.jobs.selectors import LEASE
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from provisioning.common.database.retry import when_broken_off
 from provisioning.common.tasks import TASKS
-from provisioning.jobs.absence import absence
+from provisioning.jobs.periodic.absence import absence
 
 MOST = 100
 """Maximum number of records of a model that one run handles. Without a deadline that moves, all are examined again."""

@@ -34,11 +34,13 @@ from django.utils import timezone
 from django_q.conf import Conf
 from django_q.signing import BadSignature
 
-from provisioning.jobs import dispatch, registry, worker_groups
-from provisioning.jobs.broker import Broker
-from provisioning.jobs.message import MessageError, verify
-from provisioning.jobs.queue import ClaimedMessage
-from provisioning.jobs.worker_groups import STUCK
+from provisioning.jobs import registry
+from provisioning.jobs.queue import worker_groups
+from provisioning.jobs.queue.broker import Broker
+from provisioning.jobs.queue.message import MessageError, verify
+from provisioning.jobs.queue.rows import ClaimedMessage
+from provisioning.jobs.queue.worker_groups import STUCK
+from provisioning.jobs.workers import dispatch
 
 IDLE = -1
 """The timer of an idle worker."""

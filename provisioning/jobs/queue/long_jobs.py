@@ -11,7 +11,7 @@ from collections.abc import Callable
 from django.conf import settings
 from django.db import Error, close_old_connections, connection
 
-from provisioning.jobs import queue
+from provisioning.jobs.queue import rows
 
 BUSY_PAUSE = 5.0
 """Seconds for which a message is postponed when all threads are busy."""
@@ -36,7 +36,7 @@ def begin(message_id: int, group: str, work: Callable[[], None], *, leaves_room:
             _running.add(thread)
             thread.start()
     if not room:
-        queue.postpone(message_id, BUSY_PAUSE)
+        rows.postpone(message_id, BUSY_PAUSE)
 
 
 def _run(message_id: int, group: str, work: Callable[[], None]) -> None:
@@ -56,7 +56,7 @@ def _hold(message_id: int, group: str, ended: threading.Event) -> None:
     while not ended.wait(HOLD_EVERY):
         try:
             close_old_connections()
-            queue.hold(message_id, group)
+            rows.hold(message_id, group)
         except Error:
             logger.warning("A long job's message cannot be held now, trying again.", exc_info=True)
             connection.close()

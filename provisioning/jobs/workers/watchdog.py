@@ -14,11 +14,12 @@ from datetime import timedelta
 from django.db import close_old_connections, connection
 from django.utils import timezone
 
-from provisioning.jobs import queue, registry, worker_groups
+from provisioning.jobs import registry
 from provisioning.jobs.jobs import PING, PING_TOPIC
-from provisioning.jobs.message import JobMessage, sign
 from provisioning.jobs.models import JobRun, WorkerBeat
-from provisioning.jobs.periodic import PeriodicLoop
+from provisioning.jobs.periodic.run import PeriodicLoop
+from provisioning.jobs.queue import rows, worker_groups
+from provisioning.jobs.queue.message import JobMessage, sign
 
 BEAT = 5.0
 PING_EVERY = 30.0
@@ -100,7 +101,7 @@ class Watchdog:
             return
         self._pinged = time.monotonic()
         message = JobMessage(PING_TOPIC, PING, {"group": self._group}, "-", time.time())
-        queue.put(worker_groups.ping_key(self._group), sign(message))
+        rows.put(worker_groups.ping_key(self._group), sign(message))
 
     def _check_progress(self) -> None:
         """Raise StuckError unless a ping was answered or a job was started recently."""

@@ -12,7 +12,7 @@ from django_q.brokers.orm import ORM
 from django_q.models import OrmQ
 
 from provisioning.events import wake
-from provisioning.jobs import queue
+from provisioning.jobs.queue import rows
 
 IDLE = 1.0
 """Seconds between two reads of the queue without a wake-up, for postponed messages and lost wake-ups."""
@@ -35,16 +35,16 @@ class Broker(ORM):
 
     def enqueue(self, task: str) -> int:
         """Refuse, because ``async_task`` would queue a pickle."""
-        raise TypeError("Queue work through provisioning.jobs.cast.")
+        raise TypeError("Queue work through provisioning.jobs.queue.cast.")
 
-    def dequeue(self) -> list[tuple[int, queue.ClaimedMessage]] | None:
+    def dequeue(self) -> list[tuple[int, rows.ClaimedMessage]] | None:
         """Return [(number, message)] with the next message of the topics; without one, wait for a wake-up and return
         None.
         """
         try:
             if self._listener is None:
                 self._listener = wake.listener(wake.QUEUE)  # before reading, so that no commit is missed
-            taken = queue.claim(self.topics, self.group)
+            taken = rows.claim(self.topics, self.group)
             if taken is None:
                 self._listener.wait(IDLE)
                 return None
@@ -66,7 +66,7 @@ class Broker(ORM):
 
     def fail(self, task_id: int) -> None:
         """Remove a message that is unreadable or names an unknown job."""
-        queue.finish(task_id)
+        rows.finish(task_id)
 
     def _forget(self) -> None:
         """Close the connections; the next read opens new ones."""

@@ -16,8 +16,9 @@ from django.db import Error, connection
 from django_q.exceptions import TimeoutException
 
 from provisioning.common.processes import tracing
-from provisioning.jobs import long_jobs, queue, registry, worker_groups
-from provisioning.jobs.message import JobMessage
+from provisioning.jobs import registry
+from provisioning.jobs.queue import long_jobs, rows, worker_groups
+from provisioning.jobs.queue.message import JobMessage
 
 MOST_STARTS = 3
 PAUSES = (0.5, 3.0)
@@ -59,7 +60,7 @@ def _start(message_id: int, group: str) -> int | None:
     worker = worker_groups.process_mark(os.getpid())
     for tried in range(OUTAGE_TRIES):
         try:
-            return queue.start(message_id, group, worker, again=tried > 0)
+            return rows.start(message_id, group, worker, again=tried > 0)
         except Error as error:
             logger.warning("The start of a job cannot be written, trying again: %s", error)
             connection.close()
@@ -72,7 +73,7 @@ def _run_started(message_id: int, group: str, message: JobMessage, starts: int) 
     job = registry.jobs[message.job]
     if starts > MOST_STARTS:
         _give_up(job, message, f"{job.name} was started {MOST_STARTS} times and its worker died each time.")
-        _write(queue.finish, message_id)
+        _write(rows.finish, message_id)
         return
     try:
         job.run(**message.payload)
@@ -82,16 +83,16 @@ def _run_started(message_id: int, group: str, message: JobMessage, starts: int) 
             connection.close()  # the connection's state is unknown
         _after_failure(message_id, group, message, starts)
     else:
-        _write(queue.finish, message_id)
+        _write(rows.finish, message_id)
 
 
 def _after_failure(message_id: int, group: str, message: JobMessage, starts: int) -> None:
     _write(worker_groups.count_failure, group)
     if starts < MOST_STARTS:
-        _write(queue.postpone, message_id, PAUSES[starts - 1])
+        _write(rows.postpone, message_id, PAUSES[starts - 1])
         return
     _give_up(registry.jobs[message.job], message, f"{message.job} failed {MOST_STARTS} times.")
-    _write(queue.finish, message_id)
+    _write(rows.finish, message_id)
 
 
 def _give_up(job: registry.Job[Any], message: JobMessage, reason: str) -> None:

@@ -1,0 +1,1 @@
+"""Periodic jobs, and time in which none ran."""

@@ -1,0 +1,1 @@
+"""The queue: its messages, its rows, and the jobs that are cast."""
