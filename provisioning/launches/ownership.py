@@ -1,8 +1,8 @@
 """Launch templates and snippets of projects: deletion, limits and retention."""
 
 from provisioning.identity.records.project_resources import Owned
-from provisioning.launches.bounds import MOST_SNIPPETS, MOST_TEMPLATES, MOST_VERSIONS
 from provisioning.launches.models import LaunchTemplate, Snippet
+from provisioning.launches.services.bounds import MOST_SNIPPETS, MOST_TEMPLATES, MOST_VERSIONS
 
 OF_PROJECTS = (
     Owned("launch templates", remove=lambda ids: LaunchTemplate.objects.filter(project_id__in=ids).delete()),

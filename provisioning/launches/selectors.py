@@ -14,10 +14,10 @@ from provisioning.compute.launch.create import has_no_password
 from provisioning.compute.launch.mounts import SHOWN_SERIAL, mounted_disks
 from provisioning.compute.launch.multipart import added_names
 from provisioning.compute.models import Instance
-from provisioning.launches.builtin import BUILT_IN
+from provisioning.launches.cloud_config.builtin import BUILT_IN
 from provisioning.launches.models import InstanceLease, LaunchTemplate, LaunchTemplateVersion, Snippet
-from provisioning.launches.openings import opening_among
-from provisioning.launches.plan import MOST_DISKS, DataDisk
+from provisioning.launches.plans.openings import opening_among
+from provisioning.launches.plans.plan import MOST_DISKS, DataDisk
 from provisioning.network.models import FloatingIP
 
 

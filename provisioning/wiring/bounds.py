@@ -32,7 +32,7 @@ import provisioning.identity.services.credentials
 import provisioning.identity.services.sign_ins
 import provisioning.identity.services.trusts
 import provisioning.images.records.fields
-import provisioning.launches.bounds
+import provisioning.launches.services.bounds
 import provisioning.metadefs.services.bounds
 import provisioning.network.services.base.tags
 import provisioning.network.services.floating_ips.port_forwardings
@@ -243,9 +243,9 @@ BOUNDS: dict[str, Bound] = {
     "drains.Drain": _DELETED,
     "drains.DrainItem": _number("drain", provisioning.compute.plans.moves.MOST),
     "launches.InstanceLease": _part("one of a server"),
-    "launches.LaunchTemplate": _number("project", provisioning.launches.bounds.MOST_TEMPLATES),
-    "launches.LaunchTemplateVersion": _number("launch template", provisioning.launches.bounds.MOST_VERSIONS),
-    "launches.Snippet": _number("project", provisioning.launches.bounds.MOST_SNIPPETS),
+    "launches.LaunchTemplate": _number("project", provisioning.launches.services.bounds.MOST_TEMPLATES),
+    "launches.LaunchTemplateVersion": _number("launch template", provisioning.launches.services.bounds.MOST_VERSIONS),
+    "launches.Snippet": _number("project", provisioning.launches.services.bounds.MOST_SNIPPETS),
     # measures
     "measures.Report": _HOSTS,
     "measures.Block": _HOSTS,

@@ -39,7 +39,7 @@ from provisioning.identity.models import (
 )
 from provisioning.identity.services.groups import create_group
 from provisioning.images.models import Image, ImageMember
-from provisioning.launches.plan import LaunchPlan
+from provisioning.launches.plans.plan import LaunchPlan
 from provisioning.launches.services import templates
 from provisioning.network import services as network
 from provisioning.network.models import (

@@ -21,7 +21,7 @@ from provisioning.events.models import Event
 from provisioning.events.selectors import OPERATORS, LoggedEvent
 from provisioning.hosts.models import Host
 from provisioning.identity import policy
-from provisioning.launches.cloud_config import problem_of
+from provisioning.launches.cloud_config.check import problem_of
 from provisioning.network.models import Network
 from provisioning.volumes.models import Message, Volume, VolumeType
 from tests.support.cast import People, sign_in_browser

@@ -15,7 +15,7 @@ from provisioning.identity.models import Role
 from provisioning.identity.services.groups import create_group
 from provisioning.identity.services.roles import create_role
 from provisioning.images.models import Image
-from provisioning.launches.plan import LaunchPlan
+from provisioning.launches.plans.plan import LaunchPlan
 from provisioning.launches.services import snippets, templates
 from provisioning.network import services as network
 from provisioning.network.services.floating_ips.port_forwardings import ForwardingRequest

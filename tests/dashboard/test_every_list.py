@@ -36,7 +36,7 @@ from provisioning.identity.services.groups import create_group
 from provisioning.identity.services.projects import create_project
 from provisioning.identity.services.roles import create_role
 from provisioning.images import services as images
-from provisioning.launches.plan import LaunchPlan
+from provisioning.launches.plans.plan import LaunchPlan
 from provisioning.launches.services.snippets import create_snippet
 from provisioning.launches.services.templates import Modes, create_template
 from provisioning.network import services as network

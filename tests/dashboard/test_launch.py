@@ -18,7 +18,7 @@ from provisioning.compute.services.flavors import FlavorRequest, create_flavor
 from provisioning.compute.services.server_groups import create_server_group
 from provisioning.hosts.models import Host
 from provisioning.images.models import Image
-from provisioning.launches.plan import DataDisk
+from provisioning.launches.plans.plan import DataDisk
 from provisioning.network import services as network
 from provisioning.network.models import FloatingIP, SecurityGroup
 from provisioning.quotas.services.limits import set_limit

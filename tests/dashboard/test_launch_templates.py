@@ -9,7 +9,7 @@ from django.test import Client
 
 from provisioning.compute.models import Instance
 from provisioning.launches.models import InstanceLease, LaunchTemplate, Snippet
-from provisioning.launches.plan import DataDisk, LaunchPlan
+from provisioning.launches.plans.plan import DataDisk, LaunchPlan
 from provisioning.launches.services import templates
 from provisioning.launches.services.launch import launch_plan
 from provisioning.launches.services.templates import Modes

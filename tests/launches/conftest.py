@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from provisioning.common.context import RequestContext
-from provisioning.launches.plan import LaunchPlan
+from provisioning.launches.plans.plan import LaunchPlan
 from provisioning.network import services as network
 from provisioning.network.models import Network
 from tests.support.clouds import ADMIN, Cloud, context

@@ -23,7 +23,7 @@ from provisioning.compute.launch.multipart import own_part, with_config
 from provisioning.compute.launch.request import DiskRequest
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.launches.models import InstanceLease
-from provisioning.launches.plan import DataDisk, LaunchPlan, plan_of, read_plan, values_of
+from provisioning.launches.plans.plan import DataDisk, LaunchPlan, plan_of, read_plan, values_of
 from provisioning.launches.services.launch import check_plan, launch_plan
 from provisioning.network import selectors as network_selectors
 from provisioning.network.models import FloatingIP, Network, SecurityGroup

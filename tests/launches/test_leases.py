@@ -14,7 +14,7 @@ from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInp
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.events.models import Event
 from provisioning.launches.models import InstanceLease
-from provisioning.launches.plan import LaunchPlan
+from provisioning.launches.plans.plan import LaunchPlan
 from provisioning.launches.services import leases
 from provisioning.launches.services.launch import launch_plan
 from provisioning.notifications.messages import TOPIC

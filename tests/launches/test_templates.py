@@ -13,7 +13,7 @@ from provisioning.compute.models import Instance
 from provisioning.launches import selectors
 from provisioning.launches.errors import LockedFieldError, TooManyError
 from provisioning.launches.models import InstanceLease, LaunchTemplate
-from provisioning.launches.plan import LaunchPlan
+from provisioning.launches.plans.plan import LaunchPlan
 from provisioning.launches.services import snippets, templates
 from provisioning.launches.services.launch import launch_plan
 from provisioning.launches.services.templates import Modes, Source

@@ -51,7 +51,7 @@ from provisioning.images import services as images
 from provisioning.images.models import ImageTask
 from provisioning.jobs.models import Lease
 from provisioning.launches.models import LaunchTemplate, Snippet
-from provisioning.launches.plan import LaunchPlan
+from provisioning.launches.plans.plan import LaunchPlan
 from provisioning.launches.services import leases, snippets, templates
 from provisioning.metadefs import services as metadefs
 from provisioning.network import services as network

@@ -10,8 +10,8 @@ from provisioning.common.context import RequestContext
 from provisioning.compute.launch.checks import MAX_COUNT
 from provisioning.compute.launch.request import DiskRequest, LaunchRequest
 from provisioning.compute.records.names import numbered
-from provisioning.launches.openings import existing_opening, flows_of, name_of
-from provisioning.launches.plan import PLACEHOLDER, LaunchPlan
+from provisioning.launches.plans.openings import existing_opening, flows_of, name_of
+from provisioning.launches.plans.plan import PLACEHOLDER, LaunchPlan
 from provisioning.launches.services.snippets import texts_of
 from provisioning.network.records.flows import Flow
 from provisioning.network.selectors import security_groups_to_choose

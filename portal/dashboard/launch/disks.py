@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from django.utils.datastructures import MultiValueDict
 
 from provisioning.common.values.numbers import MAX_INTEGER
-from provisioning.launches.plan import MOST_DISKS, DataDisk
+from provisioning.launches.plans.plan import MOST_DISKS, DataDisk
 
 ROWS = 3
 """Rows without JavaScript; at least one is empty, unless the plan has the maximum."""

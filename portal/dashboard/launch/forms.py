@@ -24,8 +24,8 @@ from portal.dashboard.records import refusals
 from provisioning.common.errors import InvalidInputError, NovellaError, OverQuotaError
 from provisioning.compute.launch.guest_data import MAX_USER_DATA
 from provisioning.compute.models import Instance
-from provisioning.launches import cloud_config
-from provisioning.launches.plan import FIELDS, LaunchPlan
+from provisioning.launches.cloud_config import check
+from provisioning.launches.plans.plan import FIELDS, LaunchPlan
 
 FAR_TOO_MANY = 9999
 """A larger number of servers is rejected, and the summary is shown for this number."""
@@ -189,7 +189,7 @@ class LaunchForm(Form):
         """
         text: str = self.cleaned_data["user_data"]
         as_is = bool(self.data.get("user_data_as_is"))
-        if not as_is and (problem := cloud_config.problem_of(text)):
+        if not as_is and (problem := check.problem_of(text)):
             raise ValidationError(f"{problem} Correct it, or launch with it as it is.")
         return text
 

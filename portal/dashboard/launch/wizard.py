@@ -26,9 +26,9 @@ from provisioning.identity import policy
 from provisioning.images import selectors as images
 from provisioning.images.models import Image
 from provisioning.launches import selectors as launches
-from provisioning.launches.builtin import BUILT_IN
+from provisioning.launches.cloud_config.builtin import BUILT_IN
 from provisioning.launches.models import Snippet
-from provisioning.launches.plan import PLACEHOLDER, DataDisk
+from provisioning.launches.plans.plan import PLACEHOLDER, DataDisk
 from provisioning.network import selectors as network
 from provisioning.network.models import Network, SecurityGroup
 from provisioning.network.selectors.ways_out import reachable_external_networks

@@ -8,9 +8,9 @@ from portal.dashboard.launch.forms import OPENINGS, LaunchForm
 from provisioning.common.context import RequestContext
 from provisioning.compute.models import Flavor
 from provisioning.images.selectors import usable_images_for
-from provisioning.launches.builtin import BUILT_IN
+from provisioning.launches.cloud_config.builtin import BUILT_IN
 from provisioning.launches.models import LaunchTemplateVersion
-from provisioning.launches.plan import FIELDS, LaunchPlan, values_of
+from provisioning.launches.plans.plan import FIELDS, LaunchPlan, values_of
 from provisioning.launches.selectors import snippets_for
 from provisioning.network import selectors as network
 

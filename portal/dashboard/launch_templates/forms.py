@@ -10,7 +10,7 @@ from django.http import QueryDict
 from portal.dashboard.frame.forms import MONO, Form
 from portal.dashboard.launch.forms import LaunchForm
 from portal.dashboard.launch_templates.described import Described
-from provisioning.launches.plan import FIELDS, LaunchPlan, values_of
+from provisioning.launches.plans.plan import FIELDS, LaunchPlan, values_of
 from provisioning.launches.services.templates import NEVER_LOCKED, Modes
 
 MODE = "mode_"

@@ -18,7 +18,7 @@ from portal.dashboard.words.names import bdi
 from provisioning.common.context import RequestContext
 from provisioning.identity import policy
 from provisioning.launches import selectors
-from provisioning.launches.builtin import BUILT_IN
+from provisioning.launches.cloud_config.builtin import BUILT_IN
 from provisioning.launches.models import Snippet
 from provisioning.launches.services import snippets
 

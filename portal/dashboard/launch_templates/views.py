@@ -28,7 +28,7 @@ from provisioning.compute.launch.multipart import own_part
 from provisioning.compute.models import Instance
 from provisioning.launches import selectors
 from provisioning.launches.models import LaunchTemplate, LaunchTemplateVersion
-from provisioning.launches.plan import LaunchPlan, read_plan
+from provisioning.launches.plans.plan import LaunchPlan, read_plan
 from provisioning.launches.services import templates
 
 LIST, DETAIL = "dashboard:launch_templates", "dashboard:launch_template"

@@ -13,8 +13,8 @@ from provisioning.compute.launch.idempotency import identity_of
 from provisioning.compute.launch.quote import LaunchQuote
 from provisioning.compute.models import Instance
 from provisioning.compute.records.passwords import generate_password
-from provisioning.launches.openings import group_opening
-from provisioning.launches.plan import LaunchPlan
+from provisioning.launches.plans.openings import group_opening
+from provisioning.launches.plans.plan import LaunchPlan
 from provisioning.launches.services import leases, snippets, templates
 from provisioning.network import services as network
 from provisioning.quotas import selectors as quotas

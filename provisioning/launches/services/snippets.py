@@ -12,11 +12,11 @@ from provisioning.compute.launch.multipart import CLOUD_CONFIG
 from provisioning.compute.records.names import check_text
 from provisioning.identity.records.owner_locks import lock_project
 from provisioning.launches import selectors
-from provisioning.launches.bounds import LONGEST_SNIPPET, MOST_SNIPPETS
-from provisioning.launches.builtin import BUILT_IN
-from provisioning.launches.cloud_config import problem_of
+from provisioning.launches.cloud_config.builtin import BUILT_IN
+from provisioning.launches.cloud_config.check import problem_of
 from provisioning.launches.errors import TooManyError
 from provisioning.launches.models import Snippet
+from provisioning.launches.services.bounds import LONGEST_SNIPPET, MOST_SNIPPETS
 
 TAKEN = "The project has a snippet with this name already."
 

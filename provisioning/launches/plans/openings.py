@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from provisioning.common.context import RequestContext
 from provisioning.common.values.ids import NOBODY
 from provisioning.identity import policy
-from provisioning.launches.plan import Opening
+from provisioning.launches.plans.plan import Opening
 from provisioning.network import services
 from provisioning.network.models import SecurityGroup, SecurityGroupRule
 from provisioning.network.records import flows

@@ -1,0 +1,1 @@
+"""User data in the format ``#cloud-config``."""

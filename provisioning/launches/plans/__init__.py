@@ -1,0 +1,1 @@
+"""Plans of launches, and the security groups that they need."""
