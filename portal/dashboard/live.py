@@ -18,9 +18,9 @@ from portal.dashboard.cloud.pools import POOLS, PoolDetail
 from portal.dashboard.cloud.views import CloudPage
 from portal.dashboard.images.catalogue import CATALOGUE, changed_cards
 from portal.dashboard.images.listing import IMAGES
-from portal.dashboard.instances.changes import changed_instances
-from portal.dashboard.instances.listing import INSTANCES
-from portal.dashboard.instances.tabs import render_tab, tab_named
+from portal.dashboard.instances.detail.tabs import render_tab, tab_named
+from portal.dashboard.instances.lists.changes import changed_instances
+from portal.dashboard.instances.lists.listing import INSTANCES
 from portal.dashboard.lists import live as lists
 from portal.dashboard.lists.declaration import RecordList
 from portal.dashboard.network import live as network

@@ -20,12 +20,12 @@ from portal.dashboard.images.catalogue import CatalogueAdd, CatalogueList
 from portal.dashboard.images.hardware import ImageHardware
 from portal.dashboard.images.sharing import ImageAccept, ImageReject, ImageShare, ImageUnshare
 from portal.dashboard.images.views import ImageData, ImageDelete, ImageList, ImageResume, ImageUpload
+from portal.dashboard.instances.detail.disks import DiskFigures
+from portal.dashboard.instances.detail.tabs import TABS
 from portal.dashboard.instances.dialogs import DIALOGS
-from portal.dashboard.instances.disks import DiskFigures
 from portal.dashboard.instances.parts import ConsoleLog, FileSystemsPart, InstanceGraphs
 from portal.dashboard.instances.remote_consoles import ConsoleWindow, OpenConsole
 from portal.dashboard.instances.server_groups import ServerGroupCreate, ServerGroupDelete, ServerGroupList
-from portal.dashboard.instances.tabs import TABS
 from portal.dashboard.instances.views import (
     InstanceAction,
     InstanceActions,

@@ -9,9 +9,9 @@ from django.db import transaction
 from django.test import Client
 
 from portal.api.compute.server_actions import ACTIONS, lifecycle
+from portal.dashboard.instances.actions.legality import refusal
+from portal.dashboard.instances.detail.menu import ABSENT, ELSEWHERE, GROUPS, PRIMARY, entries, menu_for
 from portal.dashboard.instances.dialogs import DIALOGS
-from portal.dashboard.instances.legality import refusal
-from portal.dashboard.instances.menu import ABSENT, ELSEWHERE, GROUPS, PRIMARY, entries, menu_for
 from provisioning.common.errors import NovellaError
 from provisioning.compute.actions.base import HostAction
 from provisioning.compute.actions.lock import lock

@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from compute_agent.contract.steps import FETCH_IMAGE
-from portal.dashboard.instances.tabs import TABS
+from portal.dashboard.instances.detail.tabs import TABS
 from provisioning.compute.actions.rebuild import Rebuild, RebuildAction
 from provisioning.compute.launch.request import DiskRequest
 from provisioning.compute.models import Instance, InstanceAction

@@ -12,7 +12,7 @@ from django.test import Client
 from django.urls import get_resolver
 
 from portal.dashboard.frame.pages import Page
-from portal.dashboard.instances.tabs import TABS
+from portal.dashboard.instances.detail.tabs import TABS
 from portal.dashboard.live import PAGES, LivePage, render
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
@@ -131,7 +131,7 @@ def test_an_end_while_the_page_is_drawn_is_an_end_too(alice: Person, cloud: Clou
         error = "Instance web could not be found."
         raise NotFoundError(error)
 
-    with mock.patch("portal.dashboard.instances.detail.compute.timeline_for", ends):
+    with mock.patch("portal.dashboard.instances.detail.contents.compute.timeline_for", ends):
         html = render(f"instance/{instance.id}", log, alice.context)
     assert "web was deleted" in html
 

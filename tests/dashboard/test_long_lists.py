@@ -15,7 +15,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from portal.dashboard.instances.listing import INSTANCES
+from portal.dashboard.instances.lists.listing import INSTANCES
 from portal.dashboard.lists import selection
 from portal.dashboard.lists.live import render
 from provisioning.compute.models import Instance

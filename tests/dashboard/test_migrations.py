@@ -168,7 +168,7 @@ def test_a_host_that_does_not_answer_completes_nothing(signed_in: SignedIn, peop
     client = signed_in(people.operator)
     assert "Complete the migration of" in client.get(address).content.decode()
     unavailable = UnavailableError("The server's host could not change the migration. Try again.")
-    with mock.patch("portal.dashboard.instances.moving.force_live_migration", side_effect=unavailable):
+    with mock.patch("portal.dashboard.instances.dialogs.moving.force_live_migration", side_effect=unavailable):
         assert "The instance&#x27;s host could not" in client.post(address, follow=True).content.decode()
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from portal.dashboard.instances.timeline import attempts
+from portal.dashboard.instances.detail.timeline import attempts
 from provisioning.compute.selectors import Step
 
 BEGIN = datetime(2026, 11, 27, 10, 0, tzinfo=UTC)

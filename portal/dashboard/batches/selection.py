@@ -6,7 +6,7 @@ from typing import Any
 from django.http import HttpRequest
 
 from portal.dashboard.images.listing import IMAGES
-from portal.dashboard.instances.listing import INSTANCES
+from portal.dashboard.instances.lists.listing import INSTANCES
 from portal.dashboard.key_pairs import KEY_PAIRS
 from portal.dashboard.lists import selection
 from portal.dashboard.lists.declaration import RecordList

@@ -15,7 +15,7 @@ from portal.dashboard.batches.forms import BatchForm
 from portal.dashboard.batches.selection import selected
 from portal.dashboard.frame.pages import Page, PageRequest
 from portal.dashboard.frame.tray import list_of, results_of, row_of
-from portal.dashboard.instances.begin import volumes_left
+from portal.dashboard.instances.actions.begin import volumes_left
 from portal.dashboard.lists import selection
 from portal.dashboard.words.names import bdi
 from portal.dashboard.words.wording import duration

@@ -8,7 +8,7 @@ from django.db.models import Q, QuerySet
 
 from portal.common import statuses
 from portal.common.statuses import Status
-from portal.dashboard.instances.moving import MoveRow, move_row
+from portal.dashboard.instances.dialogs.moving import MoveRow, move_row
 from portal.dashboard.lists import cells
 from portal.dashboard.lists.declaration import Column, Empty, Filter, RecordList, fixed, same, searched
 from portal.dashboard.lists.views import ListPage

@@ -9,8 +9,8 @@ from django.http import HttpRequest, HttpResponse
 
 from portal.dashboard.frame.pages import Page, PageRequest
 from portal.dashboard.graphs import parts
+from portal.dashboard.instances.detail.tabs import GRAPHS
 from portal.dashboard.instances.page import InstancePage
-from portal.dashboard.instances.tabs import GRAPHS
 from portal.dashboard.instances.views import InstanceTab
 from portal.dashboard.words.plain import plain
 from provisioning.common.errors import NovellaError

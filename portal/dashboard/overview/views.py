@@ -8,8 +8,8 @@ from django.http import HttpRequest, HttpResponse
 from portal.dashboard.frame import navigation
 from portal.dashboard.frame.pages import Page
 from portal.dashboard.graphs.parts import OF_PROJECT
-from portal.dashboard.instances.listing import INSTANCES
-from portal.dashboard.instances.rows import rows_for
+from portal.dashboard.instances.lists.listing import INSTANCES
+from portal.dashboard.instances.lists.rows import rows_for
 from portal.dashboard.overview.quota import Donut, donuts
 from portal.dashboard.overview.terminal import terminal_for
 from provisioning.common.context import RequestContext

@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from portal.dashboard.frame import navigation
 from portal.dashboard.frame.things import ICONS
-from portal.dashboard.instances.rows import can
+from portal.dashboard.instances.lists.rows import can
 from portal.dashboard.search.links import address_of
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.base import ServerAction

@@ -17,7 +17,7 @@ from portal.dashboard.frame.forms import MONO, ChoiceLabel, Form, WholeNumberFie
 from portal.dashboard.graphs import charts
 from portal.dashboard.graphs.bars import Bar
 from portal.dashboard.graphs.units import PERCENT
-from portal.dashboard.instances import timeline
+from portal.dashboard.instances.detail import timeline
 from provisioning.compute.selectors.history import Step
 from provisioning.measures.selectors import DEFAULT, Measures, Series
 

@@ -5,10 +5,10 @@ from portal.dashboard.instances.dialogs.describe import EditMetadata, EditTags, 
 from portal.dashboard.instances.dialogs.guest_disks import ExtendInGuest, MountInGuest
 from portal.dashboard.instances.dialogs.images import CreateBackup, CreateImage, Rebuild, Rescue
 from portal.dashboard.instances.dialogs.migrate import LiveMigrate, Migrate
+from portal.dashboard.instances.dialogs.moving import AbortMigration, CompleteMigration
 from portal.dashboard.instances.dialogs.network import AttachInterface, DetachInterface
 from portal.dashboard.instances.dialogs.place import UnshelveTo
 from portal.dashboard.instances.dialogs.size import Resize
-from portal.dashboard.instances.moving import AbortMigration, CompleteMigration
 from portal.dashboard.instances.page import InstanceDialog
 
 DIALOGS: tuple[type[InstanceDialog], ...] = (

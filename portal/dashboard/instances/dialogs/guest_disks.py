@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from compute_agent.contract.guest_disks import LONGEST_DIRECTORY
 from portal.dashboard.frame.forms import MONO, Form
-from portal.dashboard.instances.disk_guide import directory_for
+from portal.dashboard.instances.dialogs.disk_guide import directory_for
 from portal.dashboard.instances.page import InstanceDialog, InstanceSheet
 from portal.dashboard.records.questions import Question, QuestionPage
 from portal.dashboard.records.views import name_of

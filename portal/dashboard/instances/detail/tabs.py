@@ -8,10 +8,10 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 
 from portal.dashboard.graphs import parts as graphs
-from portal.dashboard.instances import detail
-from portal.dashboard.instances.disks import SEES as SEES_DISKS
-from portal.dashboard.instances.disks import disks_for
-from portal.dashboard.instances.reach import reach_for
+from portal.dashboard.instances.detail import contents
+from portal.dashboard.instances.detail.disks import SEES as SEES_DISKS
+from portal.dashboard.instances.detail.disks import disks_for
+from portal.dashboard.instances.detail.reach import reach_for
 from provisioning.common.context import RequestContext
 from provisioning.compute.models import Instance
 from provisioning.compute.services.remote_consoles import RULE as OPENS_CONSOLES
@@ -85,7 +85,7 @@ TABS: tuple[Tab, ...] = (
     Tab(
         "",
         "Overview",
-        detail.overview_for,
+        contents.overview_for,
         main=(_part("connect"), _part("decisions"), _part("timeline"), _part("actions")),
         side=(_part("open_console"), _part("facts")),
         styles=("css/decisions.css",),
@@ -94,10 +94,10 @@ TABS: tuple[Tab, ...] = (
     Tab(
         "console",
         "Console",
-        detail.console_for,
+        contents.console_for,
         main=(_part("open_console"),),
         once=(_part("console_frame"), _part("console")),
-        rules=(OPENS_CONSOLES, detail.READS_LOG),
+        rules=(OPENS_CONSOLES, contents.READS_LOG),
         scripts=("js/console.js",),
     ),
     Tab(
@@ -119,12 +119,12 @@ TABS: tuple[Tab, ...] = (
     Tab(
         "activity",
         "Activity",
-        detail.activity_for,
+        contents.activity_for,
         main=(_part("activity"), _part("timeline"), _part("decisions")),
-        rules=(detail.LISTS_ACTIONS,),
+        rules=(contents.LISTS_ACTIONS,),
         styles=("css/decisions.css",),
     ),
-    Tab("settings", "Settings", detail.settings_for, main=(_part("settings"),)),
+    Tab("settings", "Settings", contents.settings_for, main=(_part("settings"),)),
 )
 """In the order of the page. Each tab is declared once: its address, its entry and its live parts follow from it."""
 
@@ -150,7 +150,7 @@ def render_tab(tab: Tab, context: RequestContext, instance: Instance, *, head: b
     """Return the live parts of a tab as HTML, with the ``head`` of the page or, if only its data has changed, without
     it. Empty if the caller may not see the tab.
     """
-    parts: dict[str, Any] = detail.head_for(context, instance)
+    parts: dict[str, Any] = contents.head_for(context, instance)
     templates = [_part("head"), _part("fault"), _part("move"), _part("lease")] if head else []
     if tab.seen_by(context, instance):
         parts |= tab.read(context, instance)

@@ -12,8 +12,8 @@ from django.db.models.functions import Lower
 
 from portal.dashboard.graphs import sparklines
 from portal.dashboard.graphs.parts import OF_SERVER
-from portal.dashboard.instances.changes import HOST, INSTANCE, NETWORK, changed_instances
-from portal.dashboard.instances.rows import InstanceRow, rows_for
+from portal.dashboard.instances.lists.changes import HOST, INSTANCE, NETWORK, changed_instances
+from portal.dashboard.instances.lists.rows import InstanceRow, rows_for
 from portal.dashboard.lists import cells
 from portal.dashboard.lists.bulk import bulk_actions
 from portal.dashboard.lists.declaration import Column, Empty, Filter, HeadLink, RecordList, same, same_id

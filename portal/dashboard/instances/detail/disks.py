@@ -14,8 +14,8 @@ from compute_agent.contract.calls import DiskDiagnostics
 from portal.common import statuses
 from portal.common.statuses import Status
 from portal.dashboard.frame.pages import Page
-from portal.dashboard.instances.disk_guide import Guide, guide_for
-from portal.dashboard.instances.rows import can
+from portal.dashboard.instances.dialogs.disk_guide import Guide, guide_for
+from portal.dashboard.instances.lists.rows import can
 from portal.dashboard.words.names import bdi
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError

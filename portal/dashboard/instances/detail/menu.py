@@ -6,8 +6,8 @@ from functools import cache
 
 from django.urls import reverse
 
+from portal.dashboard.instances.actions.legality import masters_locks, refusal
 from portal.dashboard.instances.dialogs import DIALOGS
-from portal.dashboard.instances.legality import masters_locks, refusal
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.registry import actions, with_buttons
 from provisioning.compute.models import Instance

@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from typing import Any
 
-from portal.dashboard.instances import timeline
-from portal.dashboard.instances.advice import advice_on
-from portal.dashboard.instances.connect import connect_for
-from portal.dashboard.instances.menu import menu_for
-from portal.dashboard.instances.moving import move_for
-from portal.dashboard.instances.rows import rows_for
+from portal.dashboard.instances.detail import timeline
+from portal.dashboard.instances.detail.advice import advice_on
+from portal.dashboard.instances.detail.connect import connect_for
+from portal.dashboard.instances.detail.menu import menu_for
+from portal.dashboard.instances.dialogs.moving import move_for
+from portal.dashboard.instances.lists.rows import rows_for
 from portal.dashboard.records.views import other_project
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors as compute

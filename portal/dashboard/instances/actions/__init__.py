@@ -1,0 +1,1 @@
+"""Whether and how actions of an instance begin."""

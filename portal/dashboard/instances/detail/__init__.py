@@ -1,0 +1,1 @@
+"""The page of one instance: its head, its actions and its tabs."""
