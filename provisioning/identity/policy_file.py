@@ -13,8 +13,11 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import yaml
+from django.conf import settings
+from django.core.checks import CheckMessage, Error
 
 from provisioning.identity.policies import GUARDING, RULES
 from provisioning.identity.policies.base import PROJECT
@@ -245,3 +248,13 @@ def _cycle(everything: Mapping[str, str]) -> list[str]:
         return found
 
     return next(filter(None, (walk(name, ()) for name in everything)), [])
+
+
+def check_policy_file(**_: Any) -> list[CheckMessage]:
+    """Report all problems of the operator's policy file, as a system check of Django."""
+    path = Path(settings.POLICY_FILE)
+    try:
+        read(path)
+    except PolicyFileError as error:
+        return [Error(problem, obj=str(path), id="novella.policy") for problem in error.problems]
+    return []

@@ -32,9 +32,9 @@ import provisioning.hosts.restored
 import provisioning.hosts.retention
 import provisioning.hosts.sealing
 import provisioning.hosts.subjects
-import provisioning.identity.checks
 import provisioning.identity.encryption.encrypted
 import provisioning.identity.encryption.key_records
+import provisioning.identity.policy_file
 import provisioning.identity.records.project_resources
 import provisioning.identity.records.retention
 import provisioning.identity.services.credentials
@@ -82,7 +82,7 @@ def connect() -> None:
     _users()
     _hosts()
     provisioning.jobs.registry.START_CHECKS.connect(provisioning.identity.encryption.key_records.agree_if_possible)
-    register_check(provisioning.identity.checks.check_policy_file)
+    register_check(provisioning.identity.policy_file.check_policy_file)
     TASKS.check()
     provisioning.compute.state_machine.deadlines.check()
 
