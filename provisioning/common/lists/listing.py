@@ -73,7 +73,13 @@ class Listing(Generic[Row]):
         return rows
 
     def page(self, rows: QuerySet[Row], part: Part, *, among: QuerySet[Row] | None = None) -> list[Row]:
-        """Return a page of the rows; ``among`` are the rows that can be markers, by default ``rows``.
+        """Return a page of the rows; arguments and errors are those of ``cut``."""
+        page = listed(self.cut(rows, part, among=among))
+        return page[::-1] if part.backwards else page
+
+    def cut(self, rows: QuerySet[Row], part: Part, *, among: QuerySet[Row] | None = None) -> QuerySet[Row]:
+        """Return the query of a page, in reverse order if it is before the marker. ``among`` are the rows that can be
+        markers, by default ``rows``; if several rows have the marker's value, the first one is the marker.
 
         Raises InvalidInputError for an unknown sort key, and ``unknown_marker`` for an unknown marker.
         """
@@ -84,8 +90,7 @@ class Listing(Generic[Row]):
         if part.marker is not None:
             place = self._place((rows if among is None else among).annotate(**made), part.marker, keys)
         found = after(found, keys, place)
-        page = listed(found if part.limit is None else found[: part.limit])
-        return page[::-1] if part.backwards else page
+        return found if part.limit is None else found[: part.limit]
 
     def _keys(self, part: Part, model: type[Model]) -> list[Sort]:
         """Return the columns to sort by without duplicates, up to the first unique one."""

@@ -8,7 +8,7 @@ from django.db.models import CharField, Q, QuerySet, UUIDField, Value
 
 from provisioning.common.context import RequestContext
 from provisioning.common.database.prepared import Prepared
-from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
+from provisioning.common.errors import ForbiddenError, NotFoundError
 from provisioning.common.lists.listing import Listing, Part, Sort
 from provisioning.common.values.ids import NOBODY
 from provisioning.compute.models import Flavor, FlavorAccess, KeyPair
@@ -20,6 +20,8 @@ SMALLEST_FIRST = tuple(Sort(key, descending=False) for key in ("memory_mb", "vcp
 FLAVORS = Listing[Flavor](
     order=(Sort("id", descending=False),), marker="flavorid", no_marker="marker [{marker}] not found"
 )
+KEY_PAIRS = Listing[KeyPair](order=(Sort("name", descending=False),), marker="name")
+"""Key pairs of one user, whose names are unique."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,15 +128,8 @@ def key_pairs_for(
 
     Raises ForbiddenError, InvalidInputError for an unknown marker.
     """
-    mine = KeyPair.objects.filter(user_id=key_pair_user(context, user_id, "os_compute_api:os-keypairs:index")).order_by(
-        "name"
-    )
-    rows = mine
-    if marker is not None:
-        if not mine.filter(name=marker).exists():
-            raise InvalidInputError(f"Marker {marker} could not be found.", field="marker")
-        rows = rows.filter(name__gt=marker)
-    return list(rows[:limit])
+    owner = key_pair_user(context, user_id, "os_compute_api:os-keypairs:index")
+    return KEY_PAIRS.page(KeyPair.objects.filter(user_id=owner), Part(limit=limit, marker=marker))
 
 
 def key_pair_for(

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from django.db.models import Q
 from django.db.models.functions import Coalesce
 
 from compute_agent.contract import steps
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.common.errors import NotFoundError
+from provisioning.common.lists.listing import Listing, Part, Sort
 from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent, SchedulingDecision
 from provisioning.compute.selectors.block_devices import have_volumes
@@ -40,6 +40,12 @@ LABELS: dict[str, str] = {
 """Steps of a launch in order of execution, with their labels on pages."""
 MAPPING = "block_device_mapping"
 """This step exists only for servers with volumes."""
+ACTIONS = Listing[InstanceAction](
+    order=(Sort("started_at"), Sort("id")),
+    filters={"changes_since": "changed__gte", "changes_before": "changed__lte"},
+    marker="request_id",
+    no_marker="marker [{marker}] not found",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,18 +125,11 @@ def actions_for(
     InvalidInputError for an unknown marker.
     """
     instance = _known(context, instance_id, deleted=deleted)
-    rows = InstanceAction.objects.filter(instance=instance).annotate(changed=Coalesce("finished_at", "started_at"))
-    if changes_since is not None:
-        rows = rows.filter(changed__gte=changes_since)
-    if changes_before is not None:
-        rows = rows.filter(changed__lte=changes_before)
-    if marker is not None:
-        last = InstanceAction.objects.filter(instance=instance, request_id=marker).order_by("started_at", "id").first()
-        if last is None:
-            raise InvalidInputError(f"marker [{marker[:64]}] not found", field="marker")
-        rows = rows.filter(Q(started_at__lt=last.started_at) | Q(started_at=last.started_at, id__lt=last.id))
-    rows = rows.order_by("-started_at", "-id")
-    return list(rows[:limit] if limit is not None else rows)
+    rows = InstanceAction.objects.filter(instance=instance)
+    times = (("changes_since", changes_since), ("changes_before", changes_before))
+    part = Part([(name, time) for name, time in times if time is not None], limit=limit, marker=marker)
+    changed = rows.annotate(changed=Coalesce("finished_at", "started_at"))
+    return ACTIONS.page(changed, part, among=rows.order_by("started_at", "id"))
 
 
 def action_for(

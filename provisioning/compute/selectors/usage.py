@@ -9,12 +9,12 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import InvalidInputError
-from provisioning.common.values.ids import read_id
+from provisioning.common.lists.listing import Listing, Part, Sort
 from provisioning.compute.models import Instance
 from provisioning.identity import policy
 
 COLUMNS = ("id", "project_id", "name", "vm_state", "flavor", "launched_at", "terminated_at")
+SERVERS = Listing[Instance](order=(Sort("project_id", descending=False), Sort("id", descending=False)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,28 +91,9 @@ def usage_for(
     continues on the next page is in both. Raises ForbiddenError, InvalidInputError for the marker.
     """
     _check(context, project_id)
-    rows = _ran_within(period)
-    if project_id is not None:
-        rows = rows.filter(project_id=project_id)
-    if marker is not None:
-        last = rows_of_marker(marker, project_id)
-        rows = rows.filter(Q(project_id__gt=last.project_id) | Q(project_id=last.project_id, id__gt=last.id))
-    ordered = rows.order_by("project_id", "id").values(*COLUMNS)
-    if limit is not None:
-        ordered = ordered[:limit]
-    return _count(ordered.iterator(chunk_size=2000), period, detailed=detailed)
-
-
-def rows_of_marker(marker: str, project_id: uuid.UUID | None) -> Instance:
-    """Return the marker's server. Raises InvalidInputError when it does not exist."""
-    key = read_id(marker)
-    found = None
-    if key is not None:
-        mine = Instance.objects.filter(id=key)
-        found = (mine if project_id is None else mine.filter(project_id=project_id)).only("id", "project_id").first()
-    if found is None:
-        raise InvalidInputError(f"Marker {marker[:64]} could not be found.", field="marker")
-    return found
+    every = Instance.objects.all() if project_id is None else Instance.objects.filter(project_id=project_id)
+    rows = SERVERS.cut(_ran_within(period, every), Part(limit=limit, marker=marker), among=every)
+    return _count(rows.values(*COLUMNS).iterator(chunk_size=2000), period, detailed=detailed)
 
 
 def _check(context: RequestContext, project_id: uuid.UUID | None) -> None:
@@ -122,10 +103,10 @@ def _check(context: RequestContext, project_id: uuid.UUID | None) -> None:
         policy.enforce(context, "os_compute_api:os-simple-tenant-usage:show", {"project_id": project_id})
 
 
-def _ran_within(period: Period) -> QuerySet[Instance]:
+def _ran_within(period: Period, rows: QuerySet[Instance]) -> QuerySet[Instance]:
     """Return servers that were launched before the period's end and not terminated before its beginning."""
     still = Q(terminated_at=None) | Q(terminated_at__gt=period.start)
-    return Instance.objects.filter(still, launched_at__lt=period.stop)
+    return rows.filter(still, launched_at__lt=period.stop)
 
 
 def _count(rows: Iterable[dict[str, Any]], period: Period, *, detailed: bool) -> Usage:
