@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from urllib.parse import urlencode
 
 from django.db.models import Q
@@ -116,7 +117,7 @@ class Sorting:
     unknown_way: str
     way_field: str = "sort_dir"
     mismatch: str = ""
-    """Message for more directions than keys."""
+    """Message for more directions than keys; empty: the additional ones are ignored, if they are valid."""
     exact: bool = False
     """Whether several directions must be as many as the keys."""
     too_many: str = ""
@@ -149,7 +150,8 @@ class Sorting:
             keys = list(self.without)
         if self.too_many and len(keys) > len(known):
             raise InvalidInputError(self.too_many.format(most=len(known)), field=specified)
-        if len(ways) > len(keys) or (self.exact and len(ways) > 1 and len(ways) != len(keys)):
+        exactly = self.exact and len(ways) > 1
+        if self.mismatch and (len(ways) > len(keys) or (exactly and len(ways) != len(keys))):
             raise InvalidInputError(self.mismatch, field="sort_dir")
         if ways and self.first_for_all:
             way = ways[0]
@@ -161,13 +163,13 @@ class Sorting:
         return [key for key, _, _ in parts], [each or way for each in ways]
 
     def _sorts(self, keys: Sequence[str], ways: Sequence[str], known: Mapping[str, str]) -> tuple[Sort, ...]:
-        for key, way in zip(keys, ways, strict=True):
-            named = {"key": key[:80], "way": way[:80], "known": ", ".join(known)}
-            if key not in known:
+        for key, way in zip_longest(keys, ways):
+            named = {"key": (key or "")[:80], "way": way[:80], "known": ", ".join(known)}
+            if key is not None and key not in known:
                 raise InvalidInputError(self.unknown_key.format(**named), field="sort_key")
             if way not in {"asc", "desc"}:
                 raise InvalidInputError(self.unknown_way.format(**named), field=self.way_field)
-        return tuple(Sort(known[key], descending=way == "desc") for key, way in zip(keys, ways, strict=True))
+        return tuple(Sort(known[key], descending=way == "desc") for key, way in zip(keys, ways, strict=False))
 
 
 def text(value: str) -> object:

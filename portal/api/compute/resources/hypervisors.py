@@ -15,6 +15,8 @@ from portal.api.common.requests import OLDEST
 from portal.api.compute import dialect
 from portal.api.frame.resource import Attribute, Operation, Parameter, Reader, query_of
 from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.common.lists.listed import ItemListing
+from provisioning.common.lists.listing import Part
 from provisioning.common.values.ids import read_id
 from provisioning.common.values.unset import UNSET
 from provisioning.compute.selectors.compute_services import number_of
@@ -48,18 +50,16 @@ def hypervisor_for(view: dialect.ComputeView, text: str) -> Host:
     """
     if view.microversion >= BY_UUID and read_id(text) is None:
         raise InvalidInputError(f"Invalid uuid {text[:64]}", field="hypervisor_id")
-    found = hosts_for(view.context)
-    index = _position(view, found, text)
-    if index is None:
+    requested = str(read_id(text) or text)
+    found = next((host for host in hosts_for(view.context) if str(_ident(view, host)) == requested), None)
+    if found is None:
         raise NotFoundError(f"Hypervisor with ID '{text[:64]}' could not be found.")
-    return found[index]
+    return found
 
 
-def _position(view: dialect.ComputeView, found: Sequence[Host], text: str) -> int | None:
-    """Return the index of the hypervisor with this id in the microversion's format."""
-    requested, by_uuid = str(read_id(text) or text), view.microversion >= BY_UUID
-    ids = (str(host.id if by_uuid else number_of(host.id)) for host in found)
-    return next((index for index, ident in enumerate(ids) if ident == requested), None)
+def _ident(view: dialect.ComputeView, host: Host) -> object:
+    """Return the id of a hypervisor in the microversion's format."""
+    return host.id if view.microversion >= BY_UUID else number_of(host.id)
 
 
 def _matching(view: dialect.ComputeView, pattern: str) -> list[Host]:
@@ -73,13 +73,8 @@ def _matching(view: dialect.ComputeView, pattern: str) -> list[Host]:
 def _list(
     view: dialect.ListView, query: Mapping[str, str], limit: int | None = None, marker: str | None = None
 ) -> list[Host]:
-    found = hosts_for(view.context)
-    if marker is None:
-        return found[:limit]
-    index = _position(view, found, marker)
-    if index is None:
-        raise InvalidInputError(f"marker [{marker[:64]}] not found", field="marker")
-    return found[index + 1 :][:limit]
+    by_name = ItemListing[Host](marker=partial(_ident, view), no_marker="marker [{marker}] not found")
+    return by_name.page(hosts_for(view.context), Part(limit=limit, marker=marker))
 
 
 class HypervisorsView(dialect.ListView):

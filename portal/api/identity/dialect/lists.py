@@ -5,7 +5,7 @@ Also parts of requests and responses: ids, additional attributes, times, links, 
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,6 +17,7 @@ from portal.api.common.links import endpoint
 from portal.api.common.requests import Schema
 from portal.api.frame.lists import Pages, Sorting, check_no_nul, identity
 from provisioning.common.errors import InvalidInputError
+from provisioning.common.lists.listed import ItemListing
 from provisioning.common.lists.listing import Part
 from provisioning.common.values.ids import read_id
 from provisioning.identity.directory.listing import RowPage
@@ -157,6 +158,11 @@ SORTING = Sorting(
     too_many="There are more sort_key or sort_dir than can be.",
     without=("name",),
 )
+SORTING_IN_MEMORY = replace(SORTING, without=(), mismatch="")
+ITEMS = ItemListing[tuple[Any, dict[str, Any]]](
+    value=lambda item, name: str(item[1][name] or ""), marker=lambda item: item[1]["id"]
+)
+"""Records with their attributes, in the order in which they were read."""
 MOST_WORDS = 100
 """Maximum number of tags in one filter, and of sort keys."""
 MOST_COMPARISONS = 20
@@ -210,28 +216,13 @@ class InMemory(Lists):
         request, attributes = view.request, view.resource.by_name
         items = [(row, {name: attributes[name].value_of(row) for name in ("id", *self.filters)}) for row in view.rows()]
         found = [item for item in items if all(_matches(request, name, item[1][name]) for name in self.filters)]
-        found = self._sorted(request, found)
+        sort = SORTING_IN_MEMORY.read(request.query_params, {name: name for name in sorted({"id", *self.filters})})
         page = LIST_PAGES.read(request)
-        if page.marker is not None:
-            places = [place for place, (_, values) in enumerate(found) if values["id"] == page.marker]
-            if not places:
-                raise InvalidInputError(f"Marker {page.marker[:64]} could not be found.", field="marker")
-            found = found[places[0] + 1 :]
+        found = ITEMS.page(found, Part(sort=sort, limit=page.limit + 1, marker=page.marker))
         shown = found[: page.limit]
         more = len(shown) < len(found)
         following = LIST_PAGES.next_query(request, page, [values["id"] for _, values in shown]) if more else None
         return [row for row, _ in shown], {"links": list_links(request, view.address, following)}
-
-    def _sorted(self, request: Request, items: list[tuple[Any, dict[str, Any]]]) -> list[tuple[Any, dict[str, Any]]]:
-        key, direction = request.query_params.get("sort_key"), request.query_params.get("sort_dir", "asc")
-        known = {"id", *self.filters}
-        if direction not in {"asc", "desc"}:
-            raise InvalidInputError("sort_dir must be asc or desc.", field="sort_dir")
-        if key is None:
-            return items
-        if key not in known:
-            raise InvalidInputError(f"sort_key must be one of {', '.join(sorted(known))}.", field="sort_key")
-        return sorted(items, key=lambda item: str(item[1][key] or ""), reverse=direction == "desc")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,8 +22,8 @@ from portal.api.network.dialect.kinds import Many, Text
 from portal.api.network.dialect.query import FIELDS, PAGES, fields_of, query_of, read_query
 from portal.api.network.dialect.resource import Attribute, Resource
 from provisioning.common.errors import InvalidInputError, NotFoundError
-from provisioning.common.lists.listed import part_of
-from provisioning.common.lists.listing import Part
+from provisioning.common.lists.listed import ItemListing
+from provisioning.common.lists.listing import Part, Sort
 from provisioning.identity import policy
 from provisioning.network import services
 from provisioning.network.errors import TagNotFoundError
@@ -239,13 +239,16 @@ def _check_tag(row: Any, tag: str) -> None:
         raise TagNotFoundError(f"Tag {tag[:64]} could not be found.")
 
 
+ITEMS = ItemListing[Any](order=(Sort("pk", descending=False),), no_marker=LISTING.no_marker)
+
+
 def page_of(resource: Resource, every: QuerySet[Any] | Sequence[Any], part: Part) -> list[Any]:
     """Return the requested page of a queryset or a sequence."""
     if isinstance(every, QuerySet):
         return LISTING.page(every.prefetch_related(*resource.related).distinct(), part)
     if resource.narrow is not None:
         every, part = resource.narrow(every, part)
-    return part_of(every, part, LISTING.no_marker)
+    return ITEMS.page(every, part)
 
 
 NETWORK = Dialect(
