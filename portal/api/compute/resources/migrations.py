@@ -20,7 +20,6 @@ from provisioning.compute.actions.live_migrate import abort_live_migration, forc
 from provisioning.compute.models import Migration
 from provisioning.compute.moves.live import live_migration_for, live_migrations_for
 from provisioning.compute.plans.moves import PlannedMove
-from provisioning.compute.selectors.migrations import MigrationFilters
 from provisioning.drains import selectors as drains
 from provisioning.drains import services
 from provisioning.drains.models import Drain, DrainItem
@@ -79,20 +78,17 @@ class MigrationsView(dialect.ComputeView):
                 answer["migrations_links"] = following
         return Response(answer)
 
-    def _filters(self, query: dict[str, list[str]]) -> MigrationFilters:
+    def _filters(self, query: dict[str, list[str]]) -> dict[str, Any]:
         values = {name: dialect.last(query, name) for name in _NAMES}
         since = dialect.last(query, "changes-since") if self.microversion >= PAGED else None
         before = dialect.last(query, "changes-before") if self.microversion >= BEFORE else None
-        filters = MigrationFilters(
-            **values,
-            changes_since=dialect.read_time(since, "changes-since") if since else None,
-            changes_before=dialect.read_end(before, "changes-before") if before else None,
-        )
-        if filters.changes_since and filters.changes_before and filters.changes_since > filters.changes_before:
+        begin = dialect.read_time(since, "changes-since") if since else None
+        end = dialect.read_end(before, "changes-before") if before else None
+        if begin and end and begin > end:
             raise InvalidInputError(
                 "The value of changes-since must be less than or equal to changes-before.", field="changes-since"
             )
-        return filters
+        return {**values, "changes_since": begin, "changes_before": end}
 
     def shape(self, migration: Migration, nodes: Mapping[str, str] | None) -> dict[str, Any]:
         """One migration; a node is a host's hypervisor.  Without ``nodes`` the caller sees no hosts."""
