@@ -5,14 +5,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.core.exceptions import FieldDoesNotExist
-from django.db.models import Expression, F, Model, QuerySet
+from django.db.models import Expression, Model, QuerySet
 from django.db.models.expressions import OrderBy
 
 from portal.common.http import rate_limits
 from portal.dashboard.lists.declaration import Record, RecordList, SortKey
 from portal.dashboard.lists.list_query import ListQuery
 from provisioning.common.context import RequestContext
+from provisioning.common.lists.listing import ordering
 
 Id = uuid.UUID | str | int
 
@@ -110,16 +110,4 @@ def present(
 
 def _ordering(key: SortKey, model: type[Model], *, descending: bool) -> OrderBy | str:
     """Return Django's form of a sort key; empty values are last."""
-    if isinstance(key, OrderBy):
-        return key
-    if isinstance(key, str) and not _may_be_empty(key, model):  # the plain form can use an index
-        return f"-{key}" if descending else key
-    expression = F(key) if isinstance(key, str) else key
-    return expression.desc(nulls_last=True) if descending else expression.asc(nulls_last=True)
-
-
-def _may_be_empty(key: str, model: type[Model]) -> bool:
-    try:
-        return bool(model._meta.get_field(key).null)
-    except FieldDoesNotExist:
-        return True
+    return key if isinstance(key, OrderBy) else ordering(key, model, descending=descending, empty_last=True)

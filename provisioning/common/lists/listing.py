@@ -123,11 +123,12 @@ class Listing(Generic[Row]):
 
 
 def after(rows: QuerySet[Row], keys: Sequence[Sort], place: Mapping[str, Any] | None) -> QuerySet[Row]:
-    """Return the rows after a marker row, sorted by the keys, of which the last is unique. ``place``: the marker row's
-    values of the keys; None: return all rows.
+    """Return the rows after a marker row, sorted by the keys, of which the last is unique; nulls are last in ascending
+    and first in descending order. ``place``: the marker row's values of the keys; None: return all rows.
     """
     found = rows if place is None else rows.filter(_behind(place, keys, rows.model))
-    return found.order_by(*(_ordered(key, rows.model) for key in keys))
+    ways = ((key.key, key.descending) for key in keys)
+    return found.order_by(*(ordering(key, rows.model, descending=way, empty_last=not way) for key, way in ways))
 
 
 def _may_be_empty(key: str, model: type[Model]) -> bool:
@@ -135,13 +136,14 @@ def _may_be_empty(key: str, model: type[Model]) -> bool:
     return key not in columns or columns[key].null
 
 
-def _ordered(key: Sort, model: type[Model]) -> OrderBy | str:
-    """Return Django's form of the key; nulls are last in ascending and first in descending order, on every
-    database.
-    """
-    if not _may_be_empty(key.key, model):  # the plain form can use an index
-        return f"-{key.key}" if key.descending else key.key
-    return F(key.key).desc(nulls_first=True) if key.descending else F(key.key).asc(nulls_last=True)
+def ordering(key: str | Combinable, model: type[Model], *, descending: bool, empty_last: bool) -> OrderBy | str:
+    """Return Django's form of a sort key; nulls are last or first on every database."""
+    if isinstance(key, str) and not _may_be_empty(key, model):  # the plain form can use an index
+        return f"-{key}" if descending else key
+    nulls: Any = {"nulls_last" if empty_last else "nulls_first": True}
+    expression: Any = F(key) if isinstance(key, str) else key
+    found: OrderBy = expression.desc(**nulls) if descending else expression.asc(**nulls)
+    return found
 
 
 def _behind(place: Mapping[str, Any], keys: Sequence[Sort], model: type[Model]) -> Q:
