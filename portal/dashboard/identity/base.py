@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar, Generic, TypeVar
 
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import HttpResponse, QueryDict
 from django.urls import reverse
 
 from portal.dashboard.frame.pages import Page
@@ -11,7 +11,6 @@ from provisioning.common.errors import ForbiddenError, NotFoundError
 from provisioning.identity import policy
 from provisioning.identity.models import Domain, Group, Project, Role, User
 from provisioning.identity.roles import safeguards
-from provisioning.identity.selectors import dashboard_lists
 from provisioning.identity.selectors.lookups import by_id
 
 Record = TypeVar("Record", Project, User, Group, Role, Domain)
@@ -141,16 +140,6 @@ def target_of(record: Project | User | Group | Role | Domain | None) -> dict[str
         return {}
     kind = type(record).__name__.lower()
     return {f"{kind}_id": record.pk, "domain_id": record.pk if isinstance(record, Domain) else record.domain_id}
-
-
-def wanted_of(request: HttpRequest, *, within: str = "") -> dashboard_lists.ListRequest:
-    """Read the search and the page of a list from the address, limited to the domain ``within``."""
-    number = request.GET.get("page", "1")
-    return dashboard_lists.ListRequest(
-        text=search_of(request.GET),
-        domain_id=within,
-        page=int(number) if number.isascii() and number.isdigit() and len(number) < 7 else 1,
-    )
 
 
 def search_of(data: QueryDict) -> str:

@@ -17,6 +17,7 @@ from portal.dashboard.identity.frames import DeletePage, ListPage, RecordFormPag
 from portal.dashboard.identity.listing import GROUPS
 from portal.dashboard.identity.members import LIST
 from portal.dashboard.identity.places import GRANT, REVOKE, least_grant
+from portal.dashboard.records.paging import page_of
 from portal.dashboard.records.questions import QuestionPage
 from portal.dashboard.words.names import bdi
 from provisioning.common.errors import NotFoundError
@@ -69,14 +70,14 @@ class GroupDetail(GroupPage):
     rule = "identity:get_group"
 
     def get(self, request: HttpRequest, group_id: uuid.UUID) -> HttpResponse:
-        group, requested = self.record, base.wanted_of(request, within=self.within)
+        group, text = self.record, base.search_of(request.GET)
         target = base.target_of(group)
         shows_roles = self.allows(LIST, target)
         grants = {**target, **least_grant(group.domain_id)}
         context = {
             "group": group,
-            "found": dashboard_lists.users_in(group, requested),
-            "wanted": requested,
+            "pages": page_of(dashboard_lists.users_in(group, text, within=self.within), request.GET.get("page", "")),
+            "text": text,
             "standings": members.memberships_of(group, within=self.within) if shows_roles else None,
             "may": {
                 "update": self.allows("identity:update_group", target),

@@ -1,8 +1,7 @@
-"""Paginated lists for administrators, filtered by a part of the name, with the counts that their rows show."""
+"""Lists for administrators, filtered by a part of the name, with the counts that their rows show."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from django.db.models import Count, Model, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
@@ -21,46 +20,8 @@ from provisioning.identity.models import (
 
 Record = TypeVar("Record", bound=Model)
 
-PAGE_SIZE = 50
-LAST_PAGE = 100_000
 SHORT_LIST = 20
 """Number of rows in a list of suggestions."""
-
-
-@dataclass(frozen=True, slots=True)
-class ListRequest:
-    """The filters of a list; an empty text does not filter.
-
-    ``text`` is a part of the name (for users also of the e-mail address) or an id.
-    """
-
-    text: str = ""
-    domain_id: str = ""
-    page: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class RowPage(Generic[Record]):
-    """One page of a list; ``total`` is the number of rows of all pages."""
-
-    rows: list[Record]
-    total: int
-    page: int
-
-    @property
-    def pages(self) -> int:
-        """Number of pages, at least one."""
-        return max(-(-self.total // PAGE_SIZE), 1)
-
-    @property
-    def before(self) -> int | None:
-        """Number of the previous page, or None."""
-        return min(self.page - 1, self.pages) if self.page > 1 else None
-
-    @property
-    def after(self) -> int | None:
-        """Number of the next page, or None."""
-        return self.page + 1 if self.page < self.pages else None
 
 
 def listed_projects(within: str = "") -> QuerySet[Project]:
@@ -142,7 +103,7 @@ def inside(domain: Domain) -> dict[str, int]:
 
 def users_to_choose(text: str, *, within: str = "", beside: Group | None = None) -> list[User]:
     """Return the first matching users by name; ``within``: in this domain; ``beside``: not in this group."""
-    found = _narrow(User.objects.order_by("name", "id"), ListRequest(text, within), "email").select_related("domain")
+    found = _narrow(User.objects.order_by("name", "id"), text, "email", within=within).select_related("domain")
     if beside is not None:
         found = found.exclude(id__in=GroupMembership.objects.filter(group=beside).values("user"))
     return list(found[:SHORT_LIST])
@@ -150,13 +111,13 @@ def users_to_choose(text: str, *, within: str = "", beside: Group | None = None)
 
 def groups_to_choose(text: str, *, within: str = "") -> list[Group]:
     """Return the first matching groups by name; ``within``: in this domain."""
-    found = _narrow(Group.objects.order_by("name", "id"), ListRequest(text, within))
+    found = _narrow(Group.objects.order_by("name", "id"), text, within=within)
     return list(found.select_related("domain")[:SHORT_LIST])
 
 
 def projects_to_choose(text: str, *, within: str = "") -> list[Project]:
     """Return the first matching projects by name; ``within``: in this domain."""
-    found = _narrow(Project.objects.order_by("name", "id"), ListRequest(text, within))
+    found = _narrow(Project.objects.order_by("name", "id"), text, within=within)
     return list(found.select_related("domain")[:SHORT_LIST])
 
 
@@ -188,10 +149,10 @@ def groups_of(user: User, *, within: str = "") -> list[Group]:
     return list(found.filter(domain=within) if within else found)
 
 
-def users_in(group: Group, request: ListRequest) -> RowPage[User]:
-    """Return the users of a group, by name."""
-    found = _narrow(User.objects.order_by("name", "id"), request, "email").select_related("domain")
-    return _page(found.filter(id__in=GroupMembership.objects.filter(group=group).values("user")), request)
+def users_in(group: Group, text: str, *, within: str = "") -> QuerySet[User]:
+    """Return the matching users of a group by name; ``within``: in this domain."""
+    found = _narrow(User.objects.order_by("name", "id"), text, "email", within=within).select_related("domain")
+    return found.filter(id__in=GroupMembership.objects.filter(group=group).values("user"))
 
 
 def tags_of(project: Project) -> list[str]:
@@ -204,23 +165,17 @@ def _of_cloud_or(domain_id: str | None) -> Q:
     return Q(domain=None) | Q(domain=domain_id.replace("\0", "")) if domain_id else Q(domain=None)
 
 
-def _narrow(found: QuerySet[Record], request: ListRequest, *also: str) -> QuerySet[Record]:
-    text = request.text.replace("\0", "")
+def _narrow(found: QuerySet[Record], text: str, *also: str, within: str = "") -> QuerySet[Record]:
+    """Return the records with the text in their name or a column of ``also``, or as their id; an empty text does not
+    filter.
+    """
+    text = text.replace("\0", "")
     if text:
         matches = Q(name__icontains=text) | Q(id=text if found.model is Domain else read_id(text))
         for column in also:
             matches |= Q(**{f"{column}__icontains": text})
         found = found.filter(matches)
-    if request.domain_id:
-        found = found.filter(domain=request.domain_id.replace("\0", ""))
-    return found
-
-
-def _page(found: QuerySet[Record], request: ListRequest) -> RowPage[Record]:
-    page = min(max(request.page, 1), LAST_PAGE)
-    total = found.count()
-    first = (page - 1) * PAGE_SIZE
-    return RowPage(list(found[first : first + PAGE_SIZE]), total, page)
+    return _inside(found, within.replace("\0", ""))
 
 
 def _count(rows: QuerySet[Any], by: str, what: str) -> Coalesce:
