@@ -15,8 +15,7 @@ from portal.api.common.requests import OLDEST
 from portal.api.compute import dialect
 from portal.api.frame.resource import Attribute, Operation, Parameter, Reader, query_of
 from provisioning.common.errors import InvalidInputError, NotFoundError
-from provisioning.common.lists.listed import ItemListing
-from provisioning.common.lists.listing import Part
+from provisioning.common.lists.listing import ItemListing, Part
 from provisioning.common.values.ids import read_id
 from provisioning.common.values.unset import UNSET
 from provisioning.compute.selectors.compute_services import number_of

@@ -17,8 +17,7 @@ from portal.api.common.links import endpoint
 from portal.api.common.requests import Schema
 from portal.api.frame.lists import Pages, Sorting, check_no_nul, identity
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.lists.listed import ItemListing
-from provisioning.common.lists.listing import Part
+from provisioning.common.lists.listing import ItemListing, Part
 from provisioning.common.values.ids import read_id
 from provisioning.identity.directory.listing import RowPage
 from provisioning.identity.models import Domain, Project, Role, User

@@ -22,8 +22,7 @@ from portal.api.network.dialect.kinds import Many, Text
 from portal.api.network.dialect.query import FIELDS, PAGES, fields_of, query_of, read_query
 from portal.api.network.dialect.resource import Attribute, Resource
 from provisioning.common.errors import InvalidInputError, NotFoundError
-from provisioning.common.lists.listed import ItemListing
-from provisioning.common.lists.listing import Part, Sort
+from provisioning.common.lists.listing import ItemListing, Part, Sort
 from provisioning.identity import policy
 from provisioning.network import services
 from provisioning.network.errors import TagNotFoundError
