@@ -11,12 +11,9 @@ from django.views.decorators.http import require_http_methods
 from portal.agents.callers import calling_host, text_response
 from portal.common.http.error_status import status_of
 from portal.web.streams import BodyInterruptedError, body_of, file_response
-from provisioning.common.errors import (
-    NotAuthenticatedError,
-    NotFoundError,
-    NovellaError,
-)
-from provisioning.compute.disks.snapshot_images import in_project_of, is_ready
+from provisioning.common.context import cloud_in_project
+from provisioning.common.errors import NotAuthenticatedError, NotFoundError, NovellaError
+from provisioning.compute.disks.snapshot_images import is_ready
 from provisioning.compute.host_link import image_transfers
 from provisioning.images import selectors as images
 from provisioning.images import services as uploads
@@ -69,7 +66,7 @@ def _store(request: HttpRequest, host_id: uuid.UUID, instance_id: uuid.UUID, ima
     if not is_ready(image.id):
         length = request.headers.get("Content-Length", "")
         size = int(length) if length.isascii() and length.isdigit() and len(length) < 19 else None
-        uploads.upload(in_project_of(image), image.id, _body(request), expected_size=size)
+        uploads.upload(cloud_in_project(image.project_id), image.id, _body(request), expected_size=size)
     return HttpResponse(status=204)
 
 

@@ -87,6 +87,25 @@ class RequestContext:
         )
 
 
+def cloud_in_project(
+    project_id: uuid.UUID,
+    user_id: uuid.UUID | None = None,
+    request_id: str = "",
+    *,
+    roles: frozenset[str] = frozenset(),
+) -> RequestContext:
+    """Return the context in which the cloud itself acts in a project, by default without roles: with the rights of the
+    project's members to their own resources. ``user_id``: the user for whom it acts.
+    """
+    return RequestContext(
+        user_id=user_id,
+        user_name="novella",
+        project_id=project_id,
+        roles=roles,
+        request_id=request_id or new_request_id(),
+    )
+
+
 def system_context() -> RequestContext:
     """Return the context of the cloud itself, for periodic jobs and commands."""
     return RequestContext(

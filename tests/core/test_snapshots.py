@@ -12,13 +12,12 @@ from compute_agent.contract.commands import VARIABLES, SnapshotRequest
 from compute_agent.contract.firmware_state import PROPERTY, to_property
 from compute_agent.contract.messages import Command
 from compute_agent.virt.fake import disk
-from provisioning.common.context import RequestContext
+from provisioning.common.context import RequestContext, cloud_in_project
 from provisioning.common.errors import ForbiddenError, InvalidInputError, UnavailableError
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.lock import lock
 from provisioning.compute.actions.reset_state import ResetState
 from provisioning.compute.actions.snapshot import create_backup, create_image
-from provisioning.compute.disks.snapshot_images import in_project_of
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.host_link.guest_spec import guest_spec
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent
@@ -293,7 +292,7 @@ def test_data_that_is_no_disk_is_refused_and_the_image_waits_for_better(
     command, body = snapshot(host)
     image = Image.objects.get(id=image_id)
     with pytest.raises(InvalidInputError):
-        images.upload(in_project_of(image), image_id, [b"no disk at all" * 100])
+        images.upload(cloud_in_project(image.project_id), image_id, [b"no disk at all" * 100])
     assert status_of(image_id) == "queued"
     host.send(command, body)
     host.report(command, "finished", power_state=1)

@@ -13,7 +13,7 @@ from oslo_utils import strutils
 from compute_agent.contract.commands import VARIABLES, SnapshotRequest
 from compute_agent.contract.messages import decode_command_body
 from compute_agent.contract.steps import COPY_DISK
-from provisioning.common.context import RequestContext
+from provisioning.common.context import RequestContext, cloud_in_project
 from provisioning.common.errors import ForbiddenError, InvalidInputError, OverQuotaError
 from provisioning.compute import selectors
 from provisioning.compute.actions.base import HostAction, Prepared, R, Stage
@@ -24,7 +24,6 @@ from provisioning.compute.disks.snapshot_images import (
     BACKUP,
     ServerImage,
     check_properties,
-    in_project_of,
     is_ready,
     keep_variables,
     make_record,
@@ -235,7 +234,8 @@ def _rotate(image_id: str, rotation: int) -> None:
         return
     same = {name: image.properties.get(name, "") for name in ("instance_uuid", "backup_type")}
     backups = images.images_for(
-        in_project_of(image), {"properties": {**same, "image_type": BACKUP}, "status": ["active"], "visibility": "all"}
+        cloud_in_project(image.project_id),
+        {"properties": {**same, "image_type": BACKUP}, "status": ["active"], "visibility": "all"},
     )
     mine = [each for each in backups if each.project_id == image.project_id]
     for each in mine[rotation:]:

@@ -6,10 +6,10 @@ from typing import Any
 from django.utils import timezone
 
 from compute_agent.contract.steps import STOP_GUEST
-from provisioning.common.context import RequestContext
+from provisioning.common.context import RequestContext, cloud_in_project
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.values.ids import NOBODY
-from provisioning.compute.disks.block_devices import in_project, volumes_of
+from provisioning.compute.disks.block_devices import volumes_of
 from provisioning.compute.flavors.guest_hardware import check_demands
 from provisioning.compute.host_link.outcome import Outcome
 from provisioning.compute.launch.flavor_and_image import check_image, check_memory, needs_config_drive
@@ -117,4 +117,4 @@ def _volume_id(root: BlockDevice | None) -> uuid.UUID:
 
 
 def _owner(instance: Instance) -> RequestContext:
-    return in_project(instance.project_id, instance.user_id)
+    return cloud_in_project(instance.project_id, instance.user_id)

@@ -22,7 +22,7 @@ from compute_agent.contract.commands import (
     DetachVolumeRequest,
     RefreshVolumeRequest,
 )
-from provisioning.common.context import RequestContext
+from provisioning.common.context import RequestContext, cloud_in_project
 from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
 from provisioning.common.values.ids import NOBODY, read_id
@@ -369,7 +369,7 @@ def device_of(attachment_id: str | uuid.UUID) -> BlockDevice | None:
 def send_refresh(instance: Instance, device: BlockDevice, *, extended: bool = False) -> None:
     """Update a disk on the server's host after its volume changed. ``extended``: the server gets an action record."""
     if instance.host is not None and extended:
-        owner = block_devices.in_project(instance.project_id, instance.user_id)
+        owner = cloud_in_project(instance.project_id, instance.user_id)
         RefreshVolume().write_begin(owner, instance, timezone.now(), {"volume": str(device.volume_id)})
     if instance.host is not None:
         RefreshVolume().send(

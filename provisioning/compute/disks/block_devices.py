@@ -11,7 +11,7 @@ from django.db.models import UUIDField
 from compute_agent.contract.build import GuestDisk, LocalDisk
 from compute_agent.contract.hardware import COLD_BUSES
 from compute_agent.contract.power import PowerState
-from provisioning.common.context import RequestContext, new_request_id
+from provisioning.common.context import cloud_in_project
 from provisioning.common.database.prepared import Prepared
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
 from provisioning.common.values.ids import NOBODY
@@ -222,13 +222,6 @@ def delete_volume(volume: Volume) -> None:
     """Delete a volume on behalf of the cloud, even if it is still being created; a volume with snapshots is kept."""
     try:
         request = services.VolumeDeletion(force=volume.status in BEING_MADE)
-        services.Delete.begin(in_project(volume.project_id), volume.id, request)
+        services.Delete.begin(cloud_in_project(volume.project_id), volume.id, request)
     except (ConflictError, InvalidInputError, NotFoundError) as error:
         log.warning("Volume %s could not be deleted with its server: %s", volume.id, error.message)
-
-
-def in_project(project_id: uuid.UUID, user_id: uuid.UUID | None = None, request_id: str = "") -> RequestContext:
-    """Return the context in which the cloud acts in a project on behalf of one of its servers."""
-    return RequestContext(
-        user_id=user_id, user_name="novella", project_id=project_id, request_id=request_id or new_request_id()
-    )

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from compute_agent.contract.firmware_state import PROPERTY, from_property
-from provisioning.common.context import RequestContext, new_request_id
+from provisioning.common.context import RequestContext, cloud_in_project
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError, TooLargeError
 from provisioning.compute.models import Instance
 from provisioning.images import services as images
@@ -77,7 +77,7 @@ def make_record(context: RequestContext, instance: Instance, made: ServerImage) 
         "owner_id": instance.project_id.hex,
         **({} if own else {"instance_owner": instance.project_id.hex}),
     }
-    cloud = _cloud(owner, context.request_id)
+    cloud = cloud_in_project(owner, request_id=context.request_id)
     image = images.create(
         cloud,
         image_id=made.id,
@@ -111,7 +111,9 @@ def keep_variables(image_id: uuid.UUID | str, packed: str) -> None:
     if image is None or not from_property(packed):
         return
     with contextlib.suppress(NotFoundError, ForbiddenError, TooLargeError):
-        images.update(_cloud(image.project_id), image.id, {"properties": {**image.properties, PROPERTY: packed}})
+        images.update(
+            cloud_in_project(image.project_id), image.id, {"properties": {**image.properties, PROPERTY: packed}}
+        )
 
 
 def is_ready(image_id: uuid.UUID | str) -> bool:
@@ -137,21 +139,7 @@ def remove_image(image_id: uuid.UUID | str, *, unless_ready: bool = False) -> bo
         images.adopt_complete(image.id)
         return False
     try:
-        images.delete(_cloud(image.project_id), image.id, though_used=True)
+        images.delete(cloud_in_project(image.project_id), image.id, though_used=True)
     except (NotFoundError, ForbiddenError):
         return False
     return True
-
-
-def in_project_of(image: Image) -> RequestContext:
-    """Return the cloud's context in the project of an image, for the upload by a host."""
-    return _cloud(image.project_id)
-
-
-def _cloud(project_id: uuid.UUID, request_id: str = "") -> RequestContext:
-    """Return the cloud's own context in a project. It has no roles, so it has the rights of the project's members to
-    their own resources.
-    """
-    return RequestContext(
-        user_id=None, user_name="novella", project_id=project_id, request_id=request_id or new_request_id()
-    )

@@ -6,10 +6,10 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from provisioning.common.context import RequestContext
+from provisioning.common.context import RequestContext, cloud_in_project
 from provisioning.common.database.retry import when_broken_off
 from provisioning.compute.disks import block_devices
-from provisioning.compute.disks.snapshot_images import ServerImage, in_project_of, make_record
+from provisioning.compute.disks.snapshot_images import ServerImage, make_record
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.records import instance_actions
@@ -31,7 +31,7 @@ def make(context: RequestContext, instance: Instance, made: ServerImage) -> None
     Raises InstanceBusyError, OverQuotaError, InvalidVolumeError.
     """
     image = _record(context, instance, made)
-    images.upload(in_project_of(image), image.id, [bytes(SECTOR)])  # an active image needs some data
+    images.upload(cloud_in_project(image.project_id), image.id, [bytes(SECTOR)])  # an active image needs some data
 
 
 @when_broken_off
@@ -42,7 +42,7 @@ def _record(context: RequestContext, known: Instance, made: ServerImage) -> Imag
     instance = Instance.objects.select_related("host").get(id=known.id)
     if instance.task_state is not None or instance.vm_state not in AT_REST:
         raise InstanceBusyError(RECORD, instance.id, instance.vm_state, instance.task_state)
-    owner = block_devices.in_project(instance.project_id, context.user_id, context.request_id)
+    owner = cloud_in_project(instance.project_id, context.user_id, context.request_id)
     mapping = []
     for device in block_devices.volumes_of(instance.id):
         if device.volume_id is not None:

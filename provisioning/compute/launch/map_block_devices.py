@@ -6,7 +6,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.utils import timezone
 
-from provisioning.common.context import RequestContext
+from provisioning.common.context import RequestContext, cloud_in_project
 from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.common.values.ids import NOBODY
 from provisioning.compute.disks import block_devices
@@ -155,4 +155,4 @@ def _connect(instance: Instance, device: BlockDevice, host: HostState) -> bool:
 
 
 def _owner(instance: Instance) -> RequestContext:
-    return block_devices.in_project(instance.project_id, instance.user_id, instance.request_id)
+    return cloud_in_project(instance.project_id, instance.user_id, instance.request_id)

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from provisioning.common.context import RequestContext, new_request_id
+from provisioning.common.context import RequestContext, cloud_in_project
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError, NovellaError
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.errors import InstanceLockedError
@@ -146,10 +146,4 @@ def _running() -> QuerySet[InstanceLease]:
 
 def _member(instance: Instance) -> RequestContext:
     """Return the context in which the cloud acts for the project: as a member, who cannot override locks."""
-    return RequestContext(
-        user_id=None,
-        user_name="novella",
-        project_id=instance.project_id,
-        roles=frozenset({"member", "reader"}),
-        request_id=new_request_id(),
-    )
+    return cloud_in_project(instance.project_id, roles=frozenset({"member", "reader"}))
