@@ -68,6 +68,7 @@ class Demand:
         object.__setattr__(self, "values", found)
 
     def accepts(self, value: str) -> bool:
+        """Whether launches with this value are accepted."""
         return self.effect != Effect.REFUSED and _is_among(value, self.accepted)
 
     def needs_host(self, value: str) -> bool:
@@ -143,11 +144,6 @@ def specified(source: Source, properties: Mapping[str, object]) -> Iterator[Spec
         demand = _demand_of(source, name)
         if demand is not None:
             yield SpecifiedDemand(name, str(value).strip(), demand)
-
-
-def unmet(source: Source, properties: Mapping[str, object]) -> list[SpecifiedDemand]:
-    """Return the demands because of which a launch is rejected on every host."""
-    return [each for each in specified(source, properties) if not each.demand.accepts(each.value)]
 
 
 def demand_of(source: Source, name: str) -> Demand | None:

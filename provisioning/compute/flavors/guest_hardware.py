@@ -4,13 +4,12 @@ Contradictions follow Nova's rules (``nova.virt.hardware``) and are errors (HTTP
 is not a contradiction: the scheduler then finds no valid host, and reports the reason.
 """
 
-import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from oslo_utils import strutils
 
 from compute_agent.contract import hardware, hardware_limits
-from compute_agent.contract.hardware_properties import FIRMWARE, HardwareError, property_of
+from compute_agent.contract.hardware_properties import FIRMWARE, HardwareError, Source, property_of
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.values import guest_demands
 from provisioning.common.values.guest_demands import FLAVOR, IMAGE, SpecifiedDemand
@@ -40,31 +39,30 @@ def check_demands(properties: Texts, flavor: Flavor | Texts) -> None:
 
     ``properties`` are those of the image, or of the volume's image. ``flavor`` may be an instance's copy.
     """
-    specs, vcpus = _of_flavor(flavor)
-    for source, texts in ((FLAVOR, specs), (IMAGE, properties)):
-        for demand in guest_demands.unmet(source, texts):
-            raise InvalidInputError(f"The {WORDS[source]} {demand}.", field=FIELDS[source])
-    try:
-        requested = hardware.read(properties, specs, vcpus)
-    except HardwareError as error:
+    both = _Both(properties, flavor)
+    for source in (FLAVOR, IMAGE):
+        for each in both.demands[source]:
+            if not each.demand.accepts(each.value):
+                raise InvalidInputError(f"The {WORDS[source]} {each}.", field=FIELDS[source])
+    if isinstance(both.hardware, HardwareError):
+        error = both.hardware
         raise InvalidInputError(f"The {WORDS[error.source]} {error}.", field=FIELDS[error.source]) from error
-    for name, reason in _contradictions(_Both(properties, specs), requested):
+    for name, reason in _contradictions(both, both.hardware):
         source = IMAGE if name in properties else FLAVOR
-        value = (properties if source == IMAGE else specs).get(name)
+        value = (properties if source == IMAGE else both.specs).get(name)
         raise InvalidInputError(f"The {WORDS[source]} {name}={str(value)[:80]}: {reason}.", field=FIELDS[source])
 
 
 def host_needs(properties: Texts, flavor: Texts) -> tuple[HostNeed, ...]:
     """Return the requirements on a host other than resources. Demands that a launch rejects are ignored."""
-    specs, vcpus = _of_flavor(flavor)
+    both = _Both(properties, flavor)
     found = [
         need
-        for source, texts in ((IMAGE, properties), (FLAVOR, specs))
-        for each in guest_demands.specified(source, texts)
+        for each in (*both.demands[IMAGE], *both.demands[FLAVOR])
         if each.demand.needs_host(each.value) and (need := _need(each, flavor)) is not None
     ]
-    with contextlib.suppress(HardwareError):
-        found += _of_hardware(hardware.read(properties, specs, vcpus), properties, specs)
+    if not isinstance(both.hardware, HardwareError):
+        found += _of_hardware(both.hardware, properties, both.specs)
     return tuple(dict.fromkeys(found))
 
 
@@ -102,10 +100,22 @@ def _of_hardware(requested: hardware.Hardware, properties: Texts, specs: Texts) 
 
 
 class _Both:
-    """Image properties and flavor extra specs, looked up by their name without prefix."""
+    """Image properties and flavor extra specs, looked up by their name without prefix, and the demands in them."""
 
-    def __init__(self, properties: Texts, specs: Texts) -> None:
-        self.properties, self.specs = properties, specs
+    hardware: hardware.Hardware | HardwareError
+    """The error for invalid or contradictory properties of the hardware."""
+
+    def __init__(self, properties: Texts, flavor: Flavor | Texts) -> None:
+        self.properties = properties
+        self.specs, vcpus = _of_flavor(flavor)
+        self.demands: Mapping[Source, Sequence[SpecifiedDemand]] = {
+            IMAGE: list(guest_demands.specified(IMAGE, properties)),
+            FLAVOR: list(guest_demands.specified(FLAVOR, self.specs)),
+        }
+        try:
+            self.hardware = hardware.read(properties, self.specs, vcpus)
+        except HardwareError as error:
+            self.hardware = error
 
     def image(self, name: str) -> str:
         return str(self.properties.get(f"hw_{name}") or "").strip()

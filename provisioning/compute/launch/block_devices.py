@@ -17,6 +17,7 @@ from provisioning.compute.launch.flavor_and_image import (
     check_image,
     check_memory,
     may_be_without_disk,
+    size_of,
 )
 from provisioning.compute.launch.image_disks import disks_of
 from provisioning.compute.launch.mounts import check_mounts
@@ -71,7 +72,7 @@ def check_disks(context: RequestContext, request: LaunchRequest, flavor: Flavor)
         if not may_be_without_disk(context, flavor):
             raise ForbiddenError(ZERO_DISK, field="flavorRef")
         check_fit(flavor, image)
-        properties, size = boot_properties(image), max(image.virtual_size or 0, image.size or 0)
+        properties, size = boot_properties(image), size_of(image)
     else:
         root = next(each for each in found if each.device.is_root)
         properties, size = root.check_root(flavor, named_image), 0
@@ -190,7 +191,7 @@ class _Disk:
         if self.image is not None:
             check_memory(flavor, self.image)
             properties, least = boot_properties(self.image), self.image.min_disk
-            data = max(self.image.virtual_size or 0, self.image.size or 0)
+            data = size_of(self.image)
         elif volume is not None:
             if not volume.bootable:
                 raise invalid(f"Block Device {volume.id} is not bootable.")

@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter, le
 from typing import Any
 
 from provisioning.common.context import RequestContext
@@ -20,9 +21,11 @@ from provisioning.compute.launch.flavor_and_image import (
     check_flavor,
     check_image,
     may_be_without_disk,
+    misfit,
+    size_of,
 )
 from provisioning.compute.launch.request import LaunchRequest
-from provisioning.compute.models import Flavor, Instance
+from provisioning.compute.models import Instance
 from provisioning.compute.selectors.catalog import Limits, flavors_of_project, limits_for
 from provisioning.compute.selectors.host_offers import boot_properties
 from provisioning.compute.selectors.host_rows import hosts_for
@@ -118,17 +121,24 @@ def smaller_that_fits(instance: Instance, hosts: Sequence[HostState], spec: Requ
     """
     if not decision.filters or decision.filters[-1].asked is None:
         return ""
-    options = options_now()
     image = Image.objects.filter(id=instance.image_id).first() if instance.image_id else None
+    own, smaller = _AMOUNTS(instance.flavor), list[dict[str, Any]]()
+    for flavor in flavors_of_project(instance.project_id):
+        copy = flavor_copy(flavor, size_of(image))
+        less = _AMOUNTS(copy) != own and all(map(le, _AMOUNTS(copy), own))
+        if less and not misfit(flavor, image):
+            smaller.append(copy)
+    options = options_now()
     known = facts_needed(spec, options)
-    for flavor in _smaller(instance, image)[:MOST_TRIED]:
-        smaller = spec_of(instance, flavor=flavor_copy(flavor, _size_of(image)))
-        if not facts_needed(smaller, options) <= known:
-            continue
-        many = how_many(hosts, smaller, options, MOST_SHOWN).fits
+    for copy in sorted(smaller, key=_AMOUNTS, reverse=True)[:MOST_TRIED]:
+        request = spec_of(instance, flavor=copy)
+        many = how_many(hosts, request, options, MOST_SHOWN).fits if facts_needed(request, options) <= known else 0
         if many:
-            return f"{flavor.name} would fit {_times(many)}."
+            return f"{copy['name']} would fit {_times(many)}."
     return ""
+
+
+_AMOUNTS = itemgetter("memory_mb", "vcpus", "disk_gb")
 
 
 # ----- request -------------------------------------------------------------------------------------------------------
@@ -178,7 +188,7 @@ def _size(context: RequestContext, request: WouldFit, image: Image | None) -> di
             raise ForbiddenError(ZERO_DISK, field="flavorRef")
         if image is not None:
             check_fit(flavor, image)
-        return flavor_copy(flavor, _size_of(image))
+        return flavor_copy(flavor, size_of(image))
     policy.enforce(context, SEEING_HOSTS)
     for name, value in numbers.items():
         if not 0 <= value <= MAX_INTEGER:
@@ -189,10 +199,6 @@ def _size(context: RequestContext, request: WouldFit, image: Image | None) -> di
     return size
 
 
-def _size_of(image: Image | None) -> int:
-    return max(image.virtual_size or 0, image.size or 0) if image else 0
-
-
 def _allowed(limits: Limits, flavor: Mapping[str, Any]) -> int | None:
     """Return how many servers with this flavor the quota allows."""
     left = [
@@ -201,32 +207,6 @@ def _allowed(limits: Limits, flavor: Mapping[str, Any]) -> int | None:
         if amount and (known := limits.left(resource)) is not None
     ]
     return min(left, default=None)
-
-
-def _smaller(instance: Instance, image: Image | None) -> list[Flavor]:
-    """Return the project's flavors that exceed the server's own in no resource, largest first."""
-    own = instance.flavor
-
-    def size(flavor: Flavor) -> tuple[int, int, int]:
-        return flavor.memory_mb, flavor.vcpus, int(flavor_copy(flavor, _size_of(image))["disk_gb"])
-
-    limit = (own["memory_mb"], own["vcpus"], own["disk_gb"])
-    fitting = [
-        flavor
-        for flavor in flavors_of_project(instance.project_id)
-        if size(flavor) != limit and all(less <= more for less, more in zip(size(flavor), limit, strict=True))
-    ]
-    return sorted((flavor for flavor in fitting if _takes(flavor, image)), key=size, reverse=True)
-
-
-def _takes(flavor: Flavor, image: Image | None) -> bool:
-    try:
-        check_demands(image.properties if image is not None else {}, flavor)
-        if image is not None:
-            check_fit(flavor, image)
-    except InvalidInputError:
-        return False
-    return True
 
 
 # ----- sentences -----------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import Any
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.compute import selectors
+from provisioning.compute.flavors.guest_hardware import check_demands
 from provisioning.compute.flavors.sizes import GIB, root_gb
 from provisioning.compute.models import Flavor
 from provisioning.identity import policy
@@ -72,7 +73,7 @@ def check_fit(flavor: Flavor, image: Image) -> None:
             f"The image needs a disk of {image.min_disk} GiB; flavor {flavor.name} has {flavor.root_gb} GiB.",
             field="flavorRef",
         )
-    bytes_needed = max(image.virtual_size or 0, image.size or 0)
+    bytes_needed = size_of(image)
     if bytes_needed > flavor.root_gb * GIB:
         raise InvalidInputError(
             f"The image is {math.ceil(bytes_needed / GIB)} GiB large; the disk of"
@@ -81,11 +82,27 @@ def check_fit(flavor: Flavor, image: Image) -> None:
         )
 
 
+def misfit(flavor: Flavor, image: Image | None) -> str:
+    """Return why a launch of this image with this flavor would be rejected; empty: it would be accepted."""
+    try:
+        if image is not None:
+            check_fit(flavor, image)
+        check_demands(image.properties if image is not None else {}, flavor)
+    except InvalidInputError as error:
+        return error.message
+    return ""
+
+
+def size_of(image: Image | None) -> int:
+    """Return the bytes of a disk with the data of the image; 0 without an image."""
+    return max(image.virtual_size or 0, image.size or 0) if image is not None else 0
+
+
 def check_disk(flavor: Mapping[str, Any], image: Image) -> None:
     """Raise InvalidInputError for ``imageRef`` when the image's disk is larger than the root disk of the instance,
     given by its copy of the flavor.
     """
-    room, needed = root_gb(flavor), math.ceil(max(image.virtual_size or 0, image.size or 0) / GIB)
+    room, needed = root_gb(flavor), math.ceil(size_of(image) / GIB)
     if needed > room:
         raise InvalidInputError(
             f"The image is {needed} GiB large; the server has a disk of {room} GiB.", field="imageRef"

@@ -7,14 +7,12 @@ from dataclasses import dataclass, replace
 from django.db import DatabaseError
 
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import InvalidInputError
 from provisioning.common.values.ids import NOBODY
 from provisioning.compute import selectors
-from provisioning.compute.flavors.guest_hardware import check_demands
 from provisioning.compute.flavors.sizes import flavor_copy, quota_amounts
 from provisioning.compute.launch.decisions import options_now
 from provisioning.compute.launch.dry_run import MOST_SHOWN, imagined
-from provisioning.compute.launch.flavor_and_image import ZERO_DISK, check_fit, may_be_without_disk
+from provisioning.compute.launch.flavor_and_image import ZERO_DISK, may_be_without_disk, misfit, size_of
 from provisioning.compute.models import Flavor, ServerGroup
 from provisioning.compute.selectors.catalog import Limits
 from provisioning.compute.selectors.request_specs import spec_of
@@ -94,10 +92,8 @@ def _specs(
 ) -> list[RequestSpec]:
     """Return the scheduler requests for all flavors; reads the members of the server group once."""
     project_id = context.project_id or NOBODY
-    virtual_size = max(image.virtual_size or 0, image.size or 0) if image else 0
-    servers = [
-        imagined(project_id, flavor_copy(flavor, virtual_size), image, request.availability_zone) for flavor in flavors
-    ]
+    copies = [flavor_copy(flavor, size_of(image)) for flavor in flavors]
+    servers = [imagined(project_id, copy, image, request.availability_zone) for copy in copies]
     group = None
     if request.server_group and servers:
         servers[0].server_group = request.server_group
@@ -121,13 +117,7 @@ def _full(found: Count, count: int) -> str:
 def _misfit(context: RequestContext, flavor: Flavor, image: Image | None) -> str:
     if image is not None and not may_be_without_disk(context, flavor):
         return ZERO_DISK
-    try:
-        check_demands(image.properties if image is not None else {}, flavor)
-        if image is not None:
-            check_fit(flavor, image)
-    except InvalidInputError as error:
-        return error.message
-    return ""
+    return misfit(flavor, image)
 
 
 def _over_quota(flavor: Flavor, limits: Limits, count: int) -> str:

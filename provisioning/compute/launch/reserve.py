@@ -9,7 +9,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import OverQuotaError
 from provisioning.compute.flavors.sizes import flavor_copy
 from provisioning.compute.launch.checks import CheckedLaunch
-from provisioning.compute.launch.flavor_and_image import needs_config_drive
+from provisioning.compute.launch.flavor_and_image import needs_config_drive, size_of
 from provisioning.compute.launch.idempotency import LaunchIdentity
 from provisioning.compute.launch.request import LaunchRequest
 from provisioning.compute.models import Instance
@@ -61,7 +61,6 @@ def _columns(
     """Return the columns with the same values for all servers of the request."""
     now = timezone.now()
     image = checked.quote.image
-    size = max(image.virtual_size or 0, image.size or 0) if image else 0
     return {
         "project_id": context.project_id,
         "user_id": context.user_id,
@@ -74,7 +73,7 @@ def _columns(
         "image_id": image.id if image else None,
         "image_name": image.name if image else "",
         "image_properties": checked.disks.properties,
-        "flavor": flavor_copy(checked.quote.flavor, size, local_root=image is not None),
+        "flavor": flavor_copy(checked.quote.flavor, size_of(image), local_root=image is not None),
         "key_name": checked.key.name if checked.key else None,
         "public_key": checked.key.public_key if checked.key else None,
         "user_data": request.user_data or None,
