@@ -34,7 +34,7 @@ from provisioning.compute.records import host_commands, instance_actions
 from provisioning.compute.records.migration_records import close_migration, open_evacuation
 from provisioning.compute.records.passwords import sealed
 from provisioning.compute.selectors.request_specs import spec_of
-from provisioning.compute.selectors.root_pools import shared_pool, with_root_pool
+from provisioning.compute.selectors.root_pools import shared_pool
 from provisioning.compute.state_machine import state
 from provisioning.compute.states import TaskState, Transition, VmState
 from provisioning.hosts.models import Host
@@ -168,7 +168,7 @@ def _check(instance: Instance, source: Host, requested: Evacuation) -> None:
         raise ConflictError(FENCE_FIRST.format(id=instance.id, host=source.name))
     for error in missing_parts([instance]).values():
         raise error
-    spec = with_root_pool(spec_of(instance, excluded=[source.id]), instance, source)
+    spec = spec_of(instance, excluded=[source.id], root_pool=shared_pool(instance, source))
     spec = replace(spec, requested_host=requested.host)
     decision = rank_hosts(spec).decision
     if not decision.ranked:

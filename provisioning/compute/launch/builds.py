@@ -8,6 +8,7 @@ from django.db.models import IntegerField, UUIDField
 from provisioning.common.database.prepared import Prepared
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.records.migration_records import evacuated_from
+from provisioning.compute.selectors.root_pools import shared_pool
 from provisioning.compute.states import TaskState, VmState
 from provisioning.hosts.models import Host
 
@@ -93,6 +94,8 @@ class Build:
     kind: BuildKind
     source: Host | None
     """The host that an evacuation leaves."""
+    root_pool: str = ""
+    """The trait of the hosts that take the root disk of an evacuated server over; empty: it is created."""
 
 
 def waiting_build(instance_id: uuid.UUID, attempt: int) -> Build | None:
@@ -101,7 +104,8 @@ def waiting_build(instance_id: uuid.UUID, attempt: int) -> Build | None:
         instance = action.instance
         kind = build_kind_of(instance)
         if kind is not None and kind.action == action.action and instance.task_state in kind.waiting:
-            return Build(instance, action, kind, evacuated_from(instance_id) if kind is EVACUATE else None)
+            source = evacuated_from(instance_id) if kind is EVACUATE else None
+            return Build(instance, action, kind, source, shared_pool(instance, source) if source is not None else "")
     return None
 
 

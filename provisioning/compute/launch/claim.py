@@ -18,7 +18,6 @@ from provisioning.compute.records import host_commands, instance_actions
 from provisioning.compute.records.instance_actions import Step
 from provisioning.compute.records.migration_records import set_destination
 from provisioning.compute.selectors.request_specs import spec_of
-from provisioning.compute.selectors.root_pools import with_root_pool
 from provisioning.compute.state_machine import state
 from provisioning.hosts.models import Host
 from provisioning.scheduler import HostState, RequestSpec
@@ -63,7 +62,7 @@ def _request_of(build: Build) -> RequestSpec:
     """Return the scheduler's request. The host that an evacuation leaves is excluded even if it is up again: the build
     would replace the disk of the guest that is still there.
     """
-    spec = with_root_pool(spec_of(build.instance), build.instance, build.source)
+    spec = spec_of(build.instance, root_pool=build.root_pool)
     return spec if build.source is None else replace(spec, ignored_hosts=spec.ignored_hosts | {build.source.name})
 
 

@@ -9,7 +9,6 @@ from provisioning.compute.launch.builds import UNSHELVE, Build
 from provisioning.compute.models import InstanceAction, InstanceActionEvent
 from provisioning.compute.records import host_commands
 from provisioning.compute.records.instance_actions import Step
-from provisioning.compute.selectors.root_pools import shared_pool
 from provisioning.compute.state_machine import state
 from provisioning.compute.state_machine.deadlines import deadline_of
 from provisioning.compute.states import TaskState, VmState
@@ -27,7 +26,7 @@ def hand_off(build: Build, host: HostState) -> Step | None:
     """
     started = timezone.now()
     instance = build.instance
-    take_root = build.source is not None and bool(shared_pool(instance, build.source))
+    take_root = bool(build.root_pool)
     spec = guest_spec(instance, zone=host.availability_zone, host_id=host.id, with_bits=not take_root)
     if state.walk(instance, build.kind.hand_off_transitions(instance.task_state), attempt=instance.attempt) is None:
         return None

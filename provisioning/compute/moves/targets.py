@@ -10,7 +10,7 @@ from provisioning.compute.models import Instance
 from provisioning.compute.moves.cpu import with_cpu
 from provisioning.compute.selectors.host_rows import host_states, hosts_for
 from provisioning.compute.selectors.request_specs import spec_of
-from provisioning.compute.selectors.root_pools import with_root_pool
+from provisioning.compute.selectors.root_pools import shared_pool
 from provisioning.scheduler import Decision, RequestSpec, decide, explain, facts_needed
 from provisioning.scheduler.explain import why
 
@@ -101,8 +101,9 @@ def why_none(found: SchedulingAttempt, request: MoveRequest) -> str:
 
 
 def _spec(requested: MoveRequest) -> RequestSpec:
-    spec = with_root_pool(spec_of(requested.instance, flavor=requested.flavor), requested.instance)
-    spec = with_cpu(spec, requested.instance) if requested.live else spec
+    server = requested.instance
+    spec = spec_of(server, flavor=requested.flavor, root_pool=shared_pool(server))
+    spec = with_cpu(spec, server) if requested.live else spec
     return replace(spec, excluded_hosts=frozenset(), requested_host=requested.host)
 
 

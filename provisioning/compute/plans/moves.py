@@ -19,7 +19,7 @@ from provisioning.compute.launch.decisions import options_now
 from provisioning.compute.models import Instance, ServerGroup
 from provisioning.compute.selectors.host_rows import host_states
 from provisioning.compute.selectors.request_specs import spec_of
-from provisioning.compute.selectors.root_pools import with_root_pool
+from provisioning.compute.selectors.root_pools import shared_pool
 from provisioning.compute.states import AT_REST, VmState
 from provisioning.hosts.models import Host
 from provisioning.scheduler import Decision, GroupSpec, HostState, Options, RequestSpec, decide, explain, facts_needed
@@ -208,7 +208,8 @@ class _Board:
 
     def _spec(self, server: Instance) -> RequestSpec:
         group = self.ground.groups.get(server.server_group_id) if server.server_group_id else None
-        spec = with_root_pool(spec_of(server, group=self._members(group, server) if group else None), server)
+        members = self._members(group, server) if group else None
+        spec = spec_of(server, group=members, root_pool=shared_pool(server))
         return replace(spec, excluded_hosts=frozenset(), requested_host=self.target, image_id=None)
 
     def _members(self, group: GroupSpec, server: Instance) -> GroupSpec:

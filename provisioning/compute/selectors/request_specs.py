@@ -11,7 +11,9 @@ from provisioning.compute.flavors.guest_hardware import host_needs
 from provisioning.compute.flavors.sizes import room_of
 from provisioning.compute.models import Instance
 from provisioning.compute.selectors.server_groups import group_of, hosts_of_servers
-from provisioning.scheduler import GroupSpec, RequestSpec
+from provisioning.scheduler import GroupSpec, HostNeed, RequestSpec
+
+_ROOT_POOL = "--root-disks", "the pool of its root disk"
 
 
 class _Unread(Enum):
@@ -24,15 +26,17 @@ def spec_of(
     flavor: Mapping[str, Any] | None = None,
     excluded: Iterable[uuid.UUID] = (),
     group: GroupSpec | Literal[_Unread.GROUP] | None = _Unread.GROUP,
+    root_pool: str = "",
 ) -> RequestSpec:
     """Return the scheduler's request for a server in its current state, which may be unsaved.
 
     ``flavor`` replaces the server's own; ``excluded`` are hosts to exclude in addition to those on which a build of the
-    server has failed. ``group`` is the server's group if the caller has read it.
+    server has failed. ``group`` is the server's group if the caller has read it. ``root_pool`` is the trait of
+    the hosts that can take the server's root disk over (``root_pools.shared_pool``).
     """
     chosen = instance.flavor if flavor is None else flavor
     room, hints, specs = room_of(chosen), instance.scheduler_hints, chosen.get("extra_specs", {})
-    properties = instance.image_properties
+    properties, pool = instance.image_properties, (HostNeed(*_ROOT_POOL, root_pool),) if root_pool else ()
     return RequestSpec(
         vcpus=room.vcpus,
         memory_mb=room.memory_mb,
@@ -50,7 +54,7 @@ def spec_of(
         hypervisor_versions=_property(properties, "img_hv_requested_version", "hypervisor_version_requires"),
         capabilities=capabilities(specs),
         query=_query(hints.get("query")),
-        host_needs=host_needs(properties, chosen),
+        host_needs=(*host_needs(properties, chosen), *pool),
         image_id=instance.snapshot_image_id or instance.image_id,
     )
 

@@ -1,14 +1,8 @@
 """Servers with root disks in a pool that several hosts share: they move without a copy, between hosts of this pool."""
 
-from dataclasses import replace
-
 from compute_agent.contract.moves import ROOT_POOL_TRAIT, root_pool_traits
 from provisioning.compute.models import Instance
 from provisioning.hosts.models import Host
-from provisioning.scheduler import RequestSpec
-from provisioning.scheduler.spec import HostNeed
-
-OPTION, WORDS = "--root-disks", "the pool of its root disk"
 
 
 def is_in_pool(instance: Instance, host: Host | None = None) -> bool:
@@ -27,9 +21,3 @@ def shared_pool(instance: Instance, host: Host | None = None) -> str:
     if host is None or not is_in_pool(instance, host):
         return ""
     return next(iter(root_pool_traits(host.traits)), "")
-
-
-def with_root_pool(spec: RequestSpec, instance: Instance, host: Host | None = None) -> RequestSpec:
-    """Return the request with the pool of the server's root disk, which ``HostNeedsFilter`` requires of hosts."""
-    trait = shared_pool(instance, host)
-    return replace(spec, host_needs=(*spec.host_needs, HostNeed(OPTION, WORDS, trait))) if trait else spec
