@@ -132,7 +132,7 @@ def _make(instance: Instance, device: BlockDevice, host: HostState) -> None:
 
 
 def _connect(instance: Instance, device: BlockDevice, host: HostState) -> bool:
-    """Reserve the volume, again if it was detached concurrently, and connect it to the host.
+    """Connect the volume to the host; reserve it if the launch has created it, or if it was detached concurrently.
 
     Returns whether the host can open it now.
     """
@@ -144,9 +144,11 @@ def _connect(instance: Instance, device: BlockDevice, host: HostState) -> bool:
             raise invalid(f"volume {device.volume_id} could not be created.")
         if volume.status in block_devices.BEING_MADE:
             return False
-        attachment = attachments.reserve(_owner(instance), volume.id, instance.id, mountpoint=device.device_name)
+        place, name = Host.objects.get(id=host.id), device.device_name
+        attachment = attachments.reserve(_owner(instance), volume.id, instance.id, mountpoint=name, host=place)
         device.attachment_id = attachment.id
         BlockDevice.objects.filter(id=device.id).update(attachment_id=attachment.id)
+        return False
     if block_devices.is_connected(attachment, instance):
         return True
     if attachment.host_id != host.id:

@@ -71,8 +71,8 @@ def collecting_later() -> Iterator[None]:
 
 
 def _host_rows(columns: tuple[str, ...], only: uuid.UUID | None) -> list[tuple[Any, ...]]:
-    since = long_ago(timezone.now())
-    return _read(columns).raw(since=since) if only is None else _read(columns, one=True).raw(since=since, only=only)
+    values = {"since": long_ago(timezone.now())} | ({} if only is None else {"only": only})
+    return _read(columns, one=only is not None).raw(**values)
 
 
 @cache
