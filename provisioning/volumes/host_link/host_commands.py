@@ -67,24 +67,28 @@ def host_of(volume: Volume) -> uuid.UUID:
     return found[0].id
 
 
-def send(
+def send(volume: Volume, body: CommandBody, *, status: str = "", beside: bool = False) -> HostCommand:
+    """Send a command about a volume to the host that serves it, as ``send_to``. Raises the errors of ``host_of``."""
+    return send_to(host_of(volume), volume, body, status=status, beside=beside)
+
+
+def send_to(
+    host_id: uuid.UUID,
     volume: Volume,
     body: CommandBody,
     *,
-    host_id: uuid.UUID | None = None,
     status: str = "",
     beside: bool = False,
     lasting: bool = False,
 ) -> HostCommand:
-    """Send a command about a volume in the caller's transaction.
+    """Send a command about a volume to a host, in the caller's transaction.
 
     ``status``: the command gets the timeout of this status; default: the volume's own. ``beside``: the command belongs
-    to no task of the volume and runs independently of it. ``lasting``: see ``commands.send``. Raises the errors of
-    ``host_of`` unless ``host_id`` is given.
+    to no task of the volume and runs independently of it. ``lasting``: see ``commands.send``.
     """
     subject = Subject(VOLUME, volume.id, volume.generation)
     deadline = deadline_of(status or volume.status) or timezone.now() + connecting()
-    return commands.send(host_id or host_of(volume), subject, body, deadline, beside=beside, lasting=lasting)
+    return commands.send(host_id, subject, body, deadline, beside=beside, lasting=lasting)
 
 
 def send_copy(volume: Volume, copy_id: uuid.UUID, body: CommandBody, *, status: str) -> HostCommand:
@@ -115,5 +119,6 @@ __all__ = [
     "plain",
     "send",
     "send_copy",
+    "send_to",
     "spec_of",
 ]

@@ -18,7 +18,7 @@ from provisioning.common.errors import UnavailableError
 from provisioning.common.values.ids import NOBODY
 from provisioning.hosts.commands import withdraw
 from provisioning.hosts.models import Host
-from provisioning.volumes.host_link.host_commands import NO_HOST, hosts_of, open_commands, send, spec_of
+from provisioning.volumes.host_link.host_commands import NO_HOST, hosts_of, open_commands, send_to, spec_of
 from provisioning.volumes.models import Attachment, PoolHost, Volume
 from provisioning.volumes.records import holds
 from provisioning.volumes.state_machine import state
@@ -36,9 +36,10 @@ def send_clients(volume: Volume, *, left: uuid.UUID | None = None) -> None:
     """
     if volume.pool is None:
         return
-    follow_hold(volume)
     if holds.elsewhere(volume):
-        return
+        follow_hold(volume)
+        if holds.elsewhere(volume):
+            return
     using = list(Attachment.objects.filter(volume_id=volume.id, host__isnull=False).order_by("created_at", "id"))
     by_host = _by_daemon(volume, using)
     before = volume.daemon_host_id
@@ -197,7 +198,7 @@ def _send(volume: Volume, host_id: uuid.UUID, clients: Iterable[Attachment]) -> 
     Volume.objects.filter(id=volume.id).update(version=F("version") + 1)
     volume.version += 1  # each list has its own version, and hosts refuse older ones
     body = ConnectVolumeRequest(volume=spec_of(volume, with_key=bool(listed)), clients=listed)
-    send(volume, body, host_id=host_id, beside=True, lasting=not listed)
+    send_to(host_id, volume, body, beside=True, lasting=not listed)
 
 
 def _clients_of(attachment: Attachment, daemon: uuid.UUID) -> Iterator[VolumeClient]:

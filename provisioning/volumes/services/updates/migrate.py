@@ -29,7 +29,7 @@ from provisioning.hosts import commands
 from provisioning.quotas.services.ledger import release as release_quota
 from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.host_link import connections
-from provisioning.volumes.host_link.host_commands import NO_HOST, host_of, hosts_of, send, spec_of
+from provisioning.volumes.host_link.host_commands import NO_HOST, host_of, hosts_of, send, send_to, spec_of
 from provisioning.volumes.models import Attachment, Snapshot, StoragePool, Volume, VolumeType
 from provisioning.volumes.pools import placement
 from provisioning.volumes.records import keys, quota, uses
@@ -137,7 +137,7 @@ class Move(OfVolume[P, Volume], VolumeTask[FetchVolumeRequest], Generic[P]):
         volume.daemon_host_id = source
         Volume.objects.filter(id=hidden.id).update(daemon_host_id=target)
         body = ConnectVolumeRequest(volume=spec_of(volume), clients=[client])
-        send(volume, body, host_id=source, status=self.status)
+        send_to(source, volume, body, status=self.status)
         return volume
 
     def end(self, subject: Volume, event: AgentEvent, body: FetchVolumeRequest, host_id: uuid.UUID) -> None:
