@@ -5,7 +5,7 @@ casts a job, which locks in the right order. Jobs for which a user may be waitin
 """
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from django.db import transaction
 from django.db.models import Q
@@ -110,64 +110,72 @@ class Servers(uses.VolumeUser):
 
 
 @job(CONNECTED, topic=TOPIC)
+@when_broken_off
+@transaction.atomic
 def connected(attachment_id: str, *, again: bool = False) -> None:
     """Continue a build, or plug in a disk, that waits for the connection.
 
     ``again``: only if the server has no task and no unfinished command.
     """
-
-    def go_on(instance: Instance, device: BlockDevice) -> None:
-        attachment = Attachment.objects.select_related("volume").filter(id=attachment_id).first()
-        if again and (instance.task_state or device.swap_attachment_id or host_commands.is_busy_with(instance.id)):
-            return
-        if is_waiting(instance):
-            cast_schedule(instance)
-        elif cold.waits_for_volumes(instance):
-            cold.cast_move(instance)
-        elif attachment is not None and block_devices.is_connected(attachment, instance):
-            (AttachVolume() if attachment.id == device.attachment_id else SwapVolume()).go_on(instance, device)
-
-    _with_server(attachment_id, go_on)
+    instance, device = _locked(attachment_id)
+    if instance is None or device is None:
+        return
+    attachment = Attachment.objects.select_related("volume").filter(id=attachment_id).first()
+    if again and (instance.task_state or device.swap_attachment_id or host_commands.is_busy_with(instance.id)):
+        return
+    if is_waiting(instance):
+        cast_schedule(instance)
+    elif cold.waits_for_volumes(instance):
+        cold.cast_move(instance)
+    elif attachment is None or not block_devices.is_connected(attachment, instance):
+        return
+    elif attachment.id == device.attachment_id:
+        AttachVolume().go_on(instance, device)
+    else:
+        SwapVolume().go_on(instance, device)
 
 
 @job(REFUSED, topic=TOPIC)
+@when_broken_off
+@transaction.atomic
 def refused(attachment_id: str, message: str) -> None:
     """Abort the build, attach or swap whose volume could not be connected; a report about an earlier connection is
     ignored.
     """
-
-    def end(instance: Instance, device: BlockDevice) -> None:
-        attachment = Attachment.objects.filter(id=attachment_id).first()
-        if attachment is None or attachment.connection or attachment.status != AttachStatus.ERROR_ATTACHING:
-            return
-        fault = NOT_CONNECTED.format(volume=attachment.volume_id, reason=message)
-        if is_waiting(instance):
-            fail(instance, fault, clean=True)
-        elif cold.waits_for_volumes(instance):
-            cold.volume_refused(instance, fault)
-        elif attachment.id == device.swap_attachment_id:
-            SwapVolume().give_up(instance, device, fault)
-        elif not device.plugged:
-            AttachVolume().give_up(instance, device, fault)
-
-    _with_server(attachment_id, end)
+    instance, device = _locked(attachment_id)
+    attachment = Attachment.objects.filter(id=attachment_id).first()
+    if instance is None or device is None or attachment is None:
+        return
+    if attachment.connection or attachment.status != AttachStatus.ERROR_ATTACHING:
+        return
+    fault = NOT_CONNECTED.format(volume=attachment.volume_id, reason=message)
+    if is_waiting(instance):
+        fail(instance, fault, clean=True)
+    elif cold.waits_for_volumes(instance):
+        cold.volume_refused(instance, fault)
+    elif attachment.id == device.swap_attachment_id:
+        SwapVolume().give_up(instance, device, fault)
+    elif not device.plugged:
+        AttachVolume().give_up(instance, device, fault)
 
 
 @job(SECOND, topic=TOPIC)
+@when_broken_off
+@transaction.atomic
 def second_connected(attachment_id: str, message: str) -> None:
     """Continue, or abort, the live migration whose second host waits for its volumes."""
-
-    def go_on(instance: Instance, device: BlockDevice) -> None:
-        fault = NOT_CONNECTED.format(volume=device.volume_id, reason=message) if message else ""
-        LiveMigrate().go_on(instance, fault)
-
-    _with_server(attachment_id, go_on)
+    instance, device = _locked(attachment_id)
+    if instance is not None and device is not None:
+        LiveMigrate().go_on(instance, NOT_CONNECTED.format(volume=device.volume_id, reason=message) if message else "")
 
 
 @job(READY, topic=TOPIC)
+@when_broken_off
+@transaction.atomic
 def ready(volume_id: str) -> None:
     """Continue the builds that wait for a new volume."""
-    _for_builds(volume_id, cast_schedule)
+    for instance in _waiting_for(volume_id):
+        cast_schedule(instance)
 
 
 @job(ATTACH_NEW, topic=TOPIC)
@@ -177,10 +185,12 @@ def attach_new(volume_id: str) -> None:
 
 
 @job(FAILED, topic=TOPIC)
+@when_broken_off
+@transaction.atomic
 def failed(volume_id: str, message: str) -> None:
     """Fail the builds that wait for a volume that could not be created."""
-    fault = NOT_MADE.format(volume=volume_id, reason=message)
-    _for_builds(volume_id, lambda instance: fail(instance, fault, clean=True))
+    for instance in _waiting_for(volume_id):
+        fail(instance, NOT_MADE.format(volume=volume_id, reason=message), clean=True)
 
 
 @job(REIMAGED, topic=TOPIC)
@@ -198,51 +208,49 @@ def reimaged(volume_id: str, message: str) -> None:
 def changed(volume_id: str) -> None:
     """Update the volume's disk on the host of each guest; if no guest has it, report the change as applied."""
     for attachment in Attachment.objects.filter(volume_id=volume_id, instance_id__isnull=False):
-        if not _with_server(str(attachment.id), _refresh):
-            attachments.refreshed(attachment)
+        _refresh(attachment)
 
 
 @job(MOVED, topic=TOPIC)
+@when_broken_off
+@transaction.atomic
 def moved(attachment_id: str, new_attachment_id: str) -> None:
     """Switch the guest of a volume to its data in another pool."""
-    begun = []
-
-    def begin(instance: Instance, device: BlockDevice) -> None:
-        begun.append(SwapVolume().move(instance, device, new_attachment_id))
-
-    _with_server(attachment_id, begin)
-    if True not in begun:
+    instance, device = _locked(attachment_id)
+    if instance is None or device is None or not SwapVolume().move(instance, device, new_attachment_id):
         swapped(uuid.UUID(new_attachment_id), failed=AWAY)
 
 
 @job(RELEASED, topic=TOPIC)
+@when_broken_off
+@transaction.atomic
 def released(attachment_id: str) -> None:
     """Remove the disk of a volume that an operator has detached, and unplug it from the guest.
 
     A root disk stays in the records without its volume. Actions in progress on the disk end, and the replacement of a
     swap is released.
     """
-
-    def forget(instance: Instance, device: BlockDevice) -> None:
-        row = BlockDevice.objects.filter(id=device.id)
-        if str(device.swap_attachment_id) == attachment_id:
-            row.update(swap_attachment_id=None, swap_volume_id=None)
-            _close_actions(instance, device)
-            return
-        if device.volume_id is not None and not is_waiting(instance):
-            send_removal(instance, device.volume_id, attachment_id)
-        if device.swap_volume_id is not None:
-            SwapVolume().drop(device)
-        elif device.swap_attachment_id is not None and not _is_switching(device):
-            swapped(device.swap_attachment_id, failed=TAKEN)
-        if device.is_root:
-            row.update(attachment_id=None, plugged=False, swap_attachment_id=None)
-        else:
-            row.delete()
+    if Attachment.objects.filter(id=attachment_id).exists():
+        return
+    instance, device = _locked(attachment_id)
+    if instance is None or device is None:
+        return
+    row = BlockDevice.objects.filter(id=device.id)
+    if str(device.swap_attachment_id) == attachment_id:
+        row.update(swap_attachment_id=None, swap_volume_id=None)
         _close_actions(instance, device)
-
-    if not Attachment.objects.filter(id=attachment_id).exists():
-        _with_server(attachment_id, forget)
+        return
+    if device.volume_id is not None and not is_waiting(instance):
+        send_removal(instance, device.volume_id, attachment_id)
+    if device.swap_volume_id is not None:
+        SwapVolume().drop(device)
+    elif device.swap_attachment_id is not None and not _is_switching(device):
+        swapped(device.swap_attachment_id, failed=TAKEN)
+    if device.is_root:
+        row.update(attachment_id=None, plugged=False, swap_attachment_id=None)
+    else:
+        row.delete()
+    _close_actions(instance, device)
 
 
 def _is_switching(device: BlockDevice) -> bool:
@@ -260,7 +268,13 @@ def _close_actions(instance: Instance, device: BlockDevice) -> None:
     state.announce_all(instance, [{}])
 
 
-def _refresh(instance: Instance, device: BlockDevice) -> None:
+@when_broken_off
+@transaction.atomic
+def _refresh(known: Attachment) -> None:
+    instance, device = _locked(str(known.id))
+    if instance is None or device is None:
+        attachments.refreshed(known)
+        return
     attachment = Attachment.objects.select_related("volume").filter(id=device.attachment_id or NOBODY).first()
     if attachment is None:
         return
@@ -275,26 +289,24 @@ def _of(attachment_id: str | uuid.UUID) -> Q:
     return Q(attachment_id=attachment_id) | Q(swap_attachment_id=attachment_id)
 
 
-@when_broken_off
-def _with_server(attachment_id: str, work: Callable[[Instance, BlockDevice], object]) -> bool:
-    """Call ``work`` with the server and disk of an attachment, both locked; False when there is no such disk."""
-    with transaction.atomic():
-        mine = _of(attachment_id)
-        device = BlockDevice.objects.filter(mine).first()
-        if device is None:
-            return False
-        state.lock([device.instance_id])
-        again = BlockDevice.objects.filter(mine, id=device.id).first()
-        if again is not None:
-            work(Instance.objects.select_related("host").get(id=again.instance_id), again)
-        return again is not None
+def _locked(attachment_id: str) -> tuple[Instance, BlockDevice] | tuple[None, None]:
+    """Lock the server of an attachment until the caller's transaction ends, and return it with the attachment's disk;
+    (None, None) when there is no such disk.
+    """
+    mine = _of(attachment_id)
+    known = BlockDevice.objects.filter(mine).first()
+    if known is None:
+        return None, None
+    state.lock([known.instance_id])
+    device = BlockDevice.objects.filter(mine, id=known.id).first()
+    if device is None:
+        return None, None
+    return Instance.objects.select_related("host").get(id=device.instance_id), device
 
 
-@when_broken_off
-def _for_builds(volume_id: str, work: Callable[[Instance], object]) -> None:
-    with transaction.atomic():
-        ids = list(BlockDevice.objects.filter(volume_id=volume_id).values_list("instance_id", flat=True))
-        state.lock(ids)
-        for instance in Instance.objects.select_related("host").filter(id__in=ids).order_by("id"):
-            if is_waiting(instance):
-                work(instance)
+def _waiting_for(volume_id: str) -> list[Instance]:
+    """Lock the servers of a volume until the caller's transaction ends, and return those that are being built."""
+    ids = list(BlockDevice.objects.filter(volume_id=volume_id).values_list("instance_id", flat=True))
+    state.lock(ids)
+    rows = Instance.objects.select_related("host").filter(id__in=ids).order_by("id")
+    return [instance for instance in rows if is_waiting(instance)]
