@@ -14,11 +14,11 @@ from compute_agent.contract.moves import ROOT_POOL_TRAIT, root_pool_trait
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
+from provisioning.compute.actions.attach_volume import VolumeToAttach, attach_volume
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.evacuate import Evacuate, Evacuation
 from provisioning.compute.actions.power import Stop
 from provisioning.compute.actions.reset_state import ResetState
-from provisioning.compute.actions.volumes import VolumeToAttach, attach_volume
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import Allocation, Instance, InstanceAction, Migration
 from provisioning.compute.plans.deaths import deaths_for

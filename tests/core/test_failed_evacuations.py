@@ -11,10 +11,10 @@ from compute_agent.contract.commands import BuildRequest, DestroyRequest
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
+from provisioning.compute.actions.attach_volume import VolumeToAttach, attach_volume
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.evacuate import Evacuate
 from provisioning.compute.actions.evacuation_checks import obstacles
-from provisioning.compute.actions.volumes import VolumeToAttach, attach_volume
 from provisioning.compute.models import Allocation, Instance, Migration
 from provisioning.compute.services.hosts import change_host
 from provisioning.compute.upkeep.reaper import reap

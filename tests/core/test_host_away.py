@@ -11,13 +11,14 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, UnavailableError
+from provisioning.compute.actions.attach_volume import VolumeToAttach, attach_volume
 from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.detach_volume import detach_volume
 from provisioning.compute.actions.guest_disks import ExtendFileSystem, MountVolume, VolumeToMount
 from provisioning.compute.actions.live_migrate import LiveMigrate, LiveMigration
 from provisioning.compute.actions.registry import host_actions
 from provisioning.compute.actions.shelve import Offload, Shelve
 from provisioning.compute.actions.swap_volume import swap_volume
-from provisioning.compute.actions.volumes import VolumeToAttach, attach_volume, detach_volume
 from provisioning.compute.models import Allocation, Instance, InstanceAction, Migration
 from provisioning.compute.upkeep.reaper import reap
 from provisioning.hosts.models import Host, HostCommand

@@ -16,7 +16,9 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from provisioning.common.context import RequestContext
+from provisioning.compute.actions.attach_volume import VolumeToAttach, attach_volume
 from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.detach_volume import detach_volume
 from provisioning.compute.actions.interfaces import attach_interface, detach_interface
 from provisioning.compute.actions.lock import Unlock
 from provisioning.compute.actions.lock import lock as lock_server
@@ -25,7 +27,6 @@ from provisioning.compute.actions.registry import commanded_tasks
 from provisioning.compute.actions.shelve import Shelve
 from provisioning.compute.actions.swap_volume import swap_volume
 from provisioning.compute.actions.unshelve import unshelve
-from provisioning.compute.actions.volumes import VolumeToAttach, attach_volume, detach_volume
 from provisioning.compute.launch.request import DiskRequest, InjectedFile, NetworkRequest
 from provisioning.compute.models import BlockDevice
 from provisioning.compute.notifications.table import every_type, payload_of

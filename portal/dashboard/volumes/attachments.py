@@ -18,8 +18,10 @@ from portal.dashboard.volumes.views import PAGE, VolumePage
 from portal.dashboard.words.names import bdi
 from provisioning.common.errors import ConflictError, NovellaError
 from provisioning.compute import selectors as compute
+from provisioning.compute.actions.attach_volume import VolumeToAttach, attach_volume
+from provisioning.compute.actions.detach_volume import detach_volume
 from provisioning.compute.actions.new_volumes import create_and_attach
-from provisioning.compute.actions.volumes import VolumeToAttach, attach_volume, detach_volume, find_device
+from provisioning.compute.actions.volumes import find_device
 from provisioning.compute.host_link.guest_agent import has_guest_agent
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.services.file_systems import RULE as LISTS_FILE_SYSTEMS

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from provisioning.compute.actions.attach_volume import AttachVolume
 from provisioning.compute.actions.base import ServerAction
 from provisioning.compute.actions.delete import Delete
+from provisioning.compute.actions.detach_volume import DetachVolume
 from provisioning.compute.actions.evacuate import Evacuate
 from provisioning.compute.actions.guest_disks import ExtendFileSystem, MountVolume
 from provisioning.compute.actions.interfaces import AttachInterface, DetachInterface, RefreshPorts
@@ -23,6 +25,7 @@ from provisioning.compute.actions.power import (
     Unpause,
 )
 from provisioning.compute.actions.rebuild import RebuildAction
+from provisioning.compute.actions.refresh_volume import RefreshVolume
 from provisioning.compute.actions.rescue import Rescue, Unrescue
 from provisioning.compute.actions.reset_state import ResetState
 from provisioning.compute.actions.resize import ConfirmResize, Resize
@@ -33,7 +36,6 @@ from provisioning.compute.actions.soft_delete import Restore, SoftDelete
 from provisioning.compute.actions.swap_volume import SwapVolume
 from provisioning.compute.actions.trim import Trim
 from provisioning.compute.actions.unshelve import Unshelve
-from provisioning.compute.actions.volumes import AttachVolume, DetachVolume, RefreshVolume
 
 ACTIONS: tuple[type[ServerAction[Any]], ...] = (
     CreateImage,

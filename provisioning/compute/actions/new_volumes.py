@@ -8,8 +8,8 @@ from provisioning.common.context import RequestContext
 from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import NovellaError
 from provisioning.compute import selectors
+from provisioning.compute.actions.attach_volume import VolumeToAttach, attach_volume
 from provisioning.compute.actions.base import check_lock
-from provisioning.compute.actions.volumes import VolumeToAttach, attach_volume
 from provisioning.compute.disks import block_devices, device_names
 from provisioning.volumes.models import Volume
 from provisioning.volumes.records.requests import VolumeRequest

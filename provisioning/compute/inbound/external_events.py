@@ -11,7 +11,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
 from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.compute.actions.power import Start, Stop
-from provisioning.compute.actions.volumes import send_refresh
+from provisioning.compute.actions.refresh_volume import send_refresh
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.state_machine import state
 from provisioning.compute.states import VmState

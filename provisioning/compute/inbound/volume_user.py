@@ -13,11 +13,14 @@ from django.db.models import Q
 from provisioning.common.database.retry import when_broken_off
 from provisioning.common.values.ids import NOBODY
 from provisioning.compute.actions import new_volumes
+from provisioning.compute.actions.attach_volume import AttachVolume
+from provisioning.compute.actions.detach_volume import DetachVolume
 from provisioning.compute.actions.live_migrate import LiveMigrate
 from provisioning.compute.actions.rebuild import RebuildAction
+from provisioning.compute.actions.refresh_volume import send_refresh
 from provisioning.compute.actions.swap_volume import SwapVolume
 from provisioning.compute.actions.volume_rebuilds import NOT_WRITTEN
-from provisioning.compute.actions.volumes import AttachVolume, DetachVolume, send_refresh, send_removal
+from provisioning.compute.actions.volumes import send_removal
 from provisioning.compute.disks import block_devices
 from provisioning.compute.host_link import volume_commands
 from provisioning.compute.inbound import volume_progress

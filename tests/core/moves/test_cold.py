@@ -20,13 +20,13 @@ from compute_agent.contract.power import PowerState
 from compute_agent.contract.volume import ConnectVolumeRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
+from provisioning.compute.actions.attach_volume import VolumeToAttach, attach_volume
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.migrate import migrate
 from provisioning.compute.actions.power import Stop
 from provisioning.compute.actions.reset_state import ResetState
 from provisioning.compute.actions.resize import ConfirmResize, resize
 from provisioning.compute.actions.revert_resize import RevertResize
-from provisioning.compute.actions.volumes import VolumeToAttach, attach_volume
 from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceFault, Migration, MoveAllocation
 from provisioning.compute.moves.live import unfit_hosts
 from provisioning.compute.moves.obstacles import cold_obstacles

@@ -12,12 +12,12 @@ from compute_agent.contract.migration import RECEIVER_TRAIT, ReceiveLiveRequest
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
+from provisioning.compute.actions.attach_volume import VolumeToAttach, attach_volume
 from provisioning.compute.actions.interfaces import attach_interface
 from provisioning.compute.actions.live_migrate import LiveMigrate, LiveMigration
 from provisioning.compute.actions.migrate import migrate
 from provisioning.compute.actions.power import Pause
 from provisioning.compute.actions.resize import ConfirmResize
-from provisioning.compute.actions.volumes import VolumeToAttach, attach_volume
 from provisioning.compute.launch.request import DiskRequest, NetworkRequest
 from provisioning.compute.models import Instance, Migration, MoveAllocation
 from provisioning.compute.moves.obstacles import cold_obstacles, live_obstacles

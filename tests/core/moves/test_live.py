@@ -21,9 +21,9 @@ from compute_agent.contract.power import PowerState
 from compute_agent.contract.volume import ConnectVolumeRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
+from provisioning.compute.actions.attach_volume import VolumeToAttach, attach_volume
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.live_migrate import LiveMigrate, LiveMigration, abort_live_migration
-from provisioning.compute.actions.volumes import VolumeToAttach, attach_volume
 from provisioning.compute.models import BlockDevice, Instance, InstanceFault, Migration, MoveAllocation
 from provisioning.compute.moves.obstacles import live_obstacles
 from provisioning.compute.upkeep.reaper import reap

@@ -14,9 +14,11 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.values.ids import read_id
 from provisioning.compute import selectors
-from provisioning.compute.actions import volumes
+from provisioning.compute.actions.attach_volume import VolumeToAttach, attach_volume
+from provisioning.compute.actions.detach_volume import detach_volume
 from provisioning.compute.actions.interfaces import attach_interface, detach_interface
 from provisioning.compute.actions.swap_volume import swap_volume
+from provisioning.compute.actions.volumes import find_device, keep_or_delete
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import BlockDevice, Instance
@@ -221,10 +223,10 @@ def _attach_volume(
     context: RequestContext, server_id: str, requested: dict[str, Any], *, version: Version
 ) -> BlockDevice:
     _refuse_on_shelf(context, server_id, "attach_volume", version)
-    return volumes.attach_volume(
+    return attach_volume(
         context,
         server_id,
-        volumes.VolumeToAttach(
+        VolumeToAttach(
             volume_id=requested["volumeId"],
             device=requested.get("device") or "",
             tag=requested.get("tag", ""),
@@ -235,7 +237,7 @@ def _attach_volume(
 
 
 def _show_volume(context: RequestContext, server_id: str, volume_id: str) -> BlockDevice:
-    return volumes.find_device(selectors.instance_for(context, server_id), volume_id)
+    return find_device(selectors.instance_for(context, server_id), volume_id)
 
 
 def _change_attachment(
@@ -261,12 +263,12 @@ def _keep_volume(context: RequestContext, server_id: str, volume_id: str, reques
             raise InvalidInputError(f"The {name} cannot be changed.", field=name)
     if "delete_on_termination" in requested:
         kept = boolean(requested["delete_on_termination"])
-        volumes.keep_or_delete(context, server_id, volume_id, delete_on_termination=kept)
+        keep_or_delete(context, server_id, volume_id, delete_on_termination=kept)
 
 
 def _detach_volume(context: RequestContext, server_id: str, volume_id: str, *, version: Version) -> None:
     _refuse_on_shelf(context, server_id, "detach_volume", version)
-    volumes.detach_volume(context, server_id, volume_id)
+    detach_volume(context, server_id, volume_id)
 
 
 _VOLUMES = "os_compute_api:os-volumes-attachments:"

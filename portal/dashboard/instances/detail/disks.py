@@ -20,9 +20,9 @@ from portal.dashboard.words.names import bdi
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
 from provisioning.compute import selectors as compute
+from provisioning.compute.actions.attach_volume import AttachVolume
 from provisioning.compute.actions.guest_disks import MountVolume
 from provisioning.compute.actions.inspected_disks import GuestWork, recent_work
-from provisioning.compute.actions.volumes import AttachVolume
 from provisioning.compute.disks import block_devices
 from provisioning.compute.disks.device_names import root_device
 from provisioning.compute.flavors.sizes import root_gb

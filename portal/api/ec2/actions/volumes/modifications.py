@@ -17,7 +17,8 @@ from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
 from provisioning.common.errors import InvalidInputError
-from provisioning.compute.actions.volumes import VolumeToAttach, attach_volume, detach_volume
+from provisioning.compute.actions.attach_volume import VolumeToAttach, attach_volume
+from provisioning.compute.actions.detach_volume import detach_volume
 from provisioning.compute.errors import DifferentZoneError, TooManyDisksError
 from provisioning.ec2 import given, ids
 from provisioning.identity import policy
