@@ -16,8 +16,7 @@ from provisioning.compute.actions.ways import DrainWay
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.launch.decisions import NO_VALID_HOST
 from provisioning.compute.models import Instance
-from provisioning.compute.moves import cold
-from provisioning.compute.moves.begin import begin_move
+from provisioning.compute.moves.begin import begin_move, move_request, unfit_hosts
 from provisioning.compute.moves.estimates import COLD, estimates_of
 from provisioning.compute.moves.obstacles import cold_obstacles
 from provisioning.compute.records.migration_records import MIGRATION
@@ -50,7 +49,7 @@ class Migrate(ServerAction[str]):
         obstacles=cold_obstacles,
         request=str,
         estimates=estimates_of(COLD),
-        unfit=cold.unfit_hosts,
+        unfit=unfit_hosts,
     )
 
     def offered(self, instance: Instance) -> bool:
@@ -76,7 +75,7 @@ class Migrate(ServerAction[str]):
             prepared = Prepared({"old_flavor": size, "previous_vm_state": instance.vm_state})
             moved = Resize().enter(context, instance, prepared)
             write_begin(context, moved, self.record, started)
-            found = begin_move(context, moved, cold.move_request(moved, host=request or ""), MIGRATION)
+            found = begin_move(context, moved, move_request(moved, host=request or ""), MIGRATION)
             if not isinstance(found, Instance):
                 raise InvalidInputError(NO_VALID_HOST + found, field="host" if request else None)
             return found

@@ -38,7 +38,7 @@ from provisioning.compute.host_link.guest_spec import flavor_ref, guest_spec
 from provisioning.compute.host_link.outcome import Outcome, silent_since
 from provisioning.compute.models import Instance
 from provisioning.compute.moves import cold
-from provisioning.compute.moves.begin import begin_move
+from provisioning.compute.moves.begin import begin_move, may_move, move_request
 from provisioning.compute.moves.hosts import leave_second
 from provisioning.compute.records import instance_actions
 from provisioning.compute.records.migration_records import RESIZE, open_migration, set_migration
@@ -190,8 +190,8 @@ class Resize(SizeAction[ResizeTo, ResizeRequest]):
         grow(moved.project_id, moved.id, quota_held(moved.flavor, flavor))
         self.write_begin(context, moved, started)
         refusal = claim_on_host(moved, host)
-        if refusal and settings.RESIZE_ON_OTHER_HOSTS and cold.may_move(moved):
-            elsewhere = begin_move(context, moved, cold.move_request(moved, flavor=flavor), RESIZE)
+        if refusal and settings.RESIZE_ON_OTHER_HOSTS and may_move(moved):
+            elsewhere = begin_move(context, moved, move_request(moved, flavor=flavor), RESIZE)
             if isinstance(elsewhere, Instance):
                 return elsewhere
             refusal = f"{refusal} {ELSEWHERE} {elsewhere}"

@@ -14,7 +14,7 @@ from provisioning.compute.disks.block_devices import boots_from_volume
 from provisioning.compute.flavors.sizes import quota_held
 from provisioning.compute.launch.decisions import rank_on_host
 from provisioning.compute.models import Flavor, Instance
-from provisioning.compute.moves import cold
+from provisioning.compute.moves.begin import may_move, move_requests
 from provisioning.compute.moves.targets import have_targets
 from provisioning.compute.selectors.request_specs import spec_of
 from provisioning.images.models import Image
@@ -56,12 +56,10 @@ def size_choices(context: RequestContext, instance: Instance) -> list[SizeChoice
 
 def _fit_elsewhere(instance: Instance, copies: Mapping[str, dict[str, Any]]) -> set[str]:
     """Return the flavors for which another host has the resources."""
-    if not copies or not settings.RESIZE_ON_OTHER_HOSTS or not cold.may_move(instance):
+    if not copies or not settings.RESIZE_ON_OTHER_HOSTS or not may_move(instance):
         return set()
     return {
-        key
-        for key, found in zip(copies, have_targets(cold.move_requests(instance, copies.values())), strict=True)
-        if found
+        key for key, found in zip(copies, have_targets(move_requests(instance, copies.values())), strict=True) if found
     }
 
 

@@ -13,21 +13,21 @@ has confirmed the removal, or is down and cannot write to any volume of the serv
 
 import logging
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 from django.db import transaction
 from django.utils import timezone
 
-from compute_agent.contract.commands import MOVES, ReceiveGuestRequest, ReturnGuestRequest, SendGuestRequest
+from compute_agent.contract.commands import ReceiveGuestRequest, ReturnGuestRequest, SendGuestRequest
 from compute_agent.contract.moves import GuestOrigin
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import ConflictError, NovellaError
+from provisioning.common.errors import NovellaError
 from provisioning.compute.disks import block_devices
 from provisioning.compute.flavors.sizes import quota_held
-from provisioning.compute.host_link import firmware_states, newer_guests
+from provisioning.compute.host_link import firmware_states
 from provisioning.compute.host_link.allocations import exchange, raise_attempt, release_second, second_of
 from provisioning.compute.host_link.graceful_stop import seconds_of
 from provisioning.compute.host_link.guest_spec import guest_spec
@@ -35,10 +35,7 @@ from provisioning.compute.host_link.outcome import Outcome
 from provisioning.compute.host_link.release import is_cut_off, send_destroy
 from provisioning.compute.launch.map_block_devices import map_block_devices
 from provisioning.compute.models import Instance, InstanceAction, Migration, MoveAllocation
-from provisioning.compute.moves.fitness import OLD_IN_POOL, is_held_in_pool, without_certificate
-from provisioning.compute.moves.hosts import leave_second
 from provisioning.compute.moves.origins import origin_of
-from provisioning.compute.moves.targets import MoveRequest
 from provisioning.compute.notifications import Note
 from provisioning.compute.records import host_commands, instance_actions
 from provisioning.compute.records.faults import record_fault
@@ -62,8 +59,6 @@ SETTLED: Mapping[str, Any] = {"old_flavor": None, "resized_at": None, "previous_
 COULD_NOT = "The server could not be moved."
 VOLUMES_LATE = "The server's volumes could not be connected to its host in time."
 NO_EXPORTS = "The server's host did not report how its disks can be copied."
-OLDER = "Its agent is too old to receive servers."
-EARLIER = "Host {host} has not confirmed yet that it has removed what an earlier move left there. Try again later."
 NOT_RETURNED = "The server could not be moved, and its host could not start it again."
 
 
@@ -111,48 +106,6 @@ def waits_for_volumes(instance: Instance) -> bool:
 def cast_move(instance: Instance) -> None:
     """Cast the job that continues the move or the return of a server."""
     cast(TOPIC, JOB, instance_id=str(instance.id), attempt=instance.attempt)
-
-
-# ----- before the move ------------------------------------------------------------------------------------------------
-
-
-def check_may_move(instance: Instance, source: Host) -> None:
-    """Raise ConflictError for a server that cannot leave its host now."""
-    if newer_guests.open_of(instance.id):
-        raise ConflictError(f"An operator has to decide about a newer guest of server {instance.id} first.")
-    if source.contract_version < MOVES:
-        raise ConflictError("The agent of the server's host is too old to move servers. Upgrade it first.")
-    if is_held_in_pool(instance):
-        raise ConflictError(OLD_IN_POOL)
-    second = second_of(instance.id)
-    if second is not None:
-        leave_second(instance)
-        raise ConflictError(EARLIER.format(host=second.host.name))
-
-
-def may_move(instance: Instance) -> bool:
-    """Whether the server could leave its host now, as ``check_may_move``; changes nothing."""
-    source = instance.host
-    if source is None or source.contract_version < MOVES or is_held_in_pool(instance):
-        return False
-    return second_of(instance.id) is None
-
-
-def move_request(instance: Instance, *, flavor: Mapping[str, Any] | None = None, host: str = "") -> MoveRequest:
-    """Return the request of a cold move, with the hosts that cannot receive servers."""
-    return MoveRequest(instance, flavor, host, unfit_hosts())
-
-
-def move_requests(instance: Instance, flavors: Iterable[Mapping[str, Any]]) -> list[MoveRequest]:
-    """Return the request of a cold move for each of these flavors."""
-    unfit = unfit_hosts()
-    return [MoveRequest(instance, flavor, "", unfit) for flavor in flavors]
-
-
-def unfit_hosts() -> Mapping[str, str]:
-    """Return the names of hosts that cannot receive servers, each with the reason."""
-    older = Host.objects.filter(contract_version__lt=MOVES).values_list("name", flat=True)
-    return {**without_certificate(), **dict.fromkeys(older, OLDER)}
 
 
 # ----- to the target --------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ _FROM = (VmState.ACTIVE, VmState.STOPPED)
 
 
 def cold_obstacles(servers: Sequence[Instance]) -> dict[uuid.UUID, str]:
-    """Return server → why it cannot be migrated cold to any host; the same conditions as ``cold.check_may_move``."""
+    """Return server → why it cannot be migrated cold to any host; the same conditions as ``begin.check_may_move``."""
     ids = [server.id for server in servers]
     undecided = newer_guests.undecided_among(ids)
     held = set(MoveAllocation.objects.filter(instance__in=ids).values_list("instance_id", flat=True))

@@ -8,7 +8,8 @@ from portal.dashboard.instances.page import InstanceSheet
 from provisioning.compute.actions import migrate as migrations
 from provisioning.compute.actions.live_migrate import LiveMigrate as Live
 from provisioning.compute.actions.live_migrate import LiveMigration
-from provisioning.compute.moves import cold, live
+from provisioning.compute.moves import live
+from provisioning.compute.moves.begin import move_request
 from provisioning.compute.moves.targets import TargetChoice, target_choices
 from provisioning.compute.states import VmState
 
@@ -37,7 +38,7 @@ class Migrate(InstanceSheet):
         if not self.allows(TO_HOST):
             del form.fields["host"]
             return form
-        hosts = target_choices(cold.move_request(self.instance))
+        hosts = target_choices(move_request(self.instance))
         form.offer("host", [(ANY, "The scheduler chooses"), *((host.name, _label(host)) for host in hosts)])
         return form
 
