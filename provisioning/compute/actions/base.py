@@ -347,9 +347,9 @@ class HostAction(ServerAction[R], Task[Instance], Generic[R, B]):
             host=instance.host_name,
             failure=failure,
         )
-        [written] = instance_actions.record(row, instance.attempt, step)
+        written = instance_actions.record(row, instance.attempt, step)
         self.close(row, failure)
-        state.announce_all(instance, [{"step": instance_actions.shown(written)}])
+        state.announce_steps(instance, written)
 
     def close(self, row: InstanceAction, failure: str | None) -> None:
         """Close the action record, and older open records of the same action."""

@@ -95,15 +95,14 @@ def show_begun(instance: Instance, row: InstanceAction, stopped: Outcome) -> Non
         instance_actions.Step(STOP_GUEST, max(stopped.begun_at, row.started_at), stopped.ended_at, host),
         instance_actions.Step(STEP, timezone.now(), None, host),
     )
-    state.announce_all(instance, [{"step": instance_actions.shown(step)} for step in rows])
+    state.announce_steps(instance, rows)
 
 
 def show_ended(instance: Instance, row: InstanceAction, failure: str) -> None:
     """End the step in which the volume was written."""
     begun = instance_actions.started(row, STEP, instance.attempt)
     step = instance_actions.Step(STEP, begun, host=instance.host_name, failure=failure or None)
-    [written] = instance_actions.record(row, instance.attempt, step)
-    state.announce_all(instance, [{"step": instance_actions.shown(written)}])
+    state.announce_steps(instance, instance_actions.record(row, instance.attempt, step))
 
 
 def _root_of(instance: Instance) -> BlockDevice | None:

@@ -73,7 +73,7 @@ def record_steps(instance: Instance, known: Sequence[Reported]) -> None:
             rows[event.step] = _row(action, event, host)
     rows = _few(action, rows)
     instance_actions.write(list(rows.values()))
-    state.announce_all(instance, [{"step": instance_actions.shown(row)} for row in rows.values()])
+    state.announce_steps(instance, rows.values())
     action_under_way = action_of(instance)
     if action_under_way is not None:
         action_under_way.progressed(instance, {name for name, row in rows.items() if row.finished_at is not None})

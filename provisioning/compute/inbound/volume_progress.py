@@ -38,4 +38,4 @@ def _show(instance: Instance) -> None:
     )
     step.detail = {**step.detail, **{key: str(value or 0) for key, value in sums.items()}}
     if running.update(detail=step.detail):
-        state.announce_all(instance, [{"step": instance_actions.shown(step)}])
+        state.announce_steps(instance, [step])

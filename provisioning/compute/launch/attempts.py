@@ -43,8 +43,7 @@ def record(action: InstanceAction, failure: Failure, instance: Instance, finishe
     before = max((row.finished_at for row in rows.values() if row.finished_at), default=ended)
     begun = rows[name].started_at if name in rows else before
     step = instance_actions.Step(name, min(begun, ended), ended, failure.host, failure=failure.reason)
-    [row] = instance_actions.record(action, failure.attempt, step)
-    state.announce_all(instance, [{"step": instance_actions.shown(row)}])
+    state.announce_steps(instance, instance_actions.record(action, failure.attempt, step))
 
 
 def failures(action: InstanceAction | None) -> list[Failure]:

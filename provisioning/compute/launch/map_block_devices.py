@@ -70,8 +70,8 @@ def begins_mapping(build: Build, steps: list[Step]) -> bool:
     if moved is None:
         return False
     begun = Step(MAPPING, timezone.now(), None, host=instance.host_name)
-    *_, row = instance_actions.record(build.action, moved.attempt, *steps, begun)
-    state.announce_all(moved, [{"step": instance_actions.shown(row)}])
+    rows = instance_actions.record(build.action, moved.attempt, *steps, begun)
+    state.announce_steps(moved, rows[-1:])
     return True
 
 

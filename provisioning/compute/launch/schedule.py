@@ -92,7 +92,7 @@ def _build(build: Build, host: HostState) -> bool:
                 steps.append(handed)
             rows = instance_actions.record(build.action, instance.attempt, *steps)
             if not mapped:
-                state.announce_all(instance, [{"step": instance_actions.shown(row)} for row in rows[-len(more) :]])
+                state.announce_steps(instance, rows[-len(more) :])
     except NovellaError as error:
         log.warning("Instance %s cannot be built: %s", instance.id, error.message)
         stopped = waiting_build(instance.id, instance.attempt)

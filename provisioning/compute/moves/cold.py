@@ -225,7 +225,7 @@ def _hand_over(instance: Instance, host: Host) -> None:
     mapped, steps = map_block_devices(instance, devices, state_of(host, timezone.now()), action)
     rows = instance_actions.record(action, instance.attempt, *steps)
     if not mapped:
-        state.announce_all(instance, [{"step": instance_actions.shown(row)} for row in rows])
+        state.announce_steps(instance, rows)
         return
     if instance.task_state == TaskState.RESIZE_REVERTING:
         start = (instance.previous_vm_state or instance.vm_state) != VmState.STOPPED
@@ -405,5 +405,4 @@ def _write_step(instance: Instance, name: str, outcome: Outcome) -> None:
     step = instance_actions.Step(
         name, max(outcome.begun_at, action.started_at), outcome.ended_at, host=instance.host_name
     )
-    [written] = instance_actions.record(action, instance.attempt, step)
-    state.announce_all(instance, [{"step": instance_actions.shown(written)}])
+    state.announce_steps(instance, instance_actions.record(action, instance.attempt, step))

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
-from typing import Any
 
 from django.db.models import Case, CharField, DateTimeField, TextField, UUIDField, Value, When
 from django.utils import timezone
@@ -248,17 +247,3 @@ _WRITE_ENDED = PreparedInsert(
     unique=_STEP,
     update=("started_at", "finished_at", "result", "host", "detail", "message"),
 )
-
-
-def shown(row: InstanceActionEvent) -> dict[str, Any]:
-    """Return a step for an event: times in ISO 8601, without the host."""
-    return {
-        "name": row.name,
-        "attempt": row.attempt,
-        "started": row.started_at.isoformat(),
-        "finished": row.finished_at.isoformat() if row.finished_at else None,
-        "seconds": round((row.finished_at - row.started_at).total_seconds(), 3) if row.finished_at else None,
-        "result": row.result,
-        "detail": row.detail,
-        "message": row.message,
-    }

@@ -18,7 +18,7 @@ from compute_agent.contract.power import PowerState
 from provisioning.common.database.lookups import Among, Ids
 from provisioning.common.database.prepared import Prepared, PreparedUpdate
 from provisioning.compute import notifications
-from provisioning.compute.models import BlockDevice, Instance
+from provisioning.compute.models import BlockDevice, Instance, InstanceActionEvent
 from provisioning.compute.notifications import Note
 from provisioning.compute.state_machine.deadlines import deadline_of
 from provisioning.compute.states import LEGAL, TRANSITION_NAMES, State, TaskState, VmState, api_status
@@ -230,6 +230,24 @@ def announce_all(instance: Instance, differences: Sequence[Mapping[str, Any]], a
     }
     topic = f"project:{instance.project_id}"
     record_all([*((topic, "instance", {**now, **difference}) for difference in differences), *also])
+
+
+def announce_steps(instance: Instance, rows: Iterable[InstanceActionEvent]) -> None:
+    """Write one event for each of these steps of an action, with times in ISO 8601 and without the host."""
+    announce_all(instance, [{"step": _shown(row)} for row in rows])
+
+
+def _shown(row: InstanceActionEvent) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "attempt": row.attempt,
+        "started": row.started_at.isoformat(),
+        "finished": row.finished_at.isoformat() if row.finished_at else None,
+        "seconds": round((row.finished_at - row.started_at).total_seconds(), 3) if row.finished_at else None,
+        "result": row.result,
+        "detail": row.detail,
+        "message": row.message,
+    }
 
 
 def _text(task_state: str | None) -> str | None:
