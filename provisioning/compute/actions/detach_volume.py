@@ -44,29 +44,13 @@ class DetachVolume(VolumeAction[str, DetachVolumeRequest]):
         if device.is_root:
             raise InvalidInputError("Cannot detach a root device volume", field="volumeId")
         if instance.vm_state != VmState.SHELVED_OFFLOADED and not _is_closed(device):
-            return super().start(context, instance, request, started)
+            self.host_of(instance, started)
+            return self.carry_out(context, instance, _leave(instance, device), started)
         block_devices.remove(device)
         row = self.write_begin(context, instance, started, {"volume_id": str(device.volume_id)})
         self.close(row, None)
         state.announce_all(instance, [{}])
         return instance
-
-    def prepare(self, context: RequestContext, instance: Instance, request: str) -> Prepared:
-        """Mark the volume as being detached (``leaving``), so that later commands omit it."""
-        device = find_device(instance, request)
-        attachment = Attachment.objects.select_related("volume").get(id=attachment_of(device))
-        if not device.plugged or attachment.status != AttachStatus.ATTACHED or device.swap_attachment_id is not None:
-            raise InvalidInputError(
-                f"Invalid volume: Unable to detach volume. Volume status must be 'in-use' and attach_status must be"
-                f" 'attached' to detach. Currently: status: '{attachment.volume.status}', attach_status:"
-                f" '{attachment.status}.'",
-                field="volumeId",
-            )
-        block_devices.check_bus(instance, device.disk_bus)
-        attachments.begin_detaching(attachment.id)
-        BlockDevice.objects.filter(id=device.id).update(leaving=True)
-        disk = block_devices.guest_disk(device, attachment)
-        return Prepared(value=disk, detail={"volume_id": str(device.volume_id), "device": device.device_name})
 
     def command(self, instance: Instance, prepared: Prepared) -> DetachVolumeRequest:
         """Describe the guest without the disk."""
@@ -89,6 +73,25 @@ class DetachVolume(VolumeAction[str, DetachVolumeRequest]):
                     device.leaving = False
                     send_attach(instance, device)
         return super().end(instance, body, outcome)
+
+
+def _leave(instance: Instance, device: BlockDevice) -> Prepared:
+    """Mark the volume as being detached (``leaving``), so that later commands omit it. Raises InvalidInputError for
+    a volume that the guest does not have, or on a bus from which a running guest cannot lose it.
+    """
+    attachment = Attachment.objects.select_related("volume").get(id=attachment_of(device))
+    if not device.plugged or attachment.status != AttachStatus.ATTACHED or device.swap_attachment_id is not None:
+        raise InvalidInputError(
+            f"Invalid volume: Unable to detach volume. Volume status must be 'in-use' and attach_status must be"
+            f" 'attached' to detach. Currently: status: '{attachment.volume.status}', attach_status:"
+            f" '{attachment.status}.'",
+            field="volumeId",
+        )
+    block_devices.check_bus(instance, device.disk_bus)
+    attachments.begin_detaching(attachment.id)
+    BlockDevice.objects.filter(id=device.id).update(leaving=True)
+    disk = block_devices.guest_disk(device, attachment)
+    return Prepared(value=disk, detail={"volume_id": str(device.volume_id), "device": device.device_name})
 
 
 def _is_closed(device: BlockDevice) -> bool:

@@ -10,7 +10,7 @@ from django.utils import timezone
 from compute_agent.contract.commands import CommandBody
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
-from provisioning.compute.actions.base import COULD_NOT, B, HostAction, R
+from provisioning.compute.actions.base import COULD_NOT, B, HostAction, Prepared, R
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.host_link.outcome import Outcome
 from provisioning.compute.models import Instance, InstanceAction
@@ -36,13 +36,17 @@ class TasklessAction(HostAction[R, B], Generic[R, B]):
     """
 
     def start(self, context: RequestContext, instance: Instance, request: R, started: datetime) -> Instance:
-        """Check, notify, write the action record and send the command, inside the caller's transaction."""
+        """Check and prepare the action, and carry it out, inside the caller's transaction."""
         if not self.offered(instance):
             raise InstanceBusyError(self.record, instance.id, instance.vm_state, instance.task_state)
         if self.one_at_a_time:
             self._check_alone(instance)
+        self.host_of(instance, started)
+        return self.carry_out(context, instance, self.prepare(context, instance, request), started)
+
+    def carry_out(self, context: RequestContext, instance: Instance, prepared: Prepared, started: datetime) -> Instance:
+        """Write the action record, notify, and send the command, inside the caller's transaction."""
         host = self.host_of(instance, started)
-        prepared = self.prepare(context, instance, request)
         self.write_begin(context, instance, started, prepared.detail)
         body = self.command(instance, prepared)
         if self.notification:
