@@ -17,9 +17,11 @@ from provisioning.batches.kinds import KINDS
 from provisioning.batches.models import Batch, BatchItem
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.events import selectors as events
+from provisioning.hosts.models import Host
 from provisioning.images import services as image_services
 from provisioning.images.models import Image
 from provisioning.network import services as network
+from provisioning.volumes.models import Volume
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person
 from tests.support.clouds import Cloud, state_of
@@ -205,9 +207,53 @@ def test_the_volumes_that_go_with_the_instances_are_counted(at_alice: Client, th
     assert "2 volumes are deleted with them. 1 volume is kept." in asked(at_alice, DELETE, three)
 
 
-def test_how_many_do_not_allow_it_is_said_before(at_alice: Client, three: list[Instance]) -> None:
-    assert "3 of them do not allow it now" in asked(at_alice, "/bulk/instances/start/", three)
-    assert "of them" not in asked(at_alice, STOP, three)
+def test_instances_that_cannot_be_changed_are_counted_with_the_reasons(at_alice: Client, three: list[Instance]) -> None:
+    """A failed launch left an instance without a host: Stop, which is possible in error, is not possible for it."""
+    assert "None of them allows it now: 3 active." in (question := asked(at_alice, "/bulk/instances/start/", three))
+    assert 'data-testid="confirm"' not in question
+    assert "cannot be changed" not in asked(at_alice, STOP, three)
+    rows = Instance.objects.filter(pk=three[0].pk)
+    rows.update(vm_state="error", host=None)
+    Instance.objects.filter(pk=three[1].pk).update(vm_state="stopped")
+    question = asked(at_alice, STOP, three)
+    assert "Stop 1 of 3 instances?" in question
+    assert "2 cannot be changed: " in question
+    assert re.search(r"<bdi>web-1</bdi> <span[^>]*>not on a host<", question)
+    assert re.search(r"<bdi>web-2</bdi> <span[^>]*>stopped<", question)
+    assert "<li><bdi>db-1</bdi></li>" in question
+    assert "It is not possible now: stopped." in asked(at_alice, STOP, three[1:2])
+    rows.update(vm_state="active", task_state="rebooting")
+    assert "1 busy" in asked(at_alice, STOP, three)
+    Instance.objects.filter(pk=three[2].pk).update(locked=True)
+    assert "1 locked" in asked(at_alice, DELETE, three)
+    assert "1 not locked" in asked(at_alice, "/bulk/instances/unlock/", three[1:])
+    Host.objects.update(last_seen_at=None)
+    assert "1 on a host that does not answer" in asked(at_alice, "/bulk/instances/start/", three)
+
+
+def test_networks_routers_groups_and_volumes_in_use_are_counted(at_alice: Client, alice: Person, cloud: Cloud) -> None:
+    own = alice.project_id
+    used, free = (network.create_network(own, name) for name in ("used", "free"))
+    subnet = network.create_subnet(used, "10.66.0.0/24")
+    routers = [network.create_connected_router(own, each) for each in ([subnet], [])]
+    groups = [network.ensure_default_security_group(own), network.create_security_group(own, "front")]
+    expected = {
+        "networks": ([used, free], "1 cannot be changed: 1 in use."),
+        "routers": (routers, "1 cannot be changed: 1 connected to networks."),
+        "security_groups": (groups, "1 cannot be changed: 1 a default group."),
+    }
+    for kind, (records, sentence) in expected.items():
+        question = asked(at_alice, f"/bulk/{kind}/delete/", records)
+        assert sentence in question, kind
+        assert "Delete 1 of 2 " in question
+    network.create_port(own, free, groups=[groups[1]])
+    assert "1 in use" in asked(at_alice, "/bulk/security_groups/delete/", groups)
+    volumes = [
+        Volume.objects.create(project_id=own, user_id=alice.user_id, size_gb=1, name=status, status=status)
+        for status in ("available", "in-use", "error")
+    ]
+    assert "1 cannot be changed: 1 in use." in asked(at_alice, "/bulk/volumes/delete/", volumes)
+    assert "1 cannot be changed: 1 error." in asked(at_alice, "/bulk/volumes/snapshot/", volumes)
 
 
 def test_all_that_match_are_found_by_the_query(at_alice: Client, three: list[Instance]) -> None:
@@ -354,7 +400,7 @@ def test_images_are_protected_together(
 ) -> None:
     stored(images).update(protected=not expected)
     path = f"/bulk/images/{action}/"
-    assert "of them" not in asked(at_alice, path, images)
+    assert "cannot be changed" not in asked(at_alice, path, images)
     assert at_alice.post(path, answer_to(asked(at_alice, path, images))).status_code == 303
     cloud.run()
     assert set(stored(images).values_list("protected", flat=True)) == {expected}
@@ -366,7 +412,7 @@ def test_protected_images_are_counted_before_they_are_deleted_and_are_kept(
     Image.objects.filter(pk=images[0].pk).update(protected=True)
     assert ">protected<" in at_alice.get("/images/").content.decode()
     question = asked(at_alice, "/bulk/images/delete/", images)
-    assert "1 of them does not allow it now" in question
+    assert "1 cannot be changed: 1 protected." in question
     at_alice.post("/bulk/images/delete/", answer_to(question))
     cloud.run()
     assert list(stored(images)) == images[:1]

@@ -1,7 +1,8 @@
 """Actions on many resources: the confirmation, the start, the results, and the tray."""
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from django.conf import settings
@@ -87,7 +88,7 @@ class BulkAction(Page):
         if not (request.htmx and self.action.undone_by) or request.POST.get("selection") == selection.ALL:
             return None
         ids = selected(request, self.kind)
-        if not 0 < len(ids) <= NAMED or not all(map(self.action.possible, self.kind.find(self.context, ids))):
+        if not 0 < len(ids) <= NAMED or self.action.refusals(self.context, list(self.kind.find(self.context, ids))):
             return None
         self._create(services.BatchRequest(self.kind.name, self.action.name, ids))
         return reload_page(request, reverse(self.back_to))
@@ -105,17 +106,22 @@ class BulkAction(Page):
         return self.page("dashboard/batches/question.html", parts, status=status)
 
     def _question(self, records: list[Any], *, permanent: bool) -> dict[str, Any]:
-        names = [self.kind.name_of(record) for record in records]
-        cannot = sum(not self.action.possible(record) for record in records)
-        what = bdi(names[0]) if len(names) == 1 else self.kind.counted(len(names))
+        """Return the texts; resources that do not allow the action now are named first, with the reasons."""
+        refusals, label = self.action.refusals(self.context, records), self.action.label
+        rows = [(self.kind.name_of(record), refusals.get(record.pk, "")) for record in records]
+        rows.sort(key=lambda row: not row[1])
+        able = len(rows) - len(refusals)
+        what = bdi(rows[0][0]) if len(rows) == 1 else self.kind.counted(len(rows))
+        what = f"{able:,} of {what}" if 0 < able < len(rows) else what
         return {
-            "title": f"{self.action.label}: {what}?" if self.action.argument else f"{self.action.label} {what}?",
-            "consequence": " ".join(filter(None, self._consequences(records, permanent=permanent))),
-            "cannot": cannot if len(names) > 1 else 0,
-            "names": names[:NAMED] if len(names) > 1 else [],
-            "more": max(len(names) - NAMED, 0),
+            "title": f"{label}: {what}?" if self.action.argument else f"{label} {what}?",
+            "consequence": " ".join(filter(None, self._consequences(records, permanent=permanent))) if able else "",
+            "unchanged": not_possible(list(refusals.values()), len(rows)),
+            "able": able,
+            "rows": rows[:NAMED] if len(rows) > 1 else [],
+            "more": max(len(rows) - NAMED, 0),
             "action": self.request.path,
-            "label": self.action.label,
+            "label": label,
             "danger": self.action.danger,
             "back": reverse(self.back_to),
         }
@@ -125,6 +131,17 @@ class BulkAction(Page):
         forever = permanent or not settings.RECLAIM_INSTANCE_INTERVAL
         if self.kind.name == "instances" and self.action.deletes and forever:
             yield volumes_left(block_devices.volumes_of_all([record.id for record in records]))
+
+
+def not_possible(reasons: Sequence[str], among: int) -> str:
+    """Return the sentence about the resources that an action cannot change; empty if it can change all."""
+    if not reasons:
+        return ""
+    if among == 1:
+        return f"It is not possible now: {reasons[0]}."
+    counted = ", ".join(f"{many:,} {reason}" for reason, many in Counter(reasons).most_common())
+    who = "None of them allows it now" if len(reasons) == among else f"{len(reasons):,} cannot be changed"
+    return f"{who}: {counted}."
 
 
 def consequence(action: BatchAction, kind: str, *, permanent: bool) -> str:

@@ -1,13 +1,13 @@
 """Parts of the declarations of kinds: owners, deletions, and names of copies."""
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from provisioning.batches.kinds.declaration import Argument, BatchAction, Kind, Task
+from provisioning.batches.kinds.declaration import Argument, BatchAction, Kind, Refusals, Task
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.values.ids import read_id
@@ -62,5 +62,28 @@ def copy_name(task: Task) -> str:
     return f"{(task.record.name or str(task.id))[: 255 - len(ending)]}{ending}"
 
 
-def deletion(rule: str, consequence: str, run: Callable[[Task], object], label: str = "Delete") -> BatchAction:
-    return BatchAction(label.lower(), label, "trash", rule, consequence, run, deletes=True, danger=True)
+def deletion(
+    rule: str,
+    consequence: str,
+    run: Callable[[Task], object],
+    label: str = "Delete",
+    refusals: Refusals = lambda _context, _records: {},
+) -> BatchAction:
+    return BatchAction(
+        label.lower(), label, "trash", rule, consequence, run, deletes=True, danger=True, refusals=refusals
+    )
+
+
+def each(reason: Callable[[Any], str]) -> Refusals:
+    """Return the refusals of a check of one resource; ``reason`` is empty for a resource that allows the action."""
+    return lambda _, records: {record.pk: found for record in records if (found := reason(record))}
+
+
+def outside_status(legal: Collection[str]) -> Refusals:
+    """Return the refusals of an action that is possible in some statuses only."""
+    return each(lambda record: "" if record.status in legal else str(record.status).replace("-", " ").replace("_", " "))
+
+
+def among(reason: str, find: Callable[[Collection[Any]], Collection[Any]]) -> Refusals:
+    """Return the refusals of the resources whose ids ``find`` selects with one query."""
+    return lambda _, records: dict.fromkeys(find([record.pk for record in records]), reason)

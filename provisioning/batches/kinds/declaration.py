@@ -8,6 +8,7 @@ from typing import Any
 from provisioning.common.context import RequestContext
 
 Arguments = Mapping[str, Any]
+Refusals = Callable[[RequestContext, Sequence[Any]], Mapping[Any, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +57,10 @@ class BatchAction:
     deletes: bool = False
     danger: bool = False
     argument: Argument | None = None
-    possible: Callable[[Any], bool] = lambda _: True
-    """Whether the resource allows the action now; for the number in the confirmation."""
+    refusals: Refusals = lambda _context, _records: {}
+    """Returns the resources that do not allow the action now, for the confirmation: primary key → the reason as a word
+    or clause about the resource, such as ``stopped``.
+    """
     undone_by: str = ""
     """The action that reverses it exactly for each resource that it changed. Such an action needs no confirmation."""
 

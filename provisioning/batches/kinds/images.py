@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from provisioning.batches.kinds.base import deletion, read_ids
+from provisioning.batches.kinds.base import deletion, each, read_ids
 from provisioning.batches.kinds.declaration import Argument, BatchAction, Kind, Task
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
@@ -66,6 +66,7 @@ def _key_pairs(context: RequestContext, ids: Sequence[str]) -> Iterable[KeyPair]
     return [pair for pair in compute.key_pairs_for(context) if str(pair.pk) in ids]
 
 
+_PROTECTED = each(lambda record: "protected" if record.protected else "")
 IMAGES = Kind(
     "images",
     "image",
@@ -79,7 +80,7 @@ IMAGES = Kind(
             "modify_image",
             "They cannot be deleted until the protection is removed.",
             _set_protected(protected=True),
-            possible=lambda record: not record.protected,
+            refusals=_PROTECTED,
         ),
         BatchAction(
             "unprotect",
@@ -88,7 +89,7 @@ IMAGES = Kind(
             "modify_image",
             "They can be deleted again.",
             _set_protected(protected=False),
-            possible=lambda record: record.protected,
+            refusals=each(lambda record: "" if record.protected else "not protected"),
         ),
         BatchAction(
             "visibility",
@@ -105,7 +106,7 @@ IMAGES = Kind(
                 "New instances can no longer be launched from them. Running instances keep their disks.",
                 _delete_image,
             ),
-            possible=lambda record: not record.protected,
+            refusals=_PROTECTED,
         ),
     ),
 )

@@ -1,14 +1,17 @@
 """Batches of instances."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import uuid
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from provisioning.batches.kinds.base import copy_name, ending_argument, read_ids
-from provisioning.batches.kinds.declaration import Argument, BatchAction, Kind, Task
+from django.utils import timezone
+
+from provisioning.batches.kinds.base import copy_name, each, ending_argument, read_ids
+from provisioning.batches.kinds.declaration import Argument, BatchAction, Kind, Refusals, Task
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.compute import selectors as compute
-from provisioning.compute.actions.base import ServerAction
+from provisioning.compute.actions.base import HostAction, ServerAction
 from provisioning.compute.actions.button import Button
 from provisioning.compute.actions.delete import Delete, delete_once
 from provisioning.compute.actions.evacuate import Evacuate
@@ -21,6 +24,8 @@ from provisioning.compute.actions.unshelve import Unshelve
 from provisioning.compute.models import Instance
 from provisioning.compute.services import tags
 from provisioning.compute.states import AT_REST, VmState
+from provisioning.hosts.models import Host
+from provisioning.hosts.selectors import is_alive
 from provisioning.identity import policy
 
 PERMANENT = "permanent"
@@ -53,6 +58,37 @@ def _begin(action: ServerAction[Any]) -> Callable[[Task], None]:
     return run
 
 
+def _state(record: Instance) -> str:
+    """Return the state of an instance that prevents an action."""
+    if record.task_state:
+        return "busy"
+    return "in error" if record.vm_state == VmState.ERROR else str(record.vm_state).replace("_", " ")
+
+
+def _refusals_of(action: ServerAction[Any]) -> Refusals:
+    """Return the refusals of an action, as the action itself and its host would refuse it."""
+    on_host = isinstance(action, HostAction) and action.key != Delete.key
+
+    def reason(record: Instance, silent: Collection[uuid.UUID | None], *, masters: bool) -> str:
+        if record.locked and action.heeds_lock and not masters:
+            return "locked"
+        if on_host and record.host_id is None and record.vm_state in {VmState.BUILDING, VmState.ERROR}:
+            return "not on a host"
+        if not action.offered(record):
+            locking = {Lock.key: "locked", Unlock.key: "not locked"}
+            return locking.get(action.key) or _state(record)
+        return "on a host that does not answer" if on_host and record.host_id in silent else ""
+
+    def refusals(context: RequestContext, records: Sequence[Any]) -> dict[Any, str]:
+        masters = policy.allows(context, "os_compute_api:os-lock-server:unlock:unlock_override")
+        hosts = Host.objects.filter(pk__in={record.host_id for record in records}) if on_host else ()
+        silent = {host.pk for host in hosts if not is_alive(host, timezone.now())}
+        found = {record.pk: reason(record, silent, masters=masters) for record in records}
+        return {key: text for key, text in found.items() if text}
+
+    return refusals
+
+
 def _of_button(of_one: type[ServerAction[Any]]) -> BatchAction:
     """Return the batch action that corresponds to a button of an instance."""
     action = of_one()
@@ -66,7 +102,7 @@ def _of_button(of_one: type[ServerAction[Any]]) -> BatchAction:
         button.consequence,
         _begin(action),
         danger=button.danger,
-        possible=lambda record: action.offered(record) and not (record.locked and action.key != Unlock.key),
+        refusals=_refusals_of(action),
         undone_by=_REVERSED.get(button.name, ""),
     )
 
@@ -97,7 +133,7 @@ INSTANCES = Kind(
     "instances",
     _instances,
     (
-        *(_of_button(each) for each in _OF_ONE),
+        *(_of_button(one) for one in _OF_ONE),
         BatchAction(
             "tag",
             "Add tag",
@@ -124,7 +160,9 @@ INSTANCES = Kind(
             "An image of the root disk of each, while it keeps running.",
             _image_of,
             argument=ending_argument,
-            possible=lambda record: record.vm_state in AT_REST and record.task_state is None,
+            refusals=each(
+                lambda record: "" if record.vm_state in AT_REST and not record.task_state else _state(record)
+            ),
         ),
         BatchAction(
             "delete",
@@ -135,7 +173,7 @@ INSTANCES = Kind(
             _delete_instance,
             deletes=True,
             danger=True,
-            possible=lambda record: Delete().offered(record) and not record.locked,
+            refusals=_refusals_of(Delete()),
         ),
     ),
     is_kept=lambda record: record.vm_state == VmState.SOFT_DELETED,
@@ -163,7 +201,7 @@ SERVERS = Kind(
             "Volumes keep their data. Disks on the host are created again from the image.",
             lambda task: Evacuate.begin(task.context, task.id),
             danger=True,
-            possible=may_be_evacuated,
+            refusals=each(lambda record: "" if may_be_evacuated(record) else _state(record)),
         ),
     ),
 )

@@ -1,6 +1,14 @@
 """Batches of volumes, snapshots and backups."""
 
-from provisioning.batches.kinds.base import copy_name, deletion, ending_argument, kind_of_project, owners_of, read_ids
+from provisioning.batches.kinds.base import (
+    copy_name,
+    deletion,
+    ending_argument,
+    kind_of_project,
+    outside_status,
+    owners_of,
+    read_ids,
+)
 from provisioning.batches.kinds.declaration import BatchAction, Kind, Task
 from provisioning.volumes import selectors as volumes
 from provisioning.volumes import services as volume_services
@@ -44,6 +52,7 @@ VOLUMES = kind_of_project(
         "Data that an instance has not yet written to its disk is not part of the snapshot.",
         _snapshot_volume,
         argument=ending_argument,
+        refusals=outside_status(volume_services.CreateSnapshot.legal_from),
     ),
     BatchAction(
         "backup",
@@ -53,11 +62,13 @@ VOLUMES = kind_of_project(
         "A copy outside the volume's pool, kept when the volume is deleted.",
         _back_up_volume,
         argument=ending_argument,
+        refusals=outside_status(backups.CreateBackup.legal_from),
     ),
     deletion(
         "volume:delete",
         "Their data and their snapshots are lost. Backups are kept. This cannot be undone.",
         _delete_volume,
+        refusals=outside_status(volume_services.Delete.legal_from),
     ),
 )
 SNAPSHOTS = kind_of_project(
@@ -69,6 +80,7 @@ SNAPSHOTS = kind_of_project(
         volume_services.DeleteSnapshot.rule,
         "Their volumes, and volumes created from them, do not change. This cannot be undone.",
         _delete_snapshot,
+        refusals=outside_status(volume_services.DeleteSnapshot.legal_from),
     ),
 )
 BACKUPS = Kind(
@@ -76,6 +88,13 @@ BACKUPS = Kind(
     "backup",
     "backups",
     lambda context, ids: copies.visible_backups(context).filter(pk__in=read_ids(ids)),
-    (deletion(backups.DeleteBackup.rule, "This cannot be undone.", _delete_backup),),
+    (
+        deletion(
+            backups.DeleteBackup.rule,
+            "This cannot be undone.",
+            _delete_backup,
+            refusals=outside_status(backups.DeleteBackup.legal_from),
+        ),
+    ),
     owners=owners_of,
 )

@@ -2,14 +2,14 @@
 
 import secrets
 import uuid
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import netaddr
 from django.db.models import Count, QuerySet
 
 from provisioning.common.context import RequestContext
-from provisioning.network.models import FixedIP, Network, Port
-from provisioning.network.records.owners import OF_THE_NETWORK
+from provisioning.network.models import FixedIP, Network, Port, SecurityGroup
+from provisioning.network.records.owners import OF_THE_NETWORK, ROUTER_INTERFACE
 from provisioning.network.selectors.records import ports_for, subnets_for
 from provisioning.network.selectors.visibility import own
 
@@ -62,6 +62,23 @@ def blocking_ports(context: RequestContext, network: Network, limit: int) -> tup
     every = Port.objects.filter(network=network).exclude(device_owner__in=OF_THE_NETWORK)
     mine = list(every.filter(own(context)).prefetch_related("fixed_ips").order_by("created_at", "id")[:limit])
     return mine, every.exclude(own(context)).count()
+
+
+def networks_in_use(ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
+    """Return the networks whose ports prevent their deletion."""
+    ports = Port.objects.filter(network__in=ids).exclude(device_owner__in=OF_THE_NETWORK)
+    return set(ports.values_list("network_id", flat=True))
+
+
+def connected_routers(ids: Collection[uuid.UUID]) -> set[uuid.UUID | None]:
+    """Return the routers that have interfaces."""
+    legs = Port.objects.filter(device_owner=ROUTER_INTERFACE, device_id__in=ids)
+    return set(legs.values_list("device_id", flat=True))
+
+
+def security_groups_in_use(ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
+    """Return the security groups that ports are in."""
+    return set(SecurityGroup.objects.filter(pk__in=ids, ports__isnull=False).values_list("pk", flat=True))
 
 
 def ports_of_subnet(context: RequestContext, subnet_id: uuid.UUID, limit: int) -> list[Port]:
