@@ -13,11 +13,12 @@ from provisioning.compute.disks import block_devices
 from provisioning.compute.launch.create import has_no_password
 from provisioning.compute.launch.mounts import SHOWN_SERIAL, mounted_disks
 from provisioning.compute.launch.multipart import added_names
-from provisioning.compute.models import Instance
+from provisioning.compute.models import BlockDevice, Instance
+from provisioning.compute.records.names import disk_name
 from provisioning.launches.cloud_config.builtin import BUILT_IN
 from provisioning.launches.models import InstanceLease, LaunchTemplate, LaunchTemplateVersion, Snippet
 from provisioning.launches.plans.openings import opening_among
-from provisioning.launches.plans.plan import MOST_DISKS, DataDisk
+from provisioning.launches.plans.plan import MOST_DISKS, DataDisk, default_disk_name
 from provisioning.network.models import FloatingIP
 
 
@@ -107,6 +108,12 @@ def _snippets_of(context: RequestContext, instance: Instance) -> list[str]:
     return [name for name in names if name in BUILT_IN or name in own]
 
 
+def _own_name(instance: Instance, disk: BlockDevice, position: int) -> str:
+    """Return the name of a data disk; empty if it was derived from the server's name."""
+    derived = disk_name(default_disk_name(position), instance.name, 0, 1)
+    return "" if disk.volume_name == derived else disk.volume_name
+
+
 def disks_of(instance: Instance) -> dict[str, Any]:
     """Return the fields of a plan for the volumes that a server's launch has created; empty if it has created none."""
     devices = block_devices.volumes_of(instance.id)
@@ -119,7 +126,8 @@ def disks_of(instance: Instance) -> dict[str, Any]:
         mounted = mounted_disks(instance.user_data)
         serials = [str(each.volume_id or each.id)[:SHOWN_SERIAL] for each in data]
         result["disks"] = tuple(
-            DataDisk(each.size or 1, mounted.get(serial, "")) for each, serial in zip(data, serials, strict=True)
+            DataDisk(each.size or 1, mounted.get(serial, ""), _own_name(instance, each, position))
+            for position, (each, serial) in enumerate(zip(data, serials, strict=True))
         )
         result["delete_disks"] = any(each.delete_on_termination for each in data)
     return result

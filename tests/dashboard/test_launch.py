@@ -22,6 +22,7 @@ from provisioning.launches.plans.plan import DataDisk
 from provisioning.network import services as network
 from provisioning.network.models import FloatingIP, SecurityGroup
 from provisioning.quotas.services.limits import set_limit
+from provisioning.volumes.models import Volume
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
@@ -437,9 +438,27 @@ def test_disks_lease_and_tags_arrive(at_alice: Client, cloud: Cloud) -> None:
     assert (server.tags, server.lease.days) == (["a", "b"], 7)
 
 
+def test_data_disks_are_named_by_the_user_or_after_their_instance(at_alice: Client, cloud: Cloud) -> None:
+    cloud.agents["host-1"].serve()
+    more = {"disks_name": ["db", "", ""], "disks_size": ["1", "2", ""], "disks_mount": ["", "/srv", ""]}
+    answer = at_alice.post(f"{PATH}quote/", typed(cloud, name="web", count="2", **more))
+    shown = [each.replace("\N{NO-BREAK SPACE}", " ") for each in answer.context["wizard"].disks]
+    assert shown == ["db-1 1 GiB", "web-1-data-2 2 GiB at /srv"]
+    copied = at_alice.post(PATH, typed(cloud, name="web", count="2", copy_as="1", **more)).content.decode()
+    assert "db-2, web-2-data-2" in copied
+    assert at_alice.post(PATH, typed(cloud, name="web", count="2", **more)).status_code == 303
+    cloud.run()
+    assert set(Volume.objects.values_list("name", flat=True)) == {"db-1", "web-1-data-2", "db-2", "web-2-data-2"}
+    again = at_alice.get(PATH, {"again": str(Instance.objects.get(name="web-1").id)}).context["form"]
+    assert again["disks"].value() == (DataDisk(1, "", "db-1"), DataDisk(2, "/srv"))
+
+
 @pytest.mark.parametrize(
     ("changes", "place"),
     [
+        ({"disks_name": "x", "disks_size": "", "disks_mount": ""}, "disks"),
+        ({"disks_name": "x" * 256, "disks_size": "1", "disks_mount": ""}, "disks"),
+        ({"disks_name": "a\0b", "disks_size": "1", "disks_mount": ""}, "disks"),
         ({"disks_size": "", "disks_mount": "/srv"}, "disks"),
         ({"disks_size": "-1", "disks_mount": "/srv"}, "disks"),
         ({"disks_size": "1", "disks_mount": "srv"}, "disks"),

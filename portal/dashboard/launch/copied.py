@@ -9,7 +9,7 @@ from portal.dashboard.copy_as.kinds import compute, network
 from provisioning.common.context import RequestContext
 from provisioning.compute.launch.checks import MAX_COUNT
 from provisioning.compute.launch.request import DiskRequest, LaunchRequest
-from provisioning.compute.records.names import numbered
+from provisioning.compute.records.names import disk_name, numbered
 from provisioning.launches.plans.openings import existing_opening, flows_of, name_of
 from provisioning.launches.plans.plan import PLACEHOLDER, LaunchPlan
 from provisioning.launches.services.snippets import texts_of
@@ -18,6 +18,7 @@ from provisioning.network.selectors import security_groups_to_choose
 from provisioning.network.selectors.ways_out import reachable_external_networks
 
 LEASE = "The lease is not part of these lines: the dashboard sets it."
+NAMES = "These lines do not name the data disks, which the dashboard calls:"
 MOUNTS = "The data disks are not formatted and mounted by these lines."
 KEPT = "The port and the floating IP are kept when the server is deleted."
 
@@ -31,7 +32,7 @@ def calls_of(context: RequestContext, plan: LaunchPlan) -> Sequence[Call]:
     opened, groups = _opening(context, plan)
     names = _names_of(context, groups)
     calls = [*opened]
-    values, notes = _values(request, groups), _notes(plan)
+    values = _values(request, groups)
     for index in range(min(plan.count, MAX_COUNT)):
         name = numbered(plan.name, index, plan.count, placeholder=PLACEHOLDER)
         networks: list[dict[str, Any]] = [{"uuid": each} for each in plan.networks]
@@ -54,7 +55,7 @@ def calls_of(context: RequestContext, plan: LaunchPlan) -> Sequence[Call]:
             "no_network": not networks or None,
             "password": password,
         }
-        calls.append(Call(compute.SERVER, {**values, **own}, notes))
+        calls.append(Call(compute.SERVER, {**values, **own}, _notes(plan, request, name, index)))
     return calls
 
 
@@ -135,7 +136,13 @@ def _device(disk: DiskRequest) -> dict[str, Any]:
     return {name: value for name, value in result.items() if value is not None}
 
 
-def _notes(plan: LaunchPlan) -> list[str]:
+def _notes(plan: LaunchPlan, request: LaunchRequest, name: str, index: int) -> list[str]:
     found = [LEASE] if plan.lease_days else []
+    disks = [
+        disk_name(disk.volume_name, name, index, plan.count, placeholder=PLACEHOLDER)
+        for disk in request.disks
+        if disk.volume_name
+    ]
+    found += [f"{NAMES} {', '.join(disks)}"] if disks else []
     found += [MOUNTS] if any(disk.mount for disk in plan.disks) else []
     return found + ([KEPT] if plan.reachable else [])

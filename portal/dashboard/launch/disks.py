@@ -1,4 +1,4 @@
-"""The rows of data disks in the wizard: size and mount point of each."""
+"""The rows of data disks in the wizard: name, size and mount point of each."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -8,25 +8,29 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.datastructures import MultiValueDict
 
+from portal.dashboard.words.names import bdi
 from provisioning.common.values.numbers import MAX_INTEGER
+from provisioning.common.values.text import has_control_characters
 from provisioning.launches.plans.plan import MOST_DISKS, DataDisk
 
+LONGEST_NAME = 255
 ROWS = 3
 """Rows without JavaScript; at least one is empty, unless the plan has the maximum."""
 
 
 class DiskRows(forms.Widget):
-    """Pairs of inputs: ``disks_size`` and ``disks_mount``."""
+    """Rows of inputs: ``disks_name``, ``disks_size`` and ``disks_mount``."""
 
     template_name = "dashboard/launch/_disk_rows.html"
     use_fieldset = True
     """Each input has its own label; the legend names the group."""
 
-    def value_from_datadict(self, data: Mapping[str, Any], files: Any, name: str) -> list[tuple[str, str]]:
-        """Return the typed rows that are not empty."""
-        sizes, mounts = _texts(data, f"{name}_size"), _texts(data, f"{name}_mount")
-        pairs = list(zip(sizes, [*mounts, *[""] * len(sizes)], strict=False))
-        return [(size.strip(), mount.strip()) for size, mount in pairs if size.strip() or mount.strip()]
+    def value_from_datadict(self, data: Mapping[str, Any], files: Any, name: str) -> list[tuple[str, ...]]:
+        """Return the typed rows that are not empty: name, size, directory."""
+        sizes = _texts(data, f"{name}_size")
+        names, mounts = ([*_texts(data, f"{name}_{part}"), *[""] * len(sizes)] for part in ("name", "mount"))
+        rows = [tuple(text.strip() for text in row) for row in zip(names, sizes, mounts, strict=False)]
+        return [row for row in rows if any(row)]
 
     def value_omitted_from_data(self, data: Mapping[str, Any], files: Any, name: str) -> bool:
         return f"{name}_size" not in data
@@ -34,7 +38,7 @@ class DiskRows(forms.Widget):
     def get_context(self, name: str, value: Any, attrs: dict[str, Any] | None) -> dict[str, Any]:
         """Add the rows, with empty ones at the end."""
         rows = [_row(each) for each in value or ()][:MOST_DISKS]
-        rows += [("", "")] * max(min(ROWS - len(rows), MOST_DISKS - len(rows)), 1 if len(rows) < MOST_DISKS else 0)
+        rows += [("", "", "")] * max(min(ROWS - len(rows), MOST_DISKS - len(rows)), 1 if len(rows) < MOST_DISKS else 0)
         invalid = "aria-invalid" in (attrs or {})
         return {**super().get_context(name, value, attrs), "rows": rows, "name": name, "invalid": invalid}
 
@@ -53,16 +57,18 @@ class DiskRowsField(forms.Field):
         return bool(initial != data)
 
 
-def _disk(size: str, mount: str) -> DataDisk:
+def _disk(name: str, size: str, mount: str) -> DataDisk:
     if not size:
-        raise ValidationError(f"Enter the size of the disk for {mount[:64]}.")
+        raise ValidationError(f"Enter the size of the disk {bdi(name[:64]) if name else f'for {mount[:64]}'}.")
+    if len(name) > LONGEST_NAME or has_control_characters(name):
+        raise ValidationError(f"The name of a disk has at most {LONGEST_NAME} characters, without control characters.")
     if not re.fullmatch(r"[0-9]{1,10}", size, re.ASCII) or not 0 < int(size) <= MAX_INTEGER:
         raise ValidationError(f"{size[:32]} is not a size: enter a whole number of GiB.")
-    return DataDisk(int(size), mount)
+    return DataDisk(int(size), mount, name)
 
 
-def _row(each: Any) -> tuple[str, str]:
-    return (str(each.size_gb), each.mount) if isinstance(each, DataDisk) else each
+def _row(each: Any) -> tuple[str, ...]:
+    return (each.name, str(each.size_gb), each.mount) if isinstance(each, DataDisk) else each
 
 
 def _texts(data: Mapping[str, Any], name: str) -> Sequence[str]:

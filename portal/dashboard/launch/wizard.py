@@ -18,7 +18,7 @@ from provisioning.compute.launch.checks import MAX_COUNT
 from provisioning.compute.launch.flavor_choices import FlavorChoice, FlavorRequest, flavor_choices
 from provisioning.compute.launch.multipart import own_part
 from provisioning.compute.models import Instance, KeyPair, ServerGroup
-from provisioning.compute.records.names import numbered
+from provisioning.compute.records.names import disk_name, numbered
 from provisioning.compute.selectors import Limits
 from provisioning.compute.selectors.server_groups import server_groups_for
 from provisioning.hosts.selectors import availability_zones
@@ -28,7 +28,7 @@ from provisioning.images.models import Image
 from provisioning.launches import selectors as launches
 from provisioning.launches.cloud_config.builtin import BUILT_IN
 from provisioning.launches.models import Snippet
-from provisioning.launches.plans.plan import PLACEHOLDER, DataDisk
+from provisioning.launches.plans.plan import PLACEHOLDER, DataDisk, default_disk_name
 from provisioning.network import selectors as network
 from provisioning.network.models import Network, SecurityGroup
 from provisioning.network.selectors.ways_out import reachable_external_networks
@@ -110,11 +110,17 @@ class Wizard:
 
     @property
     def disks(self) -> Sequence[str]:
-        """Return the data disks in words; empty while they are invalid."""
+        """Return the data disks of the first instance in words; empty while they are invalid."""
         bound = self.form.is_bound and "disks" not in self.form.locked
         found = self.form.cleaned_data.get("disks") if bound else self.form["disks"].value()
         rows = [each for each in found or () if isinstance(each, DataDisk)]
-        return [f"{each.size_gb}{wording.JOINED}GiB" + (f" at {each.mount}" if each.mount else "") for each in rows]
+        name, count = str(self.chosen("name") or "").strip(), self.form.number
+        first = numbered(name, 0, count, placeholder=PLACEHOLDER)
+        return [
+            f"{bdi(disk_name(each.name or default_disk_name(position), first, 0, count, placeholder=PLACEHOLDER))}"
+            f" {each.size_gb}{wording.JOINED}GiB" + (f" at {each.mount}" if each.mount else "")
+            for position, each in enumerate(rows)
+        ]
 
     @property
     def openings(self) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from portal.dashboard.launch.forms import OPENINGS, LaunchForm
+from portal.dashboard.words.names import bdi
 from provisioning.common.context import RequestContext
 from provisioning.compute.models import Flavor
 from provisioning.images.selectors import usable_images_for
@@ -75,7 +76,10 @@ def _formatters(context: RequestContext, plan: LaunchPlan) -> Mapping[str, Calla
         "security_groups": named(groups),
         "snippets": named(snippets),
         "openings": named(titles),
-        "disks": lambda disks: ", ".join(f"{each.size_gb} GiB {each.mount}".strip() for each in disks) or "none",
+        "disks": lambda disks: (
+            ", ".join(" ".join(filter(None, (bdi(each.name), f"{each.size_gb} GiB", each.mount))) for each in disks)
+            or "none"
+        ),
         "tags": lambda tags: ", ".join(tags) or "none",
         "metadata": lambda pairs: ", ".join(f"{key}={value}" for key, value in pairs.items()) or "none",
         "lease_days": lambda days: f"after {days} day{'s' * (days > 1)}" if days else "never",

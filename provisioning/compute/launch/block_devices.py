@@ -23,6 +23,7 @@ from provisioning.compute.launch.image_disks import disks_of
 from provisioning.compute.launch.mounts import check_mounts
 from provisioning.compute.launch.request import DiskRequest, LaunchRequest
 from provisioning.compute.models import BlockDevice, Flavor
+from provisioning.compute.records.names import check_text
 from provisioning.compute.selectors.host_offers import boot_properties, boot_properties_of_volume
 from provisioning.images import selectors as images
 from provisioning.images.models import Image
@@ -167,6 +168,7 @@ class _Disk:
             boot_index=request.boot_index if request.boot_index is not None and request.boot_index >= 0 else None,
             size=size,
             volume_type=request.volume_type,
+            volume_name=check_text(request.volume_name, "volume_name"),
             delete_on_termination=request.delete_on_termination,
             device_name=request.device_name,
             disk_bus=request.disk_bus,

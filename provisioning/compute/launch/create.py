@@ -1,7 +1,6 @@
 """Create servers: checks, quota, records, first event and the cast to the scheduler in one transaction."""
 
 import uuid
-from collections.abc import Sequence
 from copy import copy
 from datetime import datetime
 
@@ -12,7 +11,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.database.prepared import PreparedInsert
 from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import OverQuotaError
-from provisioning.compute.launch.checks import check
+from provisioning.compute.launch.checks import CheckedLaunch, check
 from provisioning.compute.launch.idempotency import LaunchIdentity, identity_of
 from provisioning.compute.launch.map_block_devices import lock_volumes, reserve_volumes
 from provisioning.compute.launch.mounts import mounting
@@ -22,6 +21,7 @@ from provisioning.compute.launch.reserve import reserve_servers
 from provisioning.compute.models import BlockDevice, Instance, InstanceActionEvent
 from provisioning.compute.records import instance_actions
 from provisioning.compute.records.instance_actions import Step
+from provisioning.compute.records.names import disk_name
 from provisioning.compute.services.tags import write_tag_rows
 from provisioning.compute.state_machine import state
 from provisioning.ec2 import metadata_options
@@ -71,7 +71,7 @@ def _launch(context: RequestContext, request: LaunchRequest, identity: LaunchIde
         lock_volumes(checked.disks.devices)
         instances = reserve_servers(context, request, checked, identity)
         groups = checked.security_groups or [str(network.ensure_default_security_group(instances[0].project_id).id)]
-        disks = [_copies_of(instance, checked.disks.devices) for instance in instances]
+        disks = [_copies_of(request, instance, checked) for instance in instances]
         for instance, devices in zip(instances, disks, strict=True):
             instance.security_groups = groups
             instance.user_data = mounting(request.user_data, devices, checked.disks.mounts) or None
@@ -92,11 +92,13 @@ NO_PASSWORD = {"password": "none"}
 """Detail of the first step of a launch with neither a key nor a password."""
 
 
-def _copies_of(instance: Instance, requested: Sequence[BlockDevice]) -> list[BlockDevice]:
+def _copies_of(request: LaunchRequest, instance: Instance, checked: CheckedLaunch) -> list[BlockDevice]:
     """Return unsaved copies of the request's disks for one server."""
-    devices = [copy(device) for device in requested]
+    devices = [copy(device) for device in checked.disks.devices]
+    index, count = instance.launch_index, checked.quote.count
     for device in devices:
         device.id, device.instance = uuid.uuid4(), instance
+        device.volume_name = disk_name(device.volume_name, instance.name, index, count, placeholder=request.placeholder)
     return devices
 
 

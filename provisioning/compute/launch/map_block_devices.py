@@ -116,6 +116,7 @@ def _make(instance: Instance, device: BlockDevice, host: HostState) -> None:
         return
     request = VolumeRequest(
         size_gb=device.size or 1,
+        name=device.volume_name,
         volume_type=device.volume_type,
         availability_zone="" if settings.CROSS_AZ_ATTACH else host.availability_zone,
         image_id=str(device.source_id) if device.source_type == "image" else "",

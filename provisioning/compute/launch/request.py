@@ -39,6 +39,8 @@ class DiskRequest:
     size: int | None = None
     """GiB; MiB for swap."""
     volume_type: str = ""
+    volume_name: str = ""
+    """Name of a new volume, with ``{name}`` for the server's name; empty: none."""
     delete_on_termination: bool = False
     device_name: str = ""
     disk_bus: str = ""

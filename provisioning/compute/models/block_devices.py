@@ -25,6 +25,7 @@ class BlockDevice(models.Model):
     boot_index = models.IntegerField(null=True)  # 0: boot disk
     size = models.PositiveIntegerField(null=True)  # GiB; MiB for swap
     volume_type = models.CharField(max_length=255, blank=True)  # for a volume to create
+    volume_name = models.CharField(max_length=255, blank=True, default="", db_default="")  # for a volume to create
     delete_on_termination = models.BooleanField(default=False)
     device_name = models.CharField(max_length=255, blank=True)  # "/dev/vdb"
     disk_bus = models.CharField(max_length=32, blank=True)

@@ -7,6 +7,8 @@ import uuid
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.values.text import has_control_characters
 
+SERVER_NAME = "{name}"
+"""Text in the name of a disk that is replaced by the name of its server."""
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.IGNORECASE)
 _NOT_IN_LABEL = re.compile(r"[^a-z0-9-]+")
 
@@ -65,6 +67,16 @@ def numbered(name: str, index: int, count: int, *, longest: int = 255, placehold
         return name
     suffix = f"-{index + 1}"
     return name[: longest - len(suffix)] + suffix
+
+
+def disk_name(requested: str, server: str, index: int, count: int, *, placeholder: str = "") -> str:
+    """Return the name of a new disk of one of several servers, empty without a requested one.
+
+    ``{name}`` in the requested name is replaced by the server's name; otherwise it is numbered like names of servers.
+    """
+    if SERVER_NAME in requested:
+        return requested.replace(SERVER_NAME, server[: 255 - len(requested) + len(SERVER_NAME)])[:255]
+    return numbered(requested, index, count, placeholder=placeholder) if requested else ""
 
 
 def numbered_host(hostname: str, index: int, count: int) -> str:

@@ -10,6 +10,7 @@ from provisioning.common.errors import InvalidInputError
 from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.compute.launch.multipart import with_config
 from provisioning.compute.launch.request import DiskRequest, LaunchRequest, NetworkRequest
+from provisioning.compute.records.names import SERVER_NAME
 
 PLACEHOLDER = "{n}"
 """Text in a name that is replaced by the number of each server."""
@@ -19,10 +20,14 @@ Opening = Literal["ssh", "web"]
 
 
 class DataDisk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A new empty volume for each server; ``mount``: its directory in the guest, empty: not formatted."""
+    """A new empty volume for each server; ``mount``: its directory in the guest, empty: not formatted.
+
+    ``name``: may contain ``{name}`` for the server's name, and ``{n}``; empty: derived from the server's name.
+    """
 
     size_gb: int
     mount: str = ""
+    name: str = ""
 
 
 class LaunchPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -131,9 +136,10 @@ class LaunchPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 destination_type="volume",
                 size=each.size_gb,
                 delete_on_termination=self.delete_disks,
+                volume_name=each.name or default_disk_name(position),
                 mount=each.mount,
             )
-            for each in self.disks
+            for position, each in enumerate(self.disks)
         )
 
     def _user_data(self, configs: Sequence[tuple[str, str]]) -> str | None:
@@ -142,6 +148,11 @@ class LaunchPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for name, config in configs:
             found = with_config(found, config, name)
         return found
+
+
+def default_disk_name(position: int) -> str:
+    """Return the name of a data disk without one: ``{name}-data``, ``{name}-data-2`` …"""
+    return f"{SERVER_NAME}-data" + (f"-{position + 1}" if position else "")
 
 
 FIELDS = LaunchPlan.__struct_fields__

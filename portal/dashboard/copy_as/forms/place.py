@@ -30,7 +30,7 @@ LABELS: Mapping[FormName, str] = {
 def remarks(call: Call, form: FormName) -> list[str]:
     """Return sentences about the parts of a call that the form cannot express."""
     label, missing = LABELS[form], call.missing(form)
-    result = [*call.notes]
+    result = ["".join(each if each.isprintable() else " " for each in note) for note in call.notes]
     if call.kind.named(form) is None:
         thing = call.kind.key.replace("_", " ")
         return [*result, f"{label} has nothing for this step: {thing}."]
