@@ -26,18 +26,22 @@ from portal.dashboard.frame import pages
 from portal.dashboard.frame.pages import FormPage
 from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import BlockDevice, Flavor, Instance, InstanceAction, KeyPair, ServerGroup
+from provisioning.hosts.models import Host
 from provisioning.identity.models import (
     ApplicationCredential,
     Credential,
     Domain,
     Group,
     GroupMembership,
+    ImpliedRole,
     Project,
     Role,
     RoleAssignment,
     User,
 )
+from provisioning.identity.services.domains import create_domain
 from provisioning.identity.services.groups import create_group
+from provisioning.identity.services.roles import create_role
 from provisioning.images.models import Image, ImageMember
 from provisioning.launches.plans.plan import LaunchPlan
 from provisioning.launches.services import templates
@@ -53,9 +57,10 @@ from provisioning.network.models import (
     SecurityGroupRule,
     Subnet,
 )
+from provisioning.network.services.floating_ips.port_forwardings import ForwardingRequest
 from provisioning.volumes.models import Backup, Snapshot, Transfer, Volume
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import create_volume
+from provisioning.volumes.services import CreateSnapshot, SnapshotRequest, create_volume
 from tests.dashboard.conftest import SignedIn
 from tests.dashboard.test_copied_terraform import problems
 from tests.dashboard.test_every_form import patterns
@@ -230,9 +235,77 @@ CASES: Mapping[str, Case] = {
     "group_create": Case({"name": "g", "description": "d", "domain": "default"}, {Group: ("name", "description")}),
     "role_create": Case({"name": "r", "description": "d"}, {Role: ("name", "description")}),
     "domain_create": Case({"name": "d", "description": "x"}, {Domain: ("name", "description")}),
+    "domain_edit": Case({"name": "d2", "description": "x"}, {Domain: ("name", "description")}, ("domain",)),
+    "project_edit": Case(
+        {"name": "p2", "description": "d", "tags": "a, b"}, {Project: ("name", "description")}, ("project",)
+    ),
+    "user_edit": Case(
+        {"name": "alice-2", "email": "a@x.org", "description": "d", "project": "wonderland"},
+        {User: ("name", "email", "description", "default_project_id")},
+        ("alice",),
+    ),
+    "group_edit": Case({"name": "g2", "description": "d"}, {Group: ("name", "description")}, ("staff",)),
+    "role_edit": Case({"name": "r2", "description": "d"}, {Role: ("name", "description")}, ("own_role",)),
+    "network_edit": Case(
+        {"name": "n2", "description": "d", "mtu": "1400", "admin_state_up": "on", "shared": "on"},
+        {Network: ("name", "description", "mtu", "shared", "port_security_enabled", "admin_state_up")},
+        ("network",),
+    ),
+    "subnet_edit": Case(
+        {"name": "s2", "gateway": "none", "dns_nameservers": "9.9.9.9", "host_routes": "10.9.0.0/24 via 10.67.0.9"},
+        {Subnet: ("name", "gateway_ip", "enable_dhcp", "dns_nameservers", "host_routes", "allocation_pools")},
+        ("free_subnet",),
+    ),
+    "port_edit": Case(
+        {
+            "name": "p2",
+            "description": "d",
+            "fixed_ips": "10.67.0.77",
+            "groups": ["group"],
+            "admin_state_up": "on",
+            "port_security_enabled": "on",
+            "allowed_address_pairs": "10.67.0.99",
+            "extra_dhcp_opts": "mtu 1400",
+        },
+        {
+            Port: ("name", "description", "allowed_address_pairs", "extra_dhcp_opts", "security_groups__name"),
+            FixedIP: ("address",),
+        },
+        ("port",),
+    ),
+    "port_groups": Case({"security_groups": ["group"]}, {Port: ("security_groups__name",)}, ("port",)),
+    "router_edit": Case(
+        {"name": "r2", "description": "d"}, {Router: ("name", "description", "admin_state_up")}, ("router",)
+    ),
+    "forwarding_edit": Case(
+        {"protocol": "udp", "outside": "81", "inside": "82", "target": "fixed", "description": "d"},
+        {PortForwarding: ("protocol", "external_port_first", "internal_port_first", "description")},
+        ("forwarder", "forwarding"),
+    ),
+    "security_group_edit": Case(
+        {"name": "g2", "description": HOSTILE.replace("\n", ""), "stateful": "on"},
+        {SecurityGroup: ("name", "description", "stateful")},
+        ("group",),
+    ),
+    "volume_edit": Case(
+        {"name": "v2", "description": "d", "bootable": "on"},
+        {Volume: ("name", "description", "bootable", "read_only")},
+        ("volume",),
+    ),
+    "snapshot_edit": Case({"name": "s2", "description": "d"}, {Snapshot: ("name", "description")}, ("snapshot",)),
+    "instance_rename": Case(
+        {"name": "web-2", "description": "d", "hostname": "other"},
+        {Instance: ("name", "description", "hostname")},
+        ("server",),
+    ),
     "group_user_add": Case({"who": "alice"}, {GroupMembership: ("user_id",)}, ("staff",)),
     "member_add": Case(
         {"who": "group:staff", "roles": ["role"]}, {RoleAssignment: ("role_id", "project_id")}, ("project",)
+    ),
+    "role_implications": Case({"roles": ["reader"]}, {ImpliedRole: ("prior__name", "implied__name")}, ("own_role",)),
+    "host_maintenance": Case({"reason": "new disk"}, {Host: ("name", "disabled_reason")}, ("host",)),
+    "member_roles": Case(
+        {"roles": ["reader", "manager"]}, {RoleAssignment: ("role_id", "project_id")}, ("project", "user", "alice")
     ),
     "application_credential_create": Case(
         {"name": "c", "roles": ["admin"], "expiry": "never", "access_rules": "compute GET /v2.1/servers"},
@@ -255,13 +328,24 @@ def things(people: People, cloud: Cloud) -> dict[str, str]:
     router = network.create_connected_router(own, [subnet], gateway=network.Gateway(outside))
     floating = network.create_floating_ip(own, outside)
     cloud.agents["host-1"].serve()
-    volume = create_volume(context, VolumeRequest(size_gb=2, name="disk"))
+    volume, source = (create_volume(context, VolumeRequest(size_gb=2, name=name)) for name in ("disk", "source"))
     cloud.run()
     server = cloud.running(context, networks=(NetworkRequest(network_id=str(net.id)),))
     network.ensure_default_security_group(own)
     fixed = FixedIP.objects.get(port__device_id=server.id)
     image = Image.objects.create(project_id=own, name="i", status="active", visibility="shared")
+    snapshot = CreateSnapshot.begin(context, source.id, SnapshotRequest(name="s"))
+    cloud.run()
+    inside = network.create_port(own, net).fixed_ips.get()
+    forwarded = ForwardingRequest("tcp", (80, 80), inside.port, inside.address, (80, 80))
+    port, forwarder = network.create_port(own, more), network.create_floating_ip(own, outside)
     return {
+        "domain": create_domain("other").id,
+        "own_role": str(create_role("auditor").id),
+        "port": str(port.id),
+        "snapshot": str(snapshot.id),
+        "forwarding": str(network.create_port_forwarding(forwarder, forwarded).id),
+        "forwarder": str(forwarder.id),
         "network": str(net.id),
         "own": str(net.id),
         "network:own": f"network:{net.id}",
@@ -282,6 +366,9 @@ def things(people: People, cloud: Cloud) -> dict[str, str]:
         "staff": str((group := create_group(people.alice.user.domain, "staff")).id),
         "group:staff": f"group:{group.id.hex}",
         "role": str(Role.objects.get(name="member").id),
+        "user": "user",
+        "host": str(cloud.agents["host-1"].host.id),
+        **{name: str(Role.objects.get(name=name).id) for name in ("reader", "manager")},
         "button": "stop",
     }
 
@@ -387,6 +474,8 @@ SAME = {
     "backup_restore",
     "volume_retype",
     "domain_member_add",
+    "domain_member_roles",
+    "system_member_roles",
     "system_member_add",
     "user_role_give",
     "group_role_give",

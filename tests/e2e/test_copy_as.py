@@ -110,6 +110,18 @@ KINDS = {
         named("compute", "server"),
         ("attached_volumes_count",),
     ),
+    "network_edit": Kind(
+        "/networks/{network}/edit/",
+        {"description": "-x 'q' $HOME", "mtu": "1400", **ON},
+        named("network", "network"),
+        ("id", "description", "mtu"),
+    ),
+    "volume_edit": Kind(
+        "/volumes/{volume}/edit/",
+        {"description": "it's $HOME"},
+        named("block_storage", "volume"),
+        ("id", "description"),
+    ),
     "image": Kind(
         "/images/upload/",
         {"disk_format": "raw", "min_disk": "1", "login": "debian", "visibility": "private"},
@@ -153,8 +165,8 @@ KINDS = {
 """Name of the kind, which the names of what is created begin with → its form."""
 LANDING = ("network", "user")
 """One kind of several calls, and one with a secret."""
-NOT_IN_ANSIBLE = {"reachable"}
-"""The collection has no floating IPs without servers."""
+NOT_IN_ANSIBLE = {"reachable", "network_edit", "volume_edit"}
+"""The collection has no floating IPs without servers, and changes resources by their names."""
 
 
 @dataclass
@@ -216,7 +228,7 @@ class Copied:
     def created_alike(self, names: tuple[str, ...], forms: tuple[str, ...]) -> None:
         """Run the lines of kinds in each form; what they create differs in nothing but the name."""
         conns = {user: connect(self.cloud, name=user) for user in ("demo", "admin")}
-        things = self._things(conns["demo"], volume=bool({"snapshot", "backup"} & set(names)))
+        things = self._things(conns["demo"], volume=bool({"snapshot", "backup", "volume_edit"} & set(names)))
         for name in names:
             kind, found = KINDS[name], {}
             for form in forms:

@@ -1,7 +1,7 @@
 """The page of one host, maintenance and force down."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from django import forms
@@ -17,6 +17,8 @@ from portal.dashboard.cloud.pools import host_state
 from portal.dashboard.cloud.rows import host_rows
 from portal.dashboard.cloud.things import troubles_of
 from portal.dashboard.cloud.watched import HOST_ID, WatchedPage
+from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.kinds import compute as copied
 from portal.dashboard.frame.forms import Form
 from portal.dashboard.frame.pages import Page, PageRequest
 from portal.dashboard.graphs import sparklines
@@ -202,6 +204,10 @@ class HostMaintenance(SheetPage, HostPage):
     def save(self, form: Form) -> HttpResponse:
         disable_host(self.context, self.record.id, form.cleaned_data["reason"])
         return self.go(self.back(), message=f"{bdi(self.record.name)} is in maintenance.")
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        reason = {"disabled_reason": form.cleaned_data["reason"]}
+        return [Call(copied.MAINTENANCE, {"host": self.record.name, "binary": "nova-compute", **reason})]
 
     def crumbs(self) -> Crumbs:
         return [(self.record.name, self.back())]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Literal
 
+CLEARS = "clears_"
+"""Begins the name of a value that removes the present entries of another one."""
 FormName = Literal["body", "option", "python", "terraform", "ansible"]
 """``body``: JSON, as curl sends it; ``option``: of the command ``openstack``."""
 POSITIONAL = ""
@@ -167,6 +170,60 @@ class Call:
         """The name of the new resource, for the names of variables and resources."""
         name = self.values.get("name")
         return name if isinstance(name, str) and name else self.kind.key
+
+
+def edited(
+    kind: Kind,
+    *path_parts: str,
+    path: str,
+    command: str,
+    python: str,
+    method: str = "PUT",
+    without: Collection[str] = (),
+    clears: Mapping[str, str] = MappingProxyType({}),
+    flags: Mapping[str, tuple[str, str]] = MappingProxyType({}),
+) -> Kind:
+    """Return the kind of call that changes a resource of a kind, by the ids of ``path_parts``.
+
+    Its values are those of the creation, ``without`` those that cannot be changed; an empty one replaces the present
+    one. ``clears``: value → the option of the command that removes the present entries, to which it would add.
+    ``flags``: value → options for true and false, where they differ. Terraform and Ansible change resources by other
+    values of the same declaration.
+    """
+    changed = [
+        replace(
+            each,
+            option=f"--{each.name.replace('_', '-')}" if each.option == POSITIONAL else each.option,
+            python=each.name if each.python == POSITIONAL else each.python,
+            flags=flags.get(each.name, each.flags),
+            usual=None,
+            keeps_empty=True,
+        )
+        for each in kind.attributes
+        if each.name not in without
+    ]
+    removals = [
+        attribute(f"{CLEARS}{name}", body=IMPLIED, option="", python=IMPLIED, flags=(option, ""))
+        for name, option in clears.items()
+    ]
+    return Kind(
+        kind.key,
+        kind.service,
+        path,
+        kind.envelope,
+        (*removals, *changed, *map(part_of_path, path_parts)),
+        command,
+        python,
+        method=method,
+    )
+
+
+def edit(kind: Kind, ids: Mapping[str, str], values: Mapping[str, Any]) -> list[Call]:
+    """Return the call of an ``edited`` kind with the values that it has; none without such values."""
+    known = {each.name for each in kind.attributes}
+    own = {name: value for name, value in values.items() if name in known and value is not None}
+    cleared = {f"{CLEARS}{name}": True for name in own if f"{CLEARS}{name}" in known}
+    return [Call(kind, {**own, **cleared, **ids})] if own else []
 
 
 @dataclass(frozen=True, slots=True, eq=False)

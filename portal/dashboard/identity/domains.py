@@ -5,8 +5,9 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 
-from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.calls import Call, edit
 from portal.dashboard.copy_as.kinds import identity as copied
+from portal.dashboard.frame.edits import changes
 from portal.dashboard.frame.forms import Form
 from portal.dashboard.identity import base, members, wording
 from portal.dashboard.identity.base import DomainPage
@@ -102,6 +103,9 @@ class DomainEdit(RecordFormPage, DomainPage):
     def save(self, form: Form) -> HttpResponse:
         update_domain(self.record, **form.cleaned_data)
         return self.go(self.back(), message="Saved.")
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        return edit(copied.DOMAIN_EDIT, {"domain": str(self.record.id)}, changes(form))
 
 
 class DomainSwitchOff(QuestionPage, DomainPage):

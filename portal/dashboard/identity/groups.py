@@ -6,8 +6,9 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 
-from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.calls import Call, edit
 from portal.dashboard.copy_as.kinds import identity as copied
+from portal.dashboard.frame.edits import changes
 from portal.dashboard.frame.forms import Form
 from portal.dashboard.frame.pages import FormPage
 from portal.dashboard.identity import base
@@ -102,6 +103,9 @@ class GroupEdit(RecordFormPage, GroupPage):
     def save(self, form: Form) -> HttpResponse:
         update_group(self.record, **form.cleaned_data)
         return self.go(self.back(), message="Saved.")
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        return edit(copied.GROUP_EDIT, {"group": self.record.id.hex}, changes(form))
 
 
 class GroupDelete(DeletePage[Group], GroupPage):

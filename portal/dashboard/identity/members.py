@@ -10,6 +10,7 @@ from django.urls import reverse
 
 from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.kinds import identity as copied
+from portal.dashboard.frame.edits import changes
 from portal.dashboard.frame.forms import Form
 from portal.dashboard.frame.pages import FormPage
 from portal.dashboard.identity import base, places
@@ -172,13 +173,24 @@ class MemberRoles(FormPage, MemberPage):
         onboarding.set_roles(actor, place, roles[0], handed_down=roles[1] if len(roles) > 1 else None)
         return self.go(self.back(), message=f"The roles of {bdi(actor.name)} on {bdi(name_of(place))} are saved.")
 
+    def calls(self, form: Form) -> Sequence[Call]:
+        place, actor, chosen = self.place, self.actor, form.cleaned_data["roles"]
+        present, inherited = members.own_roles(place, actor), "handed_down" in changes(form)
+        added, removed = (
+            [each for each in ours if each not in others] for ours, others in ((chosen, present), (present, chosen))
+        )
+        return [
+            *role_calls(place, actor, added or ([] if removed else chosen), inherited=inherited),
+            *role_calls(place, actor, removed, inherited=inherited, revoked=True),
+        ]
+
     def extra_context(self) -> Mapping[str, Any]:
         action = self.address("member_roles")
         return {**_place_texts(self.place), "actor": self.actor, "action": action, "back": self.back()}
 
     def show(self, form: Form, *, status: int = 200) -> HttpResponse:
         if self.request.headers.get("HX-Request"):
-            return self.part("dashboard/identity/_member_roles.html", {"form": form, **self.extra_context()})
+            return self.part("dashboard/identity/_member_roles.html", self.form_context(form), status=status)
         return super().show(form, status=status)
 
 
@@ -301,10 +313,13 @@ class RoleGive(FormPage, IdentityPage):
         }
 
 
-def role_calls(place: Place, actor: User | Group, roles: Sequence[Role], *, inherited: bool = False) -> Sequence[Call]:
-    """Return a call for each role of a user or group on a project or domain."""
+def role_calls(
+    place: Place, actor: User | Group, roles: Sequence[Role], *, inherited: bool = False, revoked: bool = False
+) -> list[Call]:
+    """Return a call for each role of a user or group on a project or domain: one that assigns or revokes it."""
     who, where = type(actor).__name__.lower(), "domain" if isinstance(place, Domain) else "project"
     kind = copied.on_system(who) if isinstance(place, str) else copied.assignment(who, on_domain=where == "domain")
+    kind = copied.revoked(kind) if revoked else kind
     ids = {f"{who}_id": actor.id.hex, **({} if isinstance(place, str) else {f"{where}_id": hexed(place.pk)})}
     notes = ["The roles that projects of the domain inherit are not among these lines."] if inherited else []
     return [Call(kind, {**ids, "role_id": role.id.hex}, notes) for role in roles]

@@ -5,8 +5,9 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 
-from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.calls import Call, edit
 from portal.dashboard.copy_as.kinds import identity as copied
+from portal.dashboard.frame.edits import changes
 from portal.dashboard.frame.forms import Form
 from portal.dashboard.graphs import bars
 from portal.dashboard.identity import base, wording
@@ -115,6 +116,9 @@ class ProjectEdit(RecordFormPage, ProjectPage):
         typed = form.cleaned_data
         update_project(self.record, name=typed["name"], description=typed["description"], tags=typed["tags"])
         return self.go(self.back(), message="Saved.")
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        return edit(copied.PROJECT_EDIT, {"project": self.record.id.hex}, changes(form))
 
 
 class ProjectSwitchOff(QuestionPage, ProjectPage):

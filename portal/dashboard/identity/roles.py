@@ -5,8 +5,9 @@ from typing import Any
 
 from django.http import HttpResponse, QueryDict
 
-from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.calls import Call, edit
 from portal.dashboard.copy_as.kinds import identity as copied
+from portal.dashboard.frame.edits import changes
 from portal.dashboard.frame.forms import Form
 from portal.dashboard.frame.pages import FormPage
 from portal.dashboard.identity import base
@@ -71,6 +72,9 @@ class RoleEdit(RecordFormPage, RolePage):
         update_role(self.record, **form.cleaned_data)
         return self.go("dashboard:roles", message="Saved.")
 
+    def calls(self, form: Form) -> Sequence[Call]:
+        return edit(copied.ROLE_EDIT, {"role": self.record.id.hex}, changes(form))
+
 
 class RoleImplications(FormPage, RolePage):
     """The form for the roles that a role implies."""
@@ -106,6 +110,16 @@ class RoleImplications(FormPage, RolePage):
 
     def extra_context(self) -> Mapping[str, Any]:
         return {"role": self.record}
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        present, chosen = dashboard_lists.implied_by(self.record), form.cleaned_data["roles"]
+        added, removed = (
+            [each for each in chosen if each not in present],
+            [each for each in present if each not in chosen],
+        )
+        rows = [(copied.IMPLICATION, each) for each in added or ([] if removed else chosen)]
+        rows += [(copied.IMPLICATION_REMOVED, each) for each in removed]
+        return [Call(kind, {"prior_role": self.record.id.hex, "implied_role": each.id.hex}) for kind, each in rows]
 
     def _may_imply(self, other: Role, beyond: Collection[Any]) -> bool:
         target = {"role_domain_id": other.domain_id, "beyond_domains": other.id in beyond}

@@ -9,8 +9,9 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 
-from portal.dashboard.copy_as.calls import Call, Result, Secret
+from portal.dashboard.copy_as.calls import Call, Result, Secret, edit
 from portal.dashboard.copy_as.kinds import identity as copied
+from portal.dashboard.frame.edits import changes
 from portal.dashboard.frame.forms import Form
 from portal.dashboard.identity import base, places, wording
 from portal.dashboard.identity.base import UserPage
@@ -155,6 +156,13 @@ class UserEdit(RecordFormPage, UserPage):
             default_project=typed["project"],
         )
         return self.go(self.back(), message="Saved.")
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        changed = changes(form)
+        if "project" in changed:
+            project = changed.pop("project")
+            changed["default_project_id"] = project.id.hex if project else None
+        return edit(copied.USER_EDIT, {"user": self.record.id.hex}, changed)
 
     def extra_context(self) -> dict[str, Any]:
         found = projects_of(self.record.id)

@@ -6,8 +6,9 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
 
-from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.calls import Call, edit
 from portal.dashboard.copy_as.kinds import storage as copied
+from portal.dashboard.frame.edits import changes
 from portal.dashboard.frame.forms import Form
 from portal.dashboard.records.questions import QuestionPage
 from portal.dashboard.records.views import SheetPage, name_of
@@ -33,6 +34,12 @@ class VolumeEdit(SheetPage, VolumePage):
     def save(self, form: Form) -> HttpResponse:
         services.edit_volume(self.context, self.record.id, **form.cleaned_data)
         return self.go(self.back(), message="Saved.")
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        changed, ids = changes(form), {"volume": str(self.record.id)}
+        flags = (("bootable", copied.BOOTABLE), ("read_only", copied.READ_ONLY))
+        found = [Call(kind, {**ids, name: changed[name]}) for name, kind in flags if name in changed]
+        return [*edit(copied.VOLUME_EDIT, ids, changed), *found]
 
     def title(self) -> str:
         return f"Edit {bdi(name_of(self.record))}"

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 from django.http import HttpResponse, QueryDict
 
-from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.calls import Call, edit
 from portal.dashboard.copy_as.kinds import storage as copied
+from portal.dashboard.frame.edits import changes
 from portal.dashboard.frame.forms import Form
 from portal.dashboard.lists.views import ListPage
 from portal.dashboard.records.questions import QuestionPage
@@ -81,6 +82,9 @@ class SnapshotEdit(SheetPage, SnapshotPage):
         typed = form.cleaned_data
         services.update_snapshot(self.context, self.record.id, name=typed["name"], description=typed["description"])
         return self.go(self.back(), message="Saved.")
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        return edit(copied.SNAPSHOT_EDIT, {"snapshot": str(self.record.id)}, changes(form))
 
     def title(self) -> str:
         return f"Edit {bdi(name_of(self.record))}"

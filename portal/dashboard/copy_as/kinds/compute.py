@@ -88,6 +88,21 @@ SERVER = Kind(
     ansible_result="server",
     extra={"ansible": {"auto_ip": False}},
 )  # fmt: skip
+SERVER_EDIT = Kind(
+    key="server",
+    service="compute",
+    path="servers/{server}",
+    envelope="server",
+    attributes=(
+        attribute("name"),
+        attribute("description", since="2.19", keeps_empty=True),
+        attribute("hostname", since="2.90"),
+        part_of_path("server"),
+    ),
+    command="server set",
+    python="compute.update_server",
+    method="PUT",
+)
 KEY_PAIR = Kind(
     key="key_pair",
     service="compute",
@@ -120,6 +135,20 @@ FLAVOR = Kind(
     python="compute.create_flavor",
     terraform="openstack_compute_flavor_v2",
     ansible="openstack.cloud.compute_flavor",
+)
+MAINTENANCE = Kind(
+    key="host",
+    service="compute",
+    path="os-services/disable-log-reason",
+    envelope="",
+    attributes=(
+        attribute("disabled_reason", option="--disable-reason"),
+        attribute("host", option=POSITIONAL),
+        attribute("binary", option=POSITIONAL),
+    ),
+    command="compute service set --disable",
+    python=None,
+    method="PUT",
 )
 SERVER_GROUP = Kind(
     key="server_group",

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from portal.dashboard.copy_as.calls import IMPLIED, POSITIONAL, Kind, attribute, part_of_path
+from portal.dashboard.copy_as.calls import IMPLIED, POSITIONAL, Kind, attribute, edited, part_of_path
 
 NAME = attribute("name", option=POSITIONAL)
 DOMAIN = attribute("domain_id", option="--domain")
@@ -103,6 +104,27 @@ GROUP_USER = Kind(
 )
 
 
+def _edit(kind: Kind, *without: str, **options: Any) -> Kind:
+    key = kind.key
+    return edited(
+        kind,
+        key,
+        path=f"{key}s/{{{key}}}",
+        command=f"{key} set",
+        python=f"identity.update_{key}",
+        method="PATCH",
+        without=("domain_id", *without),
+        **options,
+    )
+
+
+DOMAIN_EDIT = _edit(DOMAINS)
+PROJECT_EDIT = _edit(PROJECT, "parent_id", clears={"tags": "--clear-tags"})
+USER_EDIT = _edit(USER, "password")
+GROUP_EDIT = _edit(GROUP)
+ROLE_EDIT = _edit(ROLE)
+
+
 def assignment(actor: str, *, on_domain: bool = False) -> Kind:
     """Return the kind of a role of an ``actor`` (``user`` or ``group``) on a project or a domain."""
     place = "domain" if on_domain else "project"
@@ -123,6 +145,20 @@ def assignment(actor: str, *, on_domain: bool = False) -> Kind:
         method="PUT",
         no_body=True,
     )
+
+
+IMPLICATION = Kind(
+    key="role",
+    service="identity",
+    path="roles/{prior_role}/implies/{implied_role}",
+    envelope="",
+    attributes=(part_of_path("prior_role"), part_of_path("implied_role", option="--implied-role")),
+    command="implied role create",
+    python=None,
+    method="PUT",
+    no_body=True,
+)
+IMPLICATION_REMOVED = replace(IMPLICATION, command="implied role delete", method="DELETE")
 
 
 def _roles(names: Sequence[str]) -> list[dict[str, str]]:
@@ -171,6 +207,18 @@ def on_system(actor: str) -> Kind:
         method="PUT",
         no_body=True,
         extra={"python": {"system": "all"}, "ansible": {"system": "all"}},
+    )
+
+
+def revoked(kind: Kind) -> Kind:
+    """Return the kind that revokes a role which ``kind`` assigns."""
+    return replace(
+        kind,
+        command=(kind.command or "").replace("role add", "role remove"),
+        python=(kind.python or "").replace(".assign_", ".unassign_").replace("_to_", "_from_"),
+        terraform=None,
+        method="DELETE",
+        extra={**kind.extra, "ansible": {**kind.extra.get("ansible", {}), "state": "absent"}},
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from portal.dashboard.copy_as.calls import IMPLIED, POSITIONAL, Kind, attribute, entries, part_of_path
+from portal.dashboard.copy_as.calls import IMPLIED, POSITIONAL, Kind, attribute, edited, entries, part_of_path
 
 NAME = attribute("name", option=POSITIONAL)
 DESCRIPTION = attribute("description")
@@ -48,6 +48,15 @@ NETWORK = Kind(
     ansible="openstack.cloud.network",
     ansible_result="network",
 )  # fmt: skip
+NETWORK_EDIT = edited(
+    NETWORK,
+    "network",
+    path="networks/{network}",
+    command="network set",
+    python="network.update_network",
+    without=("network_type", "physical_network", "segmentation_id", "segment"),
+    flags={"external": ("--external", "--internal"), "is_default": ("--default", "--no-default")},
+)
 SUBNET = Kind(
     key="subnet",
     service="network",
@@ -78,6 +87,19 @@ SUBNET = Kind(
     ansible="openstack.cloud.subnet",
     ansible_result="subnet",
 )  # fmt: skip
+SUBNET_EDIT = edited(
+    SUBNET,
+    "subnet",
+    path="subnets/{subnet}",
+    command="subnet set",
+    python="network.update_subnet",
+    without=("network_id", "cidr", "ip_version", "ipv6_ra_mode", "ipv6_address_mode"),
+    clears={
+        "allocation_pools": "--no-allocation-pool",
+        "dns_nameservers": "--no-dns-nameservers",
+        "host_routes": "--no-host-route",
+    },
+)
 PORT = Kind(
     key="port",
     service="network",
@@ -113,6 +135,19 @@ PORT = Kind(
     ansible="openstack.cloud.port",
     ansible_result="port",
 )  # fmt: skip
+PORT_EDIT = edited(
+    PORT,
+    "port",
+    path="ports/{port}",
+    command="port set",
+    python="network.update_port",
+    without=("network_id", "no_security_groups"),
+    clears={
+        "fixed_ips": "--no-fixed-ip",
+        "security_groups": "--no-security-group",
+        "allowed_address_pairs": "--no-allowed-address",
+    },
+)
 ROUTER = Kind(
     key="router",
     service="network",
@@ -134,6 +169,14 @@ ROUTER = Kind(
     ansible="openstack.cloud.router",
     ansible_result="router",
 )  # fmt: skip
+ROUTER_EDIT = edited(
+    ROUTER,
+    "router",
+    path="routers/{router}",
+    command="router set",
+    python="network.update_router",
+    without=("gateway", "enable_snat", "interfaces"),
+)
 GATEWAY = Kind(
     key="gateway",
     service="network",
@@ -248,6 +291,15 @@ FORWARDING = Kind(
 )
 FORWARDED_RANGE = replace(FORWARDING, terraform=None)
 """Several ports: the Terraform provider requires a single one."""
+FORWARDING_EDIT = edited(
+    FORWARDING,
+    "floating_ip",
+    "port_forwarding",
+    path="floatingips/{floating_ip}/port_forwardings/{port_forwarding}",
+    command="floating ip port forwarding set",
+    python="network.update_floating_ip_port_forwarding",
+    without=("floating_ip",),
+)
 SECURITY_GROUP = Kind(
     key="security_group",
     service="network",
@@ -263,6 +315,13 @@ SECURITY_GROUP = Kind(
     terraform="openstack_networking_secgroup_v2",
     ansible="openstack.cloud.security_group",
     ansible_result="security_group",
+)
+SECURITY_GROUP_EDIT = edited(
+    SECURITY_GROUP,
+    "security_group",
+    path="security-groups/{security_group}",
+    command="security group set",
+    python="network.update_security_group",
 )
 RULE = Kind(
     key="rule",

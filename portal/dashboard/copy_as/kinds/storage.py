@@ -1,6 +1,6 @@
 """Calls of the Block Storage API."""
 
-from portal.dashboard.copy_as.calls import POSITIONAL, Kind, attribute, part_of_path
+from portal.dashboard.copy_as.calls import POSITIONAL, Kind, attribute, edited, part_of_path
 
 NAME = attribute("name", option=POSITIONAL)
 DESCRIPTION = attribute("description")
@@ -30,6 +30,38 @@ VOLUME = Kind(
     ansible="openstack.cloud.volume",
     ansible_result="volume",
 )
+VOLUME_EDIT = edited(
+    VOLUME,
+    "volume",
+    path="volumes/{volume}",
+    command="volume set",
+    python="block_storage.update_volume",
+    without=("size", "volume_type", "availability_zone", "image_id", "snapshot_id", "source_volume_id", "backup_id"),
+)
+BOOTABLE = Kind(
+    key="volume",
+    service="volume",
+    path="volumes/{volume}/action",
+    envelope="os-set_bootable",
+    attributes=(
+        part_of_path("volume"),
+        attribute("bootable", python=POSITIONAL, flags=("--bootable", "--non-bootable")),
+    ),
+    command="volume set",
+    python="block_storage.set_volume_bootable_status",
+)
+READ_ONLY = Kind(
+    key="volume",
+    service="volume",
+    path="volumes/{volume}/action",
+    envelope="os-update_readonly_flag",
+    attributes=(
+        part_of_path("volume"),
+        attribute("read_only", body="readonly", python=POSITIONAL, flags=("--read-only", "--read-write")),
+    ),
+    command="volume set",
+    python="block_storage.set_volume_readonly",
+)
 SNAPSHOT = Kind(
     key="snapshot",
     service="volume",
@@ -40,6 +72,14 @@ SNAPSHOT = Kind(
     python="block_storage.create_snapshot",
     ansible="openstack.cloud.volume_snapshot",
     ansible_result="volume_snapshot",
+)
+SNAPSHOT_EDIT = edited(
+    SNAPSHOT,
+    "snapshot",
+    path="snapshots/{snapshot}",
+    command="volume snapshot set",
+    python="block_storage.update_snapshot",
+    without=("volume_id", "force"),
 )
 BACKUP = Kind(
     key="backup",

@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 from django import forms
 from django.http import HttpResponse, QueryDict
 
-from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.calls import Call, edit
 from portal.dashboard.copy_as.kinds import compute as copied
+from portal.dashboard.frame.edits import changes
 from portal.dashboard.frame.forms import MONO, Form, metadata_of
 from portal.dashboard.instances.page import InstanceSheet
 from portal.dashboard.words.names import bdi
@@ -53,6 +54,9 @@ class Rename(InstanceSheet):
             changes["hostname"] = typed["hostname"]
         saved = update(self.context, self.instance.id, **changes)
         return self.go(self.back(), message=f"{bdi(saved.name)} was saved.")
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        return edit(copied.SERVER_EDIT, {"server": str(self.instance.id)}, changes(form))
 
 
 class TagsForm(Form):

@@ -7,7 +7,7 @@ from typing import Any
 from django.http import HttpResponse, QueryDict
 from django.urls import reverse
 
-from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.calls import Call, edit
 from portal.dashboard.copy_as.kinds import network as copied
 from portal.dashboard.frame.forms import Form
 from portal.dashboard.lists.views import ListPage
@@ -177,6 +177,16 @@ class FloatingDisassociate(QuestionPage, FloatingPage):
         return self.back_to
 
 
+def forwarding_values(typed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a call that creates or changes a port forwarding."""
+    fixed = typed["target"]
+    values = {"protocol": typed["protocol"], "description": typed["description"]}
+    for name in ("internal", "external"):
+        first, last = typed[name]
+        values |= {f"{name}_port": first} if first == last else {f"{name}_port_range": f"{first}:{last}"}
+    return {**values, "internal_port_id": str(fixed.port_id), "internal_ip_address": fixed.address}
+
+
 class ForwardingPage(FloatingPage):
     """Base of the pages of one port forwarding."""
 
@@ -206,15 +216,9 @@ class ForwardingAdd(SheetPage, FloatingPage):
         return self.go(self.back(), message=f"{label_of(made)}: the port forwarding is active.")
 
     def calls(self, form: Form) -> Sequence[Call]:
-        typed = form.cleaned_data
-        fixed = typed["target"]
-        values = {"protocol": typed["protocol"], "description": typed["description"]}
-        for name in ("internal", "external"):
-            first, last = typed[name]
-            values |= {f"{name}_port": first} if first == last else {f"{name}_port_range": f"{first}:{last}"}
-        target = {"internal_port_id": str(fixed.port_id), "internal_ip_address": fixed.address}
+        values = forwarding_values(form.cleaned_data)
         kind = copied.FORWARDED_RANGE if "external_port_range" in values else copied.FORWARDING
-        return [Call(kind, {"floating_ip": str(self.record.id), **values, **target})]
+        return [Call(kind, {"floating_ip": str(self.record.id), **values})]
 
     def title(self) -> str:
         return f"Forward ports of {self.record.address}"
@@ -247,6 +251,10 @@ class ForwardingEdit(ForwardingPage, SheetPage):
         changes |= {name: typed[name] for name in ("protocol", "external", "internal", "description")}
         made = services.update_port_forwarding(self.forwarding, changes)
         return self.go(self.back(), message=f"{label_of(made)}: the port forwarding is active.")
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        ids = {"floating_ip": str(self.record.id), "port_forwarding": str(self.forwarding.id)}
+        return edit(copied.FORWARDING_EDIT, ids, forwarding_values(form.cleaned_data))
 
     def title(self) -> str:
         return f"Edit a port forwarding of {self.record.address}"

@@ -7,8 +7,9 @@ from typing import Any, cast
 from django.http import HttpResponse, QueryDict
 from django.urls import reverse
 
-from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.calls import Call, edit
 from portal.dashboard.copy_as.kinds import network as copied
+from portal.dashboard.frame.edits import changes
 from portal.dashboard.frame.forms import Form
 from portal.dashboard.network import wording
 from portal.dashboard.network.networks.forms import NewSubnetForm, SubnetForm, initial_of
@@ -78,6 +79,15 @@ class SubnetEdit(SheetPage, SubnetPage):
     def save(self, form: Form) -> HttpResponse:
         services.update_subnet(self.record, cast("SubnetForm", form).columns())
         return self.go(self.back(), message="Saved.")
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        columns = cast("SubnetForm", form).columns()
+        gateway = columns.pop("gateway_ip", "")
+        changed = changes(form, **columns)
+        if {"gateway", "gateway_ip"} & changed.keys():
+            changed |= {"gateway_ip": gateway or None, "no_gateway": gateway is None or None}
+        changed["allocation_pools"] = changed.get("allocation_pools") or None  # they are kept
+        return edit(copied.SUBNET_EDIT, {"subnet": str(self.record.id)}, changed)
 
     def title(self) -> str:
         return f"Edit {self.record.cidr}"

@@ -7,8 +7,9 @@ from typing import Any, cast
 from django.http import HttpResponse, QueryDict
 from django.urls import reverse
 
-from portal.dashboard.copy_as.calls import Call, Result
+from portal.dashboard.copy_as.calls import Call, Result, edit
 from portal.dashboard.copy_as.kinds import network as copied
+from portal.dashboard.frame.edits import changes
 from portal.dashboard.frame.forms import Form
 from portal.dashboard.lists.declaration import HeadLink
 from portal.dashboard.lists.views import ListPage
@@ -178,6 +179,10 @@ class NetworkEdit(SheetPage, NetworkPage):
         changes = cast("NetworkForm", form).columns() | {name: typed[name] for name in ("name", "description")}
         services.update_network(self.record, changes)
         return self.go(self.back(), message="Saved.")
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        values = changes(form, **cast("NetworkForm", form).columns())
+        return edit(copied.NETWORK_EDIT, {"network": str(self.record.id)}, values)
 
     def title(self) -> str:
         return f"Edit {bdi(name_of(self.record))}"

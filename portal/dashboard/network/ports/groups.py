@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from django.core.exceptions import ValidationError
 from django.http import HttpResponse, QueryDict
 
+from portal.dashboard.copy_as.calls import Call, edit
+from portal.dashboard.copy_as.kinds import network as copied
 from portal.dashboard.frame.forms import ChoiceLabel, Form, OfferedListField
 from portal.dashboard.network import wording
 from portal.dashboard.network.ports.base import PortPage, label_of
@@ -76,6 +78,10 @@ class PortGroups(SheetPage, PortPage):
     def save(self, form: Form) -> HttpResponse:
         services.update_port(self.record, {}, groups=form.cleaned_data["security_groups"])
         return self.go(self.back(), message="The security groups were updated.")
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        groups = [str(each.id) for each in form.cleaned_data["security_groups"]]
+        return edit(copied.PORT_EDIT, {"port": str(self.record.id)}, {"security_groups": groups})
 
     def title(self) -> str:
         return f"Security groups of {bdi(label_of(self.record))}"

@@ -6,8 +6,9 @@ from typing import Any, cast
 from django.http import HttpResponse, QueryDict
 from django.urls import reverse
 
-from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.calls import Call, edit
 from portal.dashboard.copy_as.kinds import network as copied
+from portal.dashboard.frame.edits import changes
 from portal.dashboard.frame.forms import Form
 from portal.dashboard.network.networks.views import PAGE, NetworkPage
 from portal.dashboard.network.ports.base import PortPage, label_of
@@ -93,6 +94,16 @@ class PortEdit(SheetPage, PortPage):
             self.record, typed.columns(), fixed_ips=typed.addresses(), groups=form.cleaned_data["groups"]
         )
         return self.go(self.cancel_url(), message="Saved.")
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        typed = cast("PortForm", form)
+        changed = changes(form, **typed.columns())
+        if "fixed_ips" in changed:
+            changed["fixed_ips"] = typed.addresses()
+        changed["mac_address"] = changed.get("mac_address") or None
+        if "groups" in changed:
+            changed["security_groups"] = [str(each.id) for each in form.cleaned_data["groups"]]
+        return edit(copied.PORT_EDIT, {"port": str(self.record.id)}, changed)
 
     def title(self) -> str:
         return f"Edit port {bdi(label_of(self.record))}"

@@ -6,8 +6,9 @@ from typing import Any, cast
 
 from django.http import Http404, HttpResponse, QueryDict
 
-from portal.dashboard.copy_as.calls import Call, Result
+from portal.dashboard.copy_as.calls import Call, Result, edit
 from portal.dashboard.copy_as.kinds import network as copied
+from portal.dashboard.frame.edits import changes
 from portal.dashboard.frame.forms import Form
 from portal.dashboard.frame.pages import Page
 from portal.dashboard.lists.views import ListPage
@@ -121,6 +122,9 @@ class RouterEdit(SheetPage, RouterPage):
     def save(self, form: Form) -> HttpResponse:
         services.update_router(self.record, form.cleaned_data)
         return self.go(self.back(), message="Saved.")
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        return edit(copied.ROUTER_EDIT, {"router": str(self.record.id)}, changes(form))
 
     def title(self) -> str:
         return f"Edit {bdi(name_of(self.record))}"

@@ -7,8 +7,9 @@ from typing import Any, cast
 from django.http import HttpResponse, QueryDict
 from django.urls import reverse
 
-from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.calls import Call, edit
 from portal.dashboard.copy_as.kinds import network as copied
+from portal.dashboard.frame.edits import changes
 from portal.dashboard.frame.forms import Form
 from portal.dashboard.lists.views import ListPage
 from portal.dashboard.network import wording
@@ -102,6 +103,9 @@ class GroupEdit(SheetPage, GroupPage):
     def save(self, form: Form) -> HttpResponse:
         services.update_security_group(self.record, form.cleaned_data)
         return self.go(self.back(), message="Saved.")
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        return edit(copied.SECURITY_GROUP_EDIT, {"security_group": str(self.record.id)}, changes(form))
 
     def title(self) -> str:
         return f"Edit {bdi(name_of(self.record))}"
