@@ -70,9 +70,11 @@ CACHES: dict[str, Any] = {
     "sign_in": env.cache_url("NOVELLA_CACHE_URL") if CACHE_URL else _of_machine("sign-in", 100_000),
     "lockouts": _of_machine("lockouts", 1_000_000),
     "rates": _of_machine("rates", 100_000),
+    "edits": _of_machine("edits", 10_000),
 }
 """``sign_in`` counts wrong passwords. ``lockouts`` counts the wrong passwords of each user in a separate cache, so that
-sign-ins with many other names do not evict its entries. ``rates`` counts requests.
+sign-ins with many other names do not evict its entries. ``rates`` counts requests. ``edits`` has the last
+editors of records.
 """
 if "LocMem" in CACHES["sign_in"]["BACKEND"]:
     CACHES["sign_in"]["OPTIONS"] = {"MAX_ENTRIES": 100_000}

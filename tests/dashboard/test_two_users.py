@@ -174,16 +174,6 @@ def test_a_server_that_two_users_delete_is_deleted_once(
     assert server.name == "web"
 
 
-def test_of_two_names_the_later_one_is_kept(two: tuple[Client, Client], server: Instance) -> None:
-    rename = reverse("dashboard:instance_rename", args=[server.id])
-    forms = [client.get(rename, headers=HTMX).context["form"] for client in two]
-    for client, form, name in zip(two, forms, ("mine", "theirs"), strict=True):
-        typed = {field: form[field].value() or "" for field in form.fields} | {"name": name}
-        assert client.post(rename, typed).status_code == 303
-    server.refresh_from_db()
-    assert server.name == "theirs"
-
-
 def test_of_two_batches_about_the_same_servers_each_resource_has_a_result(
     people: People, colleague: Person, cloud: Cloud
 ) -> None:

@@ -195,6 +195,7 @@ class MaintenanceForm(Form):
 class HostMaintenance(SheetPage, HostPage):
     """Starts a maintenance: the host gets no new instances."""
 
+    edits = True
     rule = CHANGE
     submit = "Start maintenance"
 

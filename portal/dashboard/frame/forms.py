@@ -52,6 +52,11 @@ class BoundField(forms.BoundField):
         return self.form.notes.get(self.name, "optional" if typed and not self.field.required else "")
 
     @property
+    def saved(self) -> str:
+        """The value that was saved since the form was shown; empty if its error contains it."""
+        return self.form.saved.get(self.name, "")
+
+    @property
     def is_checkbox(self) -> bool:
         """Whether the field is a single checkbox, whose label follows it."""
         return isinstance(self.field.widget, forms.CheckboxInput)
@@ -90,6 +95,10 @@ class Form(forms.Form):
     """
 
     default_renderer = FormRenderer()
+    shown: str = ""
+    """A hidden input with digests of the values of the edited record (``edits``)."""
+    saved: Mapping[str, str] = {}
+    """Saved values that differ from those that the user was shown, by field, for values longer than a sentence."""
     service_fields: ClassVar[Mapping[str, str]] = {}
     notes: ClassVar[Mapping[str, str]] = {}
     focuses: bool = True

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 from urllib.parse import urlsplit, urlunsplit
 
 from django.contrib import messages
@@ -20,6 +20,7 @@ from portal.common.http.redirects import safe_next
 from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.written import ASKED, Written, place_of, written
 from portal.dashboard.frame import navigation, projects
+from portal.dashboard.frame.edits import Collision, collision_of, remember, shown_input
 from portal.dashboard.frame.forms import Form
 from portal.dashboard.frame.things import Thing, starred
 from portal.dashboard.frame.tray import tray_for
@@ -241,22 +242,48 @@ class FormPage(Page):
 
     template = ""
     counted = ""
+    edits: ClassVar[bool] = False
+    """Whether the form edits the values that it shows. If they have changed when the form is submitted, the user is
+    shown both, and nothing is saved.
+    """
     copied: Sequence[Written] = ()
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        return self.show(self.form())
+        return self.show(self.opened())
 
     def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
         """Save the form, show its errors, or show its API calls."""
         if self.copies and self.asks_for_copies():
             return self.copy()
-        form = self.form(request.POST)
+        form = self.opened(request.POST)
+        collision = collision_of(form, request.path, self.context) if self.edits else None
+        if collision is not None:
+            return self._collided(collision)
         if form.is_valid():
             try:
                 rate_limits.check(self.context, rate_limits.WRITES)
-                return self.save(form)
+                saved = self.save(form)
             except NovellaError as error:
                 form.refuse(error)
+            else:
+                if self.edits:
+                    remember(request.path, self.context)
+                return saved
+        return self.show(form, status=422)
+
+    def opened(self, data: QueryDict | None = None) -> Form:
+        """Return the page's form, with the digests of the values that it shows if it edits them."""
+        form = self.form(data)
+        if self.edits:
+            form.shown = shown_input(form)
+        return form
+
+    def _collided(self, collision: Collision) -> HttpResponse:
+        """Show the form with the changes of its record, its own errors, and the user's input."""
+        form = self.opened(collision.data)
+        form.saved = collision.saved
+        for name, message in collision.messages.items():
+            form.add_error(name, message)
         return self.show(form, status=422)
 
     def form(self, data: QueryDict | None = None) -> Form:
@@ -284,7 +311,7 @@ class FormPage(Page):
 
     def form_to_copy(self) -> Form:
         """Return the submitted form for *Copy as*."""
-        return self.form(self.request.POST)
+        return self.opened(self.request.POST)
 
     def copy(self) -> HttpResponse:
         """Show the API calls of the form below it, or its errors."""

@@ -95,6 +95,7 @@ class DomainCreate(RecordFormPage):
 class DomainEdit(RecordFormPage, DomainPage):
     """The form for a domain's name and description."""
 
+    edits = True
     rule = "identity:update_domain"
 
     def form(self, data: QueryDict | None = None) -> Form:

@@ -95,6 +95,7 @@ class GroupDetail(GroupPage):
 class GroupEdit(RecordFormPage, GroupPage):
     """The form for a group's name and description."""
 
+    edits = True
     rule = "identity:update_group"
 
     def form(self, data: QueryDict | None = None) -> Form:

@@ -148,6 +148,7 @@ class MemberPage(PlacePage):
 class MemberRoles(FormPage, MemberPage):
     """The form for the roles of a member on the target, in the dialog or on a page of its own."""
 
+    edits = True
     template = "dashboard/identity/member_roles.html"
 
     def form(self, data: QueryDict | None = None) -> Form:

@@ -104,6 +104,7 @@ class ProjectDetail(ProjectPage):
 class ProjectEdit(RecordFormPage, ProjectPage):
     """The form for a project's name, description and tags."""
 
+    edits = True
     rule = "identity:update_project"
 
     def form(self, data: QueryDict | None = None) -> Form:

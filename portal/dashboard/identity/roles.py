@@ -61,6 +61,7 @@ class RoleCreate(RecordFormPage):
 class RoleEdit(RecordFormPage, RolePage):
     """The form for a role's name and description."""
 
+    edits = True
     rule = "identity:update_role"
     domain_rule = "identity:update_domain_role"
     template = "dashboard/identity/role_form.html"
@@ -79,6 +80,7 @@ class RoleEdit(RecordFormPage, RolePage):
 class RoleImplications(FormPage, RolePage):
     """The form for the roles that a role implies."""
 
+    edits = True
     rule = "identity:create_implied_role"
     template = "dashboard/identity/role_implications.html"
 

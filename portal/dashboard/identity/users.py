@@ -134,6 +134,7 @@ class UserDetail(UserPage):
 class UserEdit(RecordFormPage, UserPage):
     """The form for a user's name, email address, description and default project."""
 
+    edits = True
     rule = "identity:update_user"
 
     def form(self, data: QueryDict | None = None) -> Form:

@@ -80,6 +80,7 @@ class HardwareForm(Form):
 class ImageHardware(FormPage, ImagePage):
     """The hardware requirements of an image."""
 
+    edits = True
     rule = "modify_image"
     template = "dashboard/images/hardware.html"
 

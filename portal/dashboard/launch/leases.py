@@ -53,6 +53,7 @@ class LeaseExtend(LeasePage):
 class LeaseEdit(SheetPage, LeasePage):
     """Sets, changes or removes the lease."""
 
+    edits = True
     submit = "Save"
 
     def title(self) -> str:

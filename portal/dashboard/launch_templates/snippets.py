@@ -118,6 +118,8 @@ class SnippetCreate(SheetPage):
 class SnippetEdit(SheetPage, SnippetPage):
     """Edits a snippet; instances that were launched with it do not change."""
 
+    edits = True
+
     def title(self) -> str:
         return f"Edit {bdi(self.record.name)}"
 

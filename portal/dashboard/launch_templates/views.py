@@ -182,6 +182,8 @@ class VersionCreate(VersionPage):
 class TemplateEdit(SheetPage, TemplatePage):
     """Edits the name, the link and the visibility; the plan changes only by a new version."""
 
+    edits = True
+
     def title(self) -> str:
         return f"Edit {bdi(self.record.name)}"
 

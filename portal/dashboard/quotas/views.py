@@ -42,6 +42,7 @@ class QuotaRow:
 class QuotaPage(FormPage):
     """Base of the two editors."""
 
+    edits = True
     section = "projects"
 
     def groups(self) -> Groups:

@@ -19,6 +19,7 @@ UPDATE = "novella:update_profile"
 class Profile(FormPage, SettingsPage):
     """Shows the user's own record, with the form to edit it."""
 
+    edits = True
     own_page = "dashboard:settings"
     template = "dashboard/settings/profile.html"
 

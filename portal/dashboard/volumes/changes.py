@@ -22,6 +22,7 @@ from provisioning.volumes import selectors, services
 class VolumeEdit(SheetPage, VolumePage):
     """The form for the attributes that can be edited in any state."""
 
+    edits = True
     rule = "volume:update"
 
     def form(self, data: QueryDict | None = None) -> Form:

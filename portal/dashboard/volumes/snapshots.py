@@ -73,6 +73,7 @@ class SnapshotCreate(SheetPage, VolumePage):
 class SnapshotEdit(SheetPage, SnapshotPage):
     """The form for a snapshot's name."""
 
+    edits = True
     rule = "volume:update_snapshot"
 
     def form(self, data: QueryDict | None = None) -> Form:

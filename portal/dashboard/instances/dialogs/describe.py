@@ -37,6 +37,7 @@ class RenameForm(Form):
 class Rename(InstanceSheet):
     """Changes name, description and host name."""
 
+    edits = True
     path, label, icon = "rename", "Rename", "pencil"
     heading = "Rename {name}"
     rule = "os_compute_api:servers:update"
@@ -75,6 +76,7 @@ class TagsForm(Form):
 class EditTags(InstanceSheet):
     """Edits all tags as one text; those that the text lacks are removed."""
 
+    edits = True
     path, label, icon = "tags", "Edit tags", "tags"
     heading, message = "Tags of {name}", "The tags of {name} were saved."
     rule = "os_compute_api:os-server-tags:update_all"
@@ -113,6 +115,7 @@ class MetadataForm(Form):
 class EditMetadata(InstanceSheet):
     """Edits all pairs as one text; those that the text lacks are removed."""
 
+    edits = True
     path, label, icon = "metadata", "Edit metadata", "braces"
     heading, message = "Metadata of {name}", "The metadata of {name} was saved."
     rule = "os_compute_api:server-metadata:update_all"

@@ -232,6 +232,7 @@ class ForwardingAdd(SheetPage, FloatingPage):
 class ForwardingEdit(ForwardingPage, SheetPage):
     """The form to edit a port forwarding."""
 
+    edits = True
     rule = "update_floatingip_port_forwarding"
 
     def form(self, data: QueryDict | None = None) -> Form:

@@ -68,6 +68,7 @@ class SubnetCreate(SheetPage, NetworkPage):
 class SubnetEdit(SheetPage, SubnetPage):
     """The form to edit a subnet."""
 
+    edits = True
     rule = "update_subnet"
     template = "dashboard/network/networks/subnet.html"
 

@@ -162,6 +162,7 @@ class NetworkOwn(QuestionPage):
 class NetworkEdit(SheetPage, NetworkPage):
     """The form to edit a network."""
 
+    edits = True
     rule = "update_network"
 
     def form(self, data: QueryDict | None = None) -> Form:

@@ -69,6 +69,7 @@ def _lets_in(group: SecurityGroup) -> str:
 class PortGroups(SheetPage, PortPage):
     """The form for the security groups of a port; the change is sent to the port's host immediately."""
 
+    edits = True
     rule = "update_port"
     submit = "Save"
 

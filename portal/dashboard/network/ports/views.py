@@ -74,6 +74,7 @@ class PortCreate(SheetPage, NetworkPage):
 class PortEdit(SheetPage, PortPage):
     """The form to edit a port."""
 
+    edits = True
     section = "networks"
     rule = "update_port"
 

@@ -113,6 +113,7 @@ class RouterCreate(SheetPage):
 class RouterEdit(SheetPage, RouterPage):
     """The form for a router's name, description and state."""
 
+    edits = True
     rule = "update_router"
 
     def form(self, data: QueryDict | None = None) -> Form:
@@ -133,6 +134,7 @@ class RouterEdit(SheetPage, RouterPage):
 class RouterGateway(SheetPage, RouterPage):
     """The form for the external gateway."""
 
+    edits = True
     rule = "update_router"
     submit = "Set gateway"
 

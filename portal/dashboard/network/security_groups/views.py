@@ -93,6 +93,7 @@ class GroupCreate(SheetPage):
 class GroupEdit(SheetPage, GroupPage):
     """The form for a group's name, description and statefulness."""
 
+    edits = True
     rule = "update_security_group"
 
     def form(self, data: QueryDict | None = None) -> Form:
