@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from portal.api.ec2.actions.empty_lists import _LISTS
-from portal.api.ec2.actions.every import ACTIONS
+from portal.api.ec2.actions.every import _LISTS, ACTIONS
 from provisioning.network.models import AddressGroup
 from tests.ec2_api.conftest import refused
 from tests.support.cast import People

@@ -11,8 +11,8 @@ from botocore.model import OperationModel, Shape
 from botocore.parsers import EC2QueryParser
 from botocore.serialize import EC2Serializer
 
+from portal.api.ec2.frame import Ec2Error
 from portal.api.ec2.protocol import model, parse, render
-from portal.api.ec2.protocol.errors import Ec2Error
 from tests.support.tables import each_row
 
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -6,11 +6,10 @@ import pkgutil
 from importlib import import_module
 
 from portal.api.ec2 import actions as package
-from portal.api.ec2.actions.empty_lists import LISTS
-from portal.api.ec2.actions.every import ACTIONS, TABLES
+from portal.api.ec2.actions.every import ACTIONS, LISTS, TABLES
 from portal.api.ec2.describe import Table
+from portal.api.ec2.frame import Action
 from portal.api.ec2.protocol import model
-from portal.api.ec2.registry import Action
 
 
 def test_every_argument_is_of_the_model() -> None:

@@ -12,9 +12,9 @@ from django.utils import timezone
 
 from portal.api.ec2 import urls
 from portal.api.ec2.actions.every import TABLES
-from portal.api.ec2.describe import Described, Shape, filters
+from portal.api.ec2.describe import Described, filters
+from portal.api.ec2.frame import Call, Shape
 from portal.api.ec2.protocol import model
-from portal.api.ec2.registry import Call
 from provisioning.ec2.models import Ec2Tag
 from provisioning.ec2.tags import write
 from provisioning.network.models import Network

@@ -9,9 +9,8 @@ from typing import Any
 
 from django.utils import timezone
 
-from portal.api.ec2 import names
+from portal.api.ec2.frame import Action, names
 from portal.api.ec2.protocol import model
-from portal.api.ec2.registry import Action
 from provisioning.compute.models import BlockDevice, Instance, KeyPair
 from provisioning.ec2 import ids
 from provisioning.ec2.kinds import by_prefix

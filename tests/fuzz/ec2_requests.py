@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from botocore.model import Shape
 
 from portal.api.ec2.actions.every import TABLES
+from portal.api.ec2.frame import Action
 from portal.api.ec2.protocol import model
-from portal.api.ec2.registry import Action
 from tests.ec2_api.test_matrix import Row
 from tests.ec2_api.things import Things, prefix_of
 from tests.fuzz.requests import TEXTS

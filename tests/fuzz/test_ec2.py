@@ -24,11 +24,10 @@ from django.test import Client
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from portal.api.ec2 import faults, names, urls
+from portal.api.ec2 import urls
 from portal.api.ec2.actions.every import ACTIONS
-from portal.api.ec2.protocol import model
-from portal.api.ec2.protocol.errors import Ec2Error
-from portal.api.ec2.registry import Action, Call, Handler
+from portal.api.ec2.frame import Action, Call, Ec2Error, Handler, names
+from portal.api.ec2.protocol import faults, model
 from provisioning.ec2.models import Ec2Tag
 from tests.ec2_api.test_matrix import table
 from tests.ec2_api.things import Things

@@ -6,8 +6,8 @@ import re
 from fnmatch import fnmatchcase
 
 from portal.api.ec2.actions.every import ACTIONS
+from portal.api.ec2.frame import ALWAYS_TAKEN
 from portal.api.ec2.protocol import model
-from portal.api.ec2.registry import ALWAYS_TAKEN
 from tests.reference.rows import DIFFERS, NOT_THERE, THERE, Row, fail
 
 

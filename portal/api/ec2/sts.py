@@ -7,7 +7,7 @@ Source: AWS STS API reference, version 2011-06-15.
 from collections.abc import Mapping, Sequence
 
 from portal.api.common.ec2_faults import HEAD, text
-from portal.api.ec2.protocol.errors import Ec2Error, missing_parameter
+from portal.api.ec2.frame import Ec2Error, errors
 from provisioning.common.context import RequestContext
 
 SERVICE, VERSION = "sts", "2011-06-15"
@@ -23,7 +23,7 @@ def answer(context: RequestContext, named: Mapping[str, str], request_id: str) -
     """Return the response document. Raises Ec2Error InvalidAction for any other action."""
     action = named.get("Action")
     if not action:
-        raise missing_parameter("Action")
+        raise errors.missing_parameter("Action")
     if action != "GetCallerIdentity":
         raise Ec2Error("InvalidAction", f"The action {action[:120]} is not offered by this cloud")
     account = context.project_id.hex if context.project_id else ""

@@ -16,12 +16,11 @@ from django.views.decorators.csrf import csrf_exempt
 
 from portal.api.common.ec2_faults import CONTENT_TYPE, SERVICE, fault
 from portal.api.common.links import endpoint
-from portal.api.ec2 import faults, sts
+from portal.api.ec2 import sts
 from portal.api.ec2.actions.every import ACTIONS
-from portal.api.ec2.protocol import errors, model, parse, render
-from portal.api.ec2.protocol.errors import Ec2Error
+from portal.api.ec2.frame import ALWAYS_TAKEN, Action, Call, Ec2Error, errors
+from portal.api.ec2.protocol import faults, model, parse, render
 from portal.api.ec2.protocol.signed import OF_PROTOCOL, signed_request
-from portal.api.ec2.registry import ALWAYS_TAKEN, Action, Call
 from portal.common.http import rate_limits
 from portal.web.handler import hold_back
 from provisioning.common.context import RequestContext

@@ -6,7 +6,6 @@ Key pairs belong to the user, not to a project.
 import base64
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
@@ -14,11 +13,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
 from django.db.models import QuerySet
 
-from portal.api.ec2 import names, tags
-from portal.api.ec2.describe import Column, Described, Shape
-from portal.api.ec2.protocol import errors
-from portal.api.ec2.protocol.errors import Ec2Error
-from portal.api.ec2.registry import Call, action
+from portal.api.ec2.describe import Column, Described
+from portal.api.ec2.frame import Call, Ec2Error, Shape, action, errors, names, tags
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.compute import selectors as compute
 from provisioning.compute.models import KeyPair
@@ -38,7 +34,7 @@ _RFC_4716 = "---- BEGIN SSH2 PUBLIC KEY ----"
     takes="KeyName KeyType KeyFormat TagSpecifications",
     conflict=TAKEN,
 )
-def create(call: Call) -> dict[str, Any]:
+def create(call: Call) -> Shape:
     """Create a key pair; only this response contains the private key."""
     specified = tags.specified(call, KIND)
     if call.get("KeyFormat", "pem") != "pem":
@@ -54,7 +50,7 @@ def create(call: Call) -> dict[str, Any]:
     takes="KeyName PublicKeyMaterial TagSpecifications",
     conflict=TAKEN,
 )
-def import_(call: Call) -> dict[str, Any]:
+def import_(call: Call) -> Shape:
     """Import a public key."""
     specified = tags.specified(call, KIND)
     try:
@@ -115,7 +111,7 @@ DESCRIBE_KEY_PAIRS = Described(
 
 
 @action("DeleteKeyPair", "os_compute_api:os-keypairs:delete", takes="KeyName KeyPairId")
-def delete(call: Call) -> dict[str, Any]:
+def delete(call: Call) -> Shape:
     """Delete a key pair by name or id; a missing one is ignored."""
     name, ec2_id = call.get("KeyName"), call.get("KeyPairId")
     if (name is None) == (ec2_id is None):
@@ -135,7 +131,7 @@ def delete(call: Call) -> dict[str, Any]:
     return {"Return": True, "KeyPairId": known}
 
 
-def _answer(pair: KeyPair, requested: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+def _answer(pair: KeyPair, requested: Mapping[str, Mapping[str, str]]) -> Shape:
     return {
         "KeyName": pair.name,
         "KeyPairId": ids.id_of(KIND.prefix, names.key_of(pair)),

@@ -4,16 +4,12 @@ The strategy ``cluster`` is the policy affinity, ``spread`` is anti-affinity. Th
 the soft variants of these policies, and several groups with one name.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from django.db.models import QuerySet
 
-from portal.api.ec2 import names, tags
-from portal.api.ec2.describe import Column, Described, Shape
-from portal.api.ec2.protocol import errors
-from portal.api.ec2.protocol.errors import Ec2Error
-from portal.api.ec2.registry import Call, action
+from portal.api.ec2.describe import Column, Described
+from portal.api.ec2.frame import Arguments, Call, Ec2Error, Shape, action, errors, names, tags
 from provisioning.compute.models import ServerGroup
 from provisioning.compute.selectors.server_groups import visible_server_groups
 from provisioning.compute.services.server_groups import create_server_group, delete_server_group
@@ -40,7 +36,7 @@ DUPLICATE = "InvalidPlacementGroup.Duplicate"
     takes="GroupName Strategy SpreadLevel TagSpecifications",
     conflict=DUPLICATE,
 )
-def create(call: Call) -> dict[str, Any]:
+def create(call: Call) -> Shape:
     """Create a group whose instances run on one host (``cluster``) or on different hosts (``spread``)."""
     specified, name = tags.specified(call, KIND), call.get("GroupName")
     if not name:
@@ -73,7 +69,7 @@ def named(call: Call, name: str) -> ServerGroup:
     return found[0]
 
 
-def of_placement(call: Call, placement: Mapping[str, Any]) -> ServerGroup | None:
+def of_placement(call: Call, placement: Arguments) -> ServerGroup | None:
     """Return the group in the placement of a launch, by its name or id; None without one. Raises Ec2Error."""
     name, ec2_id = placement.get("GroupName"), placement.get("GroupId")
     if name and ec2_id:
@@ -135,7 +131,7 @@ DESCRIBE_PLACEMENT_GROUPS = Described(
     missing=KIND.missing,
     conflict="InvalidPlacementGroup.InUse",
 )
-def delete(call: Call) -> dict[str, Any]:
+def delete(call: Call) -> Shape:
     """Delete a group without instances."""
     delete_server_group(call.context, named(call, call.arguments["GroupName"]).id, empty=True)
     return {}

@@ -7,11 +7,8 @@ from typing import Any
 
 from django.db.models import QuerySet, Value
 
-from portal.api.ec2 import names
-from portal.api.ec2.describe import NOTHING, Column, Described, Filter, Listed, Shape, members, page
-from portal.api.ec2.protocol import errors
-from portal.api.ec2.protocol.errors import Ec2Error
-from portal.api.ec2.registry import Call, action
+from portal.api.ec2.describe import NOTHING, Column, Described, Filter, Listed, members, page
+from portal.api.ec2.frame import Call, Ec2Error, Shape, action, errors, names
 from provisioning.compute import selectors as compute
 from provisioning.compute.models import Flavor
 from provisioning.ec2 import ids
@@ -109,8 +106,8 @@ def _flavors(call: Call) -> QuerySet[Flavor]:
     return rows.filter(pk__in=[key for key, each in types.items() if each & requested])
 
 
-def _type(flavor: Flavor) -> dict[str, Any]:
-    shape: dict[str, Any] = {
+def _type(flavor: Flavor) -> Shape:
+    shape: Shape = {
         "InstanceType": flavor.name,
         "CurrentGeneration": True,
         "FreeTierEligible": False,
@@ -201,7 +198,7 @@ DESCRIBE_INSTANCE_TYPE_OFFERINGS = Described(
 
 
 @action("DescribeAccountAttributes", "os_compute_api:limits", takes="AttributeNames")
-def describe_account_attributes(call: Call) -> dict[str, Any]:
+def describe_account_attributes(call: Call) -> Shape:
     """Show the limits of the project; an unlimited resource is shown with EC2's largest value."""
     limits, network = quotas.limits_of(call.project_id), default_network(call.context)
     values = {
@@ -294,7 +291,7 @@ DESCRIBE_MANAGED_PREFIX_LISTS = _described(
     takes="PrefixListId MaxResults NextToken",
     missing=names.PREFIX_LIST.missing,
 )
-def get_managed_prefix_list_entries(call: Call) -> dict[str, Any]:
+def get_managed_prefix_list_entries(call: Call) -> Shape:
     """List the ranges of a prefix list."""
     group = names.one(names.PREFIX_LIST, call.arguments["PrefixListId"], selectors.address_groups_for(call.context))
     entries = [{"Cidr": each, "Description": ""} for each in group.addresses]

@@ -8,20 +8,15 @@ from typing import Any
 
 from django.db.models import Q
 
-from portal.api.ec2 import names, tags
 from portal.api.ec2.actions.images.describe import own_images
 from portal.api.ec2.actions.instances.shapes import visible_rows
-from portal.api.ec2.describe import Column, Described, Narrowed, Shape
-from portal.api.ec2.names import Kind, Rows, with_keys
-from portal.api.ec2.protocol import errors
-from portal.api.ec2.protocol.errors import Ec2Error
-from portal.api.ec2.registry import Call, action
+from portal.api.ec2.describe import Column, Described, Narrowed
+from portal.api.ec2.frame import Call, Ec2Error, Shape, action, errors, names, tags
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors as compute
 from provisioning.compute.selectors.server_groups import visible_server_groups
 from provisioning.ec2 import ids
 from provisioning.ec2 import tags as tag_records
-from provisioning.ec2.ids import resource_of
 from provisioning.ec2.models import Ec2Tag
 from provisioning.network import selectors as network
 from provisioning.network.records.owners import OF_THE_CLOUD
@@ -30,9 +25,9 @@ from provisioning.network.selectors.visibility import own
 from provisioning.network.selectors.vpcs import gateway_rows_for, vpc_networks_for, vpc_subnets_for
 from provisioning.volumes.selectors.access import visible_snapshots, visible_volumes
 
-OwnRows = Callable[[RequestContext], "Rows[Any]"]
+OwnRows = Callable[[RequestContext], "names.Rows[Any]"]
 
-_OWN: Mapping[Kind, OwnRows] = {
+_OWN: Mapping[names.Kind, OwnRows] = {
     names.ADDRESS: floating_ips_for,
     names.IMAGE: own_images,
     names.INSTANCE: visible_rows,
@@ -55,8 +50,8 @@ OWN_ROWS: Mapping[str, OwnRows] = {kind.prefix: rows for kind, rows in _OWN.item
 
 def among(context: RequestContext, prefix: str, resources: Collection[uuid.UUID]) -> set[uuid.UUID]:
     """Return those of the resources that the caller's project owns."""
-    rows = with_keys(OWN_ROWS[prefix](context), resources)
-    return {resource_of(key) for source in rows for key in source.values_list("pk", flat=True)}
+    rows = names.with_keys(OWN_ROWS[prefix](context), resources)
+    return {ids.resource_of(key) for source in rows for key in source.values_list("pk", flat=True)}
 
 
 MOST_RESOURCES = 1000
@@ -64,14 +59,14 @@ _TYPES = {kind.prefix: kind.resource_type for kind in names.KINDS}
 
 
 @action("CreateTags", "novella:ec2:tags:create", takes="Resources Tags")
-def create_tags(call: Call) -> dict[str, Any]:
+def create_tags(call: Call) -> Shape:
     """Add tags to resources of any kind."""
     tag_records.write(call.project_id, _targets(call), tags.of_request(call.arguments["Tags"]))
     return {}
 
 
 @action("DeleteTags", "novella:ec2:tags:delete", takes="Resources Tags")
-def delete_tags(call: Call) -> dict[str, Any]:
+def delete_tags(call: Call) -> Shape:
     """Remove all tags of the resources, the tags with a key, or the tags with a key and a value."""
     specified = call.get("Tags")
     requested: dict[str, str | None] | None = None

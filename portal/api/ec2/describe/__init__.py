@@ -2,7 +2,7 @@
 
 from portal.api.ec2.describe.filters import NOTHING, Always, Column, Filter, Narrowed, members, nothing, under
 from portal.api.ec2.describe.paging import page
-from portal.api.ec2.describe.table import Described, Listed, Shape, Table
+from portal.api.ec2.describe.table import Described, Listed, Table
 
 __all__ = [
     "NOTHING",
@@ -12,7 +12,6 @@ __all__ = [
     "Filter",
     "Listed",
     "Narrowed",
-    "Shape",
     "Table",
     "members",
     "nothing",

@@ -18,9 +18,7 @@ import re2
 from django.db.models import Model, Q, UUIDField
 
 from portal.api.ec2.describe.columns import condition
-from portal.api.ec2.names import Kind
-from portal.api.ec2.protocol import errors
-from portal.api.ec2.protocol.errors import Ec2Error
+from portal.api.ec2.frame import Ec2Error, errors, names
 from provisioning.ec2 import tags
 
 MOST_FILTERS = 50
@@ -66,7 +64,7 @@ class Column:
 
     path: str
     column: str
-    kind: Kind | None = None
+    kind: names.Kind | None = None
     """The kind of the ids in the column; the values of the filter are EC2 ids."""
 
     def narrow(self, model: type[Model], values: Sequence[str]) -> tuple[Q, bool] | None:

@@ -16,8 +16,7 @@ from typing import Any, TypeVar
 from django.core.exceptions import ValidationError
 from django.db.models import CharField, Model, QuerySet, TextField
 
-from portal.api.ec2.protocol import errors
-from portal.api.ec2.registry import Call
+from portal.api.ec2.frame import Call, errors
 from provisioning.common.lists.listing import Sort, after
 
 MOST = 1000

@@ -9,17 +9,13 @@ from typing import Any, Generic, TypeVar
 
 from django.db.models import Model, Q, QuerySet
 
-from portal.api.ec2 import names
 from portal.api.ec2.describe.filters import Asked, Filter, Filters
 from portal.api.ec2.describe.paging import asked, page, place_of, read, written
-from portal.api.ec2.protocol import errors
-from portal.api.ec2.registry import Action, Call, action
+from portal.api.ec2.frame import Action, Call, Shape, action, errors, names
 
 BATCH = 200
 """Minimum number of rows that are read together if only their items show whether they match the filters."""
 ORDER = ("created_at", "id")
-Shape = dict[str, Any]
-"""An item of a response in boto3's format. Members that begin with an underscore are for filters and not shown."""
 Row = TypeVar("Row", bound=Model)
 
 

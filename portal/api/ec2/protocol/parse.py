@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 from django.utils.dateparse import parse_date, parse_datetime
 
 from portal.api.common import ec2_faults
-from portal.api.ec2.protocol import errors
-from portal.api.ec2.protocol.errors import Ec2Error
+from portal.api.ec2.frame import Ec2Error, errors
 from portal.api.ec2.protocol.model import members_of, parameter_name
 
 if TYPE_CHECKING:

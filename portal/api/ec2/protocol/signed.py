@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from django.http import HttpRequest
 
-from portal.api.ec2.protocol import errors
-from portal.api.ec2.protocol.errors import Ec2Error
+from portal.api.ec2.frame import Ec2Error, errors
 from provisioning.identity.credentials.ec2_signatures import ALGORITHM, SignedRequest
 
 OF_PROTOCOL = frozenset(

@@ -6,16 +6,11 @@ import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
-from portal.api.ec2 import names, tags
 from portal.api.ec2.actions.images import describe
 from portal.api.ec2.actions.images.describe import ARCHITECTURES, ROOT, image_of, own_image_of
 from portal.api.ec2.actions.volumes.changes import instance_of, snapshot_of
-from portal.api.ec2.names import guest_name, is_guest_name, type_asked
-from portal.api.ec2.protocol import errors
-from portal.api.ec2.protocol.errors import Ec2Error
-from portal.api.ec2.registry import Call, action
+from portal.api.ec2.frame import Arguments, Call, Ec2Error, Shape, action, errors, names, tags
 from provisioning.common.errors import InvalidInputError, NovellaError
 from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.compute.actions.snapshot import create_image
@@ -46,11 +41,11 @@ Permissions = list[Mapping[str, str]]
 
 
 @action("DescribeImageAttribute", "get_image", "get_members", takes="ImageId Attribute", missing=ATTRIBUTE_KIND.missing)
-def describe_attribute(call: Call) -> dict[str, Any]:
+def describe_attribute(call: Call) -> Shape:
     """Show one attribute; launch permissions and protection are shown only to the owner."""
     ec2_id, attribute = call.arguments["ImageId"], call.arguments["Attribute"]
     image = image_of(call, ec2_id)
-    value: dict[str, Any]
+    value: Shape
     if attribute in _NEVER:
         value = {_NEVER[attribute]: {}}
     elif attribute == "description":
@@ -70,7 +65,7 @@ def describe_attribute(call: Call) -> dict[str, Any]:
     return {"ImageId": ec2_id, **value}
 
 
-def _of_owner(call: Call, image: Image, attribute: str) -> dict[str, Any]:
+def _of_owner(call: Call, image: Image, attribute: str) -> Shape:
     if attribute == "deregistrationProtection":
         return {"DeregistrationProtection": {"Value": describe.protection_of(image)}}
     found: list[dict[str, str]] = [{"Group": "all"}] if image.visibility in FOR_ALL else []
@@ -88,7 +83,7 @@ def _of_owner(call: Call, image: Image, attribute: str) -> dict[str, Any]:
     takes="ImageId Attribute Description Value LaunchPermission OperationType UserGroups UserIds",
     missing=ATTRIBUTE_KIND.missing,
 )
-def modify_attribute(call: Call) -> dict[str, Any]:
+def modify_attribute(call: Call) -> Shape:
     """Update the description, or the launch permissions of all projects or of single projects."""
     image = own_image_of(call, call.arguments["ImageId"])
     named = {name for name in ("Description", "LaunchPermission") if name in call.arguments}
@@ -167,7 +162,7 @@ def _projects(permissions: Iterable[Mapping[str, str]]) -> set[uuid.UUID]:
 @action(
     "ResetImageAttribute", "modify_image", "delete_member", takes="ImageId Attribute", missing=ATTRIBUTE_KIND.missing
 )
-def reset_attribute(call: Call) -> dict[str, Any]:
+def reset_attribute(call: Call) -> Shape:
     """Restrict an image to its own project."""
     services.reset_permissions(call.context, own_image_of(call, call.arguments["ImageId"]).id)
     return {}
@@ -187,7 +182,7 @@ OF_DISK = frozenset({"SnapshotId", "VolumeSize", "VolumeType", "DeleteOnTerminat
     missing=names.INSTANCE.missing,
     whole=False,
 )
-def create(call: Call) -> dict[str, Any]:
+def create(call: Call) -> Shape:
     """Create an image of an instance, which keeps running. If the instance boots from a volume, the image consists of
     snapshots of its volumes.
     """
@@ -214,7 +209,7 @@ def create(call: Call) -> dict[str, Any]:
     missing=names.SNAPSHOT.missing,
     whole=False,
 )
-def register(call: Call) -> dict[str, Any]:
+def register(call: Call) -> Shape:
     """Create an image from a snapshot; its instances boot from a volume created from the snapshot."""
     if call.get("ImageLocation"):
         raise errors.unsupported("There is no object storage to read an image from: upload it by the Image API")
@@ -275,7 +270,7 @@ def _disks(call: Call) -> list[registered_images.ImageDisk]:
     specified = [each for each in call.get("BlockDeviceMappings", []) if "NoDevice" not in each]
     if not specified:
         raise errors.missing_parameter("BlockDeviceMapping")
-    root = guest_name(call.get("RootDeviceName", specified[0].get("DeviceName", ROOT)))
+    root = names.guest_name(call.get("RootDeviceName", specified[0].get("DeviceName", ROOT)))
     disks = [_disk(call, each, root) for each in specified]
     if len({disk.device_name for disk in disks}) < len(disks):
         raise _invalid("A device name is given twice")
@@ -284,9 +279,9 @@ def _disks(call: Call) -> list[registered_images.ImageDisk]:
     return disks
 
 
-def _disk(call: Call, mapping: Mapping[str, Any], root: str) -> registered_images.ImageDisk:
-    name, volume = guest_name(mapping.get("DeviceName", "")), mapping.get("Ebs")
-    if not is_guest_name(name) or volume is None:
+def _disk(call: Call, mapping: Arguments, root: str) -> registered_images.ImageDisk:
+    name, volume = names.guest_name(mapping.get("DeviceName", "")), mapping.get("Ebs")
+    if not names.is_guest_name(name) or volume is None:
         raise _invalid("Each mapping has a device name and a volume (Ebs)")
     strange = sorted(each for each, value in volume.items() if value and each not in OF_DISK)
     if strange:
@@ -300,7 +295,7 @@ def _disk(call: Call, mapping: Mapping[str, Any], root: str) -> registered_image
         device_name=name,
         snapshot_id=snapshot_of(call, snapshot).id if snapshot else None,
         size_gb=size,
-        volume_type=type_asked(call.context, volume.get("VolumeType")),
+        volume_type=names.type_asked(call.context, volume.get("VolumeType")),
         delete_on_termination=volume.get("DeleteOnTermination", True),
         is_root=name == root,
     )
@@ -317,7 +312,7 @@ def _invalid(why: str) -> Ec2Error:
     missing=KIND.missing,
     conflict="OperationNotPermitted",
 )
-def deregister(call: Call) -> dict[str, Any]:
+def deregister(call: Call) -> Shape:
     """Deregister an image. ``DeleteAssociatedSnapshots`` also deletes the image's snapshots, except those that other
     images use.
     """
@@ -349,7 +344,7 @@ def _deleted(call: Call, snapshot: Snapshot) -> str:
 
 
 @action("DisableImage", "deactivate", "modify_image", "delete_member", takes="ImageId", missing=KIND.missing)
-def disable(call: Call) -> dict[str, Any]:
+def disable(call: Call) -> Shape:
     """Disable an image: no instance can be launched from it, and it is no longer shared."""
     image = own_image_of(call, call.arguments["ImageId"])
     _check_has_data(image)
@@ -359,7 +354,7 @@ def disable(call: Call) -> dict[str, Any]:
 
 
 @action("EnableImage", "reactivate", takes="ImageId", missing=KIND.missing)
-def enable(call: Call) -> dict[str, Any]:
+def enable(call: Call) -> Shape:
     """Enable an image; previous shares are not restored."""
     image = own_image_of(call, call.arguments["ImageId"])
     _check_has_data(image)
@@ -373,14 +368,14 @@ def _check_has_data(image: Image) -> None:
 
 
 @action("EnableImageDeregistrationProtection", "modify_image", takes="ImageId", missing=KIND.missing)
-def protect(call: Call) -> dict[str, Any]:
+def protect(call: Call) -> Shape:
     """Protect an image from deregistration."""
     services.update(call.context, own_image_of(call, call.arguments["ImageId"]).id, {"protected": True})
     return {"Return": "true"}
 
 
 @action("DisableImageDeregistrationProtection", "modify_image", takes="ImageId", missing=KIND.missing)
-def unprotect(call: Call) -> dict[str, Any]:
+def unprotect(call: Call) -> Shape:
     """Allow an image to be deregistered again."""
     services.update(call.context, own_image_of(call, call.arguments["ImageId"]).id, {"protected": False})
     return {"Return": "true"}

@@ -4,14 +4,11 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from portal.api.ec2 import names, tags
 from portal.api.ec2.describe import Always, Column, Described, members, nothing, under
-from portal.api.ec2.protocol.errors import Ec2Error
-from portal.api.ec2.registry import Call
+from portal.api.ec2.frame import Call, Ec2Error, Shape, names, tags
 from provisioning.common.context import RequestContext
 from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.compute.disks.snapshot_images import SNAPSHOT
@@ -91,13 +88,13 @@ def _server_of(image: Image) -> uuid.UUID | None:
     return read_id(image.properties.get("instance_uuid"))
 
 
-def image_shapes(call: Call, images: Sequence[Image]) -> list[dict[str, Any]]:
+def image_shapes(call: Call, images: Sequence[Image]) -> list[Shape]:
     """Return the representations of images."""
     known = related(call, images)
     return [image_shape(call, image, known) for image in images]
 
 
-def image_shape(call: Call, image: Image, related: Related) -> dict[str, Any]:
+def image_shape(call: Call, image: Image, related: Related) -> Shape:
     """Return the representation of an image in DescribeImages."""
     disks, own = disks_named_by(image), image.project_id == call.project_id
     state, reason = state_of(image, disks, related, own=own)
@@ -150,12 +147,12 @@ def root_gb(image: Image) -> int:
     return max(1, image.min_disk, -(-max(image.virtual_size or 0, image.size or 0) // GIB))
 
 
-def mappings(image: Image, disks: Sequence[DiskRequest], related: Related) -> list[dict[str, Any]]:
+def mappings(image: Image, disks: Sequence[DiskRequest], related: Related) -> list[Shape]:
     """Return the volumes that instances of the image get; the root disk is listed even if it is not a volume.
 
     Ids of other projects' snapshots are omitted.
     """
-    result: list[dict[str, Any]] = []
+    result: list[Shape] = []
     if not any(disk.boot_index == 0 for disk in disks):
         root = {"VolumeSize": root_gb(image), "DeleteOnTermination": True, "Encrypted": False}
         result.append({"DeviceName": ROOT, "Ebs": root})

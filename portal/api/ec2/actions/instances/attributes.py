@@ -6,20 +6,14 @@ operators. The host applies ``HttpTokens`` and ``HttpPutResponseHopLimit``; the 
 are fixed.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from portal.api.ec2 import names
 from portal.api.ec2.actions.images.describe import image_shapes
 from portal.api.ec2.actions.instances import shapes
-from portal.api.ec2.actions.instances import shapes as reading
-from portal.api.ec2.actions.instances.shapes import Related
 from portal.api.ec2.actions.places import flavor_of_type
-from portal.api.ec2.actions.source_checks import check_sources
-from portal.api.ec2.describe import NOTHING, Column, Described, Narrowed, Shape, members
-from portal.api.ec2.protocol import errors
-from portal.api.ec2.protocol.errors import Ec2Error
-from portal.api.ec2.registry import Call, action
+from portal.api.ec2.describe import NOTHING, Column, Described, Narrowed, members
+from portal.api.ec2.frame import Arguments, Call, Ec2Error, Shape, action, errors, names
 from provisioning.compute.actions.lock import Unlock, lock
 from provisioning.compute.actions.security_groups import add_security_group, remove_security_group
 from provisioning.compute.actions.type_changes import change_type
@@ -28,13 +22,14 @@ from provisioning.compute.errors import NoRoomError
 from provisioning.compute.models import Instance
 from provisioning.ec2 import given, ids, metadata_options
 from provisioning.ec2_services.metadata_options import set_metadata_options
-from provisioning.identity import policy
 from provisioning.images.selectors import images_of_use
+from provisioning.network import services
+from provisioning.network.models import Port
 from provisioning.network.selectors import port_for
 
 
 def _shapes(call: Call, instances: Sequence[Instance]) -> list[Shape]:
-    related = reading.related_records(instances)
+    related = shapes.related_records(instances)
     of_instances = {instance.id: shapes.image_of(instance, related) for instance in instances}
     used = {image for image in of_instances.values() if image is not None}
     images = list(images_of_use(call.project_id, listed=False).filter(pk__in=used)) if used else []
@@ -49,7 +44,7 @@ def _shapes(call: Call, instances: Sequence[Instance]) -> list[Shape]:
     return result
 
 
-def _metadata(ec2_id: str, image: Shape | None) -> dict[str, Any]:
+def _metadata(ec2_id: str, image: Shape | None) -> Shape:
     """Return the metadata of an image; of an image that is deleted or no longer shared, only the id."""
     if image is None:
         return {"ImageId": ec2_id}
@@ -64,9 +59,9 @@ DESCRIBE_INSTANCE_IMAGE_METADATA = Described(
     kind=names.INSTANCE,
     ids="InstanceIds",
     ids_exclude_pages=True,
-    rows=lambda call: reading.visible_rows(call.context),
+    rows=lambda call: shapes.visible_rows(call.context),
     shape=_shapes,
-    order=reading.ORDER,
+    order=shapes.ORDER,
     filters={
         **members("AvailabilityZone InstanceType LaunchTime ZoneId"),
         "image-allowed": "ImageMetadata.ImageAllowed",
@@ -81,7 +76,7 @@ DESCRIBE_INSTANCE_IMAGE_METADATA = Described(
 MOST_HOPS = 64
 
 
-def read(specified: Mapping[str, Any]) -> dict[str, Any]:
+def read(specified: Arguments) -> dict[str, Any]:
     """Return the columns for the ``MetadataOptions`` of a request. Raises Ec2Error."""
     for name, present in shapes.FIXED_OPTIONS.items():
         if specified.get(name, present) != present:
@@ -103,9 +98,9 @@ def read(specified: Mapping[str, Any]) -> dict[str, Any]:
     takes="InstanceId HttpTokens HttpPutResponseHopLimit HttpEndpoint HttpProtocolIpv6 InstanceMetadataTags",
     missing="InvalidInstanceID.NotFound",
 )
-def modify_instance_metadata_options(call: Call) -> dict[str, Any]:
+def modify_instance_metadata_options(call: Call) -> Shape:
     """Update the metadata options of an instance."""
-    (instance,) = reading.wanted(call, [call.arguments["InstanceId"]])
+    (instance,) = shapes.wanted(call, [call.arguments["InstanceId"]])
     columns = read(call.arguments)
     set_metadata_options(call.context, instance.id, columns)
     return {
@@ -118,23 +113,23 @@ MISSING, INCORRECT = "InvalidInstanceID.NotFound", "IncorrectInstanceState"
 LOCK_REASON = "disableApiTermination"
 USER_DATA_RULE = "os_compute_api:servers:rebuild"
 """The policy rule that also protects user data in the Compute API."""
-Reader = Callable[[Call, Instance, Related], dict[str, Any]]
+Reader = Callable[[Call, Instance, shapes.Related], Shape]
 
 
-def _value(value: object) -> dict[str, Any]:
+def _value(value: object) -> Shape:
     return {"Value": value}
 
 
-def _user_data(call: Call, instance: Instance, related: Related) -> dict[str, Any]:
-    policy.enforce(call.context, USER_DATA_RULE)
+def _user_data(call: Call, instance: Instance, related: shapes.Related) -> Shape:
+    call.enforce(USER_DATA_RULE)
     return {"UserData": {"Value": instance.user_data} if instance.user_data else {}}
 
 
-def _groups(call: Call, instance: Instance, related: Related) -> dict[str, Any]:
+def _groups(call: Call, instance: Instance, related: shapes.Related) -> Shape:
     return {"Groups": shapes.instance_shape(instance, related)["SecurityGroups"]}
 
 
-def _source_check(call: Call, instance: Instance, related: Related) -> dict[str, Any]:
+def _source_check(call: Call, instance: Instance, related: shapes.Related) -> Shape:
     return {"SourceDestCheck": _value(shapes.instance_shape(instance, related)["SourceDestCheck"])}
 
 
@@ -163,11 +158,11 @@ _READERS: dict[str, Reader] = {
 
 
 @action("DescribeInstanceAttribute", "os_compute_api:servers:show", takes="InstanceId Attribute", missing=MISSING)
-def describe_instance_attribute(call: Call) -> dict[str, Any]:
+def describe_instance_attribute(call: Call) -> Shape:
     """Show one attribute of an instance."""
-    instance = reading.wanted(call, [call.arguments["InstanceId"]])[0]
+    instance = shapes.wanted(call, [call.arguments["InstanceId"]])[0]
     reader = _READERS[call.arguments["Attribute"]]
-    return {"InstanceId": call.arguments["InstanceId"], **reader(call, instance, reading.related_records([instance]))}
+    return {"InstanceId": call.arguments["InstanceId"], **reader(call, instance, shapes.related_records([instance]))}
 
 
 @action(
@@ -178,12 +173,12 @@ def describe_instance_attribute(call: Call) -> dict[str, Any]:
     missing=MISSING,
     conflict=INCORRECT,
 )
-def modify_instance_attribute(call: Call) -> dict[str, Any]:
+def modify_instance_attribute(call: Call) -> Shape:
     """Update one attribute: termination protection, security groups, deletion of volumes on termination, source check.
 
     Read-only attributes may be set to their current value.
     """
-    instance = reading.wanted(call, [call.arguments["InstanceId"]])[0]
+    instance = shapes.wanted(call, [call.arguments["InstanceId"]])[0]
     requested = _asked(call)
     if len(requested) != 1:
         raise errors.combination("Exactly one attribute may be specified")
@@ -215,7 +210,7 @@ def _asked(call: Call) -> dict[str, Any]:
 def _set_lock(call: Call, instance: Instance, value: object) -> None:
     if bool(value) == instance.locked:
         return
-    policy.enforce(call.context, f"os_compute_api:os-lock-server:{'lock' if value else 'unlock'}")
+    call.enforce(f"os_compute_api:os-lock-server:{'lock' if value else 'unlock'}")
     if value:
         lock(call.context, instance.id, reason=LOCK_REASON)
     else:
@@ -224,12 +219,12 @@ def _set_lock(call: Call, instance: Instance, value: object) -> None:
 
 def _set_groups(call: Call, instance: Instance, specified: Sequence[str]) -> None:
     """Replace the security groups of all interfaces of the instance."""
-    policy.enforce(call.context, "os_compute_api:os-security-groups:add")
-    policy.enforce(call.context, "os_compute_api:os-security-groups:remove")
+    call.enforce("os_compute_api:os-security-groups:add")
+    call.enforce("os_compute_api:os-security-groups:remove")
     requested = {str(key) for key in names.resources(names.GROUP, specified).values()}
     if not requested:
         raise errors.missing_parameter("GroupId")
-    interfaces = reading.related_records([instance]).interfaces.get(instance.id, ())
+    interfaces = shapes.related_records([instance]).interfaces.get(instance.id, ())
     present = {str(group) for interface in interfaces for group in interface.groups}
     for group in sorted(requested - present):
         add_security_group(call.context, instance.id, group)
@@ -237,10 +232,10 @@ def _set_groups(call: Call, instance: Instance, specified: Sequence[str]) -> Non
         remove_security_group(call.context, instance.id, group)
 
 
-def _set_kept(call: Call, instance: Instance, mappings: Sequence[dict[str, Any]]) -> None:
+def _set_kept(call: Call, instance: Instance, mappings: Sequence[Shape]) -> None:
     """Update ``DeleteOnTermination`` of volumes."""
-    policy.enforce(call.context, "os_compute_api:os-volumes-attachments:update")
-    known = reading.related_records([instance])
+    call.enforce("os_compute_api:os-volumes-attachments:update")
+    known = shapes.related_records([instance])
     devices = known.volumes.get(instance.id, ())
     by_name = {name: device for device in devices for name in (device.device_name, shapes.device_name(device, known))}
     for mapping in mappings:
@@ -259,13 +254,31 @@ def _set_shutdown(call: Call, instance: Instance, value: object) -> None:
         raise errors.unsupported("An instance that shuts itself down is stopped: this cannot be changed")
 
 
+def check_sources(call: Call, port: Port, *, requested: bool) -> None:
+    """Enable or disable port security.
+
+    It cannot be disabled on an interface with security groups, because the groups would no longer filter. Raises
+    Ec2Error.
+    """
+    owner = port.network.project_id
+    target = {"project_id": port.project_id, "network:project_id": owner, "network:tenant_id": owner}
+    call.enforce("update_port:port_security_enabled", target=target)
+    if not requested and port.security_groups.all():
+        msg = (
+            "Without the source check no security group filters here: remove the interface from its groups by the"
+            " Network API first, or add allowed address pairs to it there (allowed_address_pairs)"
+        )
+        raise errors.unsupported(msg)
+    services.update_port(port, {"port_security_enabled": requested})
+
+
 def _set_source_check(call: Call, instance: Instance, value: object) -> None:
-    interfaces = reading.related_records([instance]).interfaces.get(instance.id, ())
+    interfaces = shapes.related_records([instance]).interfaces.get(instance.id, ())
     if len(interfaces) != 1:
         raise Ec2Error("InvalidInstanceID", "The instance has not one interface: change the attribute of an interface")
     if value == interfaces[0].port_security:
         return
-    policy.enforce(call.context, "update_port", {"project_id": interfaces[0].project_id})
+    call.enforce("update_port", target={"project_id": interfaces[0].project_id})
     check_sources(call, port_for(call.context, interfaces[0].port_id), requested=bool(value))
 
 
@@ -277,7 +290,7 @@ def _set_type(call: Call, instance: Instance, value: object) -> None:
     flavor = flavor_of_type(call, str(value))
     if flavor.flavorid != instance.flavor["flavorid"]:
         for rule in ("resize", "confirm_resize"):
-            policy.enforce(call.context, f"os_compute_api:servers:{rule}")
+            call.enforce(f"os_compute_api:servers:{rule}")
         if shapes.name_of(instance) != shapes.STOPPED:
             why = f"The instance '{call.arguments['InstanceId']}' is not in the 'stopped' state."
             raise Ec2Error(INCORRECT, why)
@@ -292,7 +305,7 @@ def _stays(name: str) -> Callable[[Call, Instance, Any], None]:
     """Return a writer for a read-only attribute, which raises Ec2Error unless the value equals the current value."""
 
     def check(call: Call, instance: Instance, value: object) -> None:
-        present = _READERS[name[0].lower() + name[1:]](call, instance, Related({}))[name]["Value"]
+        present = _READERS[name[0].lower() + name[1:]](call, instance, shapes.Related({}))[name]["Value"]
         if bool(value) != present:
             raise errors.unsupported(f"{name} cannot be changed in this cloud")
 

@@ -1,28 +1,14 @@
 """DescribeInstances and DescribeInstanceStatus."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
-from typing import Any
 
 from django.db.models import Q
 from django.utils import timezone
 
-from portal.api.ec2 import names
 from portal.api.ec2.actions.instances import shapes
-from portal.api.ec2.actions.instances import shapes as reading
-from portal.api.ec2.describe import (
-    NOTHING,
-    Always,
-    Column,
-    Described,
-    Filter,
-    Narrowed,
-    Shape,
-    members,
-    nothing,
-    under,
-)
-from portal.api.ec2.registry import Call
+from portal.api.ec2.describe import NOTHING, Always, Column, Described, Filter, Narrowed, members, nothing, under
+from portal.api.ec2.frame import Arguments, Call, Shape, names
 from provisioning.compute.models import Instance
 from provisioning.compute.selectors import is_alive
 from provisioning.compute.states import VmState
@@ -31,7 +17,7 @@ from provisioning.ec2 import ids
 
 def _reservations(call: Call, instances: Sequence[Instance]) -> list[Shape]:
     """Return each instance in a reservation of its own."""
-    related = reading.related_records(instances)
+    related = shapes.related_records(instances)
     return [shapes.reservation([instance], related) for instance in instances]
 
 
@@ -74,7 +60,7 @@ _OF_INTERFACES: dict[str, Filter] = {
 def _with_interfaces(read: Callable[[Shape], object]) -> Filter:
     """Return a filter on a value of the instance that only instances with interfaces have."""
 
-    def reader(item: Mapping[str, Any]) -> object:
+    def reader(item: Arguments) -> object:
         (instance,) = item["Instances"]
         return read(instance) if instance["NetworkInterfaces"] else None
 
@@ -122,10 +108,10 @@ DESCRIBE_INSTANCES = Described(
     ids="InstanceIds",
     ids_exclude_pages=True,
     takes="IncludeManagedResources",
-    rows=lambda call: reading.visible_rows(call.context),
+    rows=lambda call: shapes.visible_rows(call.context),
     shape=_reservations,
     collect=_of_launches,
-    order=reading.ORDER,
+    order=shapes.ORDER,
     tags="Instances[].Tags",
     filters={
         **under("Instances[]", _OF_INSTANCES),
@@ -161,7 +147,7 @@ def _statuses(call: Call, instances: Sequence[Instance]) -> list[Shape | None]:
     ]
 
 
-def _status(instance: Instance, ec2_id: str) -> dict[str, Any]:
+def _status(instance: Instance, ec2_id: str) -> Shape:
     state = shapes.name_of(instance)
     running = state == shapes.RUNNING
     well = running and instance.vm_state != VmState.ERROR
@@ -176,7 +162,7 @@ def _status(instance: Instance, ec2_id: str) -> dict[str, Any]:
     }
 
 
-def _check(status: str, *, running: bool) -> dict[str, Any]:
+def _check(status: str, *, running: bool) -> Shape:
     """Return the status of an instance or its host; it is ``not-applicable`` unless the instance is running."""
     if not running:
         return {"Status": "not-applicable", "Details": []}
@@ -191,10 +177,10 @@ DESCRIBE_INSTANCE_STATUS = Described(
     kind=names.INSTANCE,
     ids="InstanceIds",
     takes="IncludeAllInstances",
-    rows=lambda call: reading.visible_rows(call.context),
+    rows=lambda call: shapes.visible_rows(call.context),
     among=_asked,
     shape=_statuses,
-    order=reading.ORDER,
+    order=shapes.ORDER,
     tags=None,
     filters={
         "availability-zone": "AvailabilityZone",

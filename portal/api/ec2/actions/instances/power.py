@@ -2,14 +2,11 @@
 
 import base64
 from collections.abc import Callable
-from typing import Any
 
 from django.utils import timezone
 
 from portal.api.ec2.actions.instances import shapes
-from portal.api.ec2.actions.instances import shapes as reading
-from portal.api.ec2.protocol.errors import Ec2Error
-from portal.api.ec2.registry import Call, action
+from portal.api.ec2.frame import Call, Ec2Error, Shape, action
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.power import reboot
 from provisioning.compute.actions.registry import actions
@@ -19,7 +16,6 @@ from provisioning.compute.models import Instance
 from provisioning.compute.services.console import console_output
 from provisioning.compute.states import VmState
 from provisioning.ec2 import ids
-from provisioning.identity import policy
 
 INCORRECT = "IncorrectInstanceState"
 MISSING = "InvalidInstanceID.NotFound"
@@ -27,7 +23,7 @@ Change = Callable[[Call, Instance], Instance]
 
 
 @action("StartInstances", "os_compute_api:servers:start", takes="InstanceIds", missing=MISSING, conflict=INCORRECT)
-def start_instances(call: Call) -> dict[str, Any]:
+def start_instances(call: Call) -> Shape:
     """Start stopped instances, including suspended, paused and shelved servers."""
     return {"StartingInstances": _changed(call, _started)}
 
@@ -37,7 +33,7 @@ def _started(call: Call, instance: Instance) -> Instance:
         return instance
     _refuse_ended(call, instance, "started")
     if instance.task_state is not None or instance.vm_state == VmState.RESIZED:
-        policy.enforce(call.context, actions["power_on"].rule)
+        call.enforce(actions["power_on"].rule)
         if start_after_resize(instance):
             return instance
     name = {
@@ -47,7 +43,7 @@ def _started(call: Call, instance: Instance) -> Instance:
         VmState.SHELVED_OFFLOADED: "unshelve",
     }.get(VmState(instance.vm_state), "power_on")
     taken = actions[name]
-    policy.enforce(call.context, taken.rule)
+    call.enforce(taken.rule)
     if name == "unshelve":
         return unshelve(call.context, instance.id)
     begun: Instance = taken.begin(call.context, instance.id, None)
@@ -62,7 +58,7 @@ def _started(call: Call, instance: Instance) -> Instance:
     missing=MISSING,
     conflict=INCORRECT,
 )
-def stop_instances(call: Call) -> dict[str, Any]:
+def stop_instances(call: Call) -> Shape:
     """Stop instances: the guest is asked to shut down, then forced. ``Hibernate`` suspends them to disk."""
     return {"StoppingInstances": _changed(call, _stopped)}
 
@@ -72,15 +68,15 @@ def _stopped(call: Call, instance: Instance) -> Instance:
         return instance
     _refuse_ended(call, instance, "stopped")
     taken = actions["suspend" if call.get("Hibernate", False) else "power_off"]
-    policy.enforce(call.context, taken.rule)
+    call.enforce(taken.rule)
     begun: Instance = taken.begin(call.context, instance.id, None)
     return begun
 
 
 @action("RebootInstances", "os_compute_api:servers:reboot", takes="InstanceIds", missing=MISSING, conflict=INCORRECT)
-def reboot_instances(call: Call) -> dict[str, Any]:
+def reboot_instances(call: Call) -> Shape:
     """Ask guests to reboot."""
-    for instance in reading.wanted(call, _instance_ids(call)):
+    for instance in shapes.wanted(call, _instance_ids(call)):
         _refuse_ended(call, instance, "rebooted")
         reboot(call.context, instance.id)
     return {}
@@ -94,7 +90,7 @@ def reboot_instances(call: Call) -> dict[str, Any]:
     missing=MISSING,
     conflict="OperationNotPermitted",
 )
-def terminate_instances(call: Call) -> dict[str, Any]:
+def terminate_instances(call: Call) -> Shape:
     """Delete servers; servers that are already terminated are ignored."""
     return {"TerminatingInstances": _changed(call, _terminated)}
 
@@ -105,11 +101,11 @@ def _terminated(call: Call, instance: Instance) -> Instance:
     return delete(call.context, instance.id)
 
 
-def _changed(call: Call, change: Change) -> list[dict[str, Any]]:
+def _changed(call: Call, change: Change) -> list[Shape]:
     """Apply a change to all instances, or to none if the change of one is refused. Return the states of each instance
     before and after the change.
     """
-    instances = reading.wanted(call, _instance_ids(call))
+    instances = shapes.wanted(call, _instance_ids(call))
     known = ids.ids_of("i", [instance.id for instance in instances])
     before = {instance.id: shapes.name_of(instance) for instance in instances}
     return [
@@ -141,7 +137,7 @@ MOST_BYTES = 64 << 10
 
 def _one(call: Call) -> Instance:
     """Return the instance. Raises Ec2Error if it is terminated."""
-    instance = reading.wanted(call, [call.arguments["InstanceId"]])[0]
+    instance = shapes.wanted(call, [call.arguments["InstanceId"]])[0]
     if instance.vm_state in (VmState.DELETED, VmState.SOFT_DELETED):
         raise Ec2Error("IncorrectInstanceState", f"The instance '{call.arguments['InstanceId']}' is terminated")
     return instance
@@ -155,7 +151,7 @@ def _one(call: Call) -> Instance:
     missing=MISSING,
     conflict="IncorrectInstanceState",
 )
-def get_console_output(call: Call) -> dict[str, Any]:
+def get_console_output(call: Call) -> Shape:
     """Return the end of the console output."""
     instance = _one(call)
     text = console_output(call.context, instance.id).encode(errors="replace")[-MOST_BYTES:]
@@ -167,7 +163,7 @@ def get_console_output(call: Call) -> dict[str, Any]:
 
 
 @action("GetPasswordData", "os_compute_api:os-server-password:show", takes="InstanceId", missing=MISSING)
-def get_password_data(call: Call) -> dict[str, Any]:
+def get_password_data(call: Call) -> Shape:
     """Return the administrator's password that the guest has posted, encrypted with the public key of the instance's
     key pair.
     """

@@ -5,19 +5,13 @@ import binascii
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from portal.api.ec2 import names, tags
 from portal.api.ec2.actions.images.describe import root_gb
 from portal.api.ec2.actions.instances import shapes
-from portal.api.ec2.actions.instances import shapes as reading
 from portal.api.ec2.actions.instances.attributes import read as read_options
 from portal.api.ec2.actions.placement_groups import of_placement
 from portal.api.ec2.actions.places import flavor_of_type
-from portal.api.ec2.names import guest_name, of_amazon, type_asked
-from portal.api.ec2.protocol import errors
-from portal.api.ec2.protocol.errors import Ec2Error
-from portal.api.ec2.registry import Call, action
+from portal.api.ec2.frame import Arguments, Call, Ec2Error, Shape, action, errors, names, tags
 from portal.common.http import rate_limits
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.actions.lock import lock
@@ -26,7 +20,6 @@ from provisioning.compute.launch.image_disks import disks_of as disks_named_by
 from provisioning.compute.launch.request import DiskRequest, LaunchRequest, NetworkRequest, Networks
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.ec2 import creation_tags, given
-from provisioning.identity import policy
 from provisioning.images.models import Image
 from provisioning.images.selectors import images_of_use
 from provisioning.network import selectors as network
@@ -46,7 +39,7 @@ class Asked:
 
     disk: DiskRequest
     name: str
-    type_asked: Mapping[str, Any] | None = None
+    aws_type: Arguments | None = None
     """An AWS volume type, as returned by ``volume_types.of_amazon``."""
 
 
@@ -55,7 +48,7 @@ def disks_of(call: Call) -> tuple[Asked, ...]:
 
     A mapping in the request overrides the image's mapping with the same device name.
     """
-    mappings: Sequence[Mapping[str, Any]] = call.get("BlockDeviceMappings", [])
+    mappings: Sequence[Arguments] = call.get("BlockDeviceMappings", [])
     if not mappings:
         return ()
     seen = [mapping.get("DeviceName") for mapping in mappings]
@@ -80,15 +73,15 @@ class _Image:
     def __init__(self, image: Image | None) -> None:
         self.image = image
         every = disks_named_by(image.properties) if image is not None else ()
-        self.disks = {("" if disk.boot_index == 0 else guest_name(disk.device_name)): disk for disk in every}
+        self.disks = {("" if disk.boot_index == 0 else names.guest_name(disk.device_name)): disk for disk in every}
         """Device name in the guest → disk; the key of the root disk is empty."""
 
 
 def _key(name: str) -> str:
-    return "" if name in ROOT_NAMES else guest_name(name)
+    return "" if name in ROOT_NAMES else names.guest_name(name)
 
 
-def _disk(call: Call, mapping: Mapping[str, Any], image: _Image) -> Asked | None:
+def _disk(call: Call, mapping: Arguments, image: _Image) -> Asked | None:
     name = mapping.get("DeviceName", "")
     if "NoDevice" in mapping:
         return None
@@ -102,17 +95,19 @@ def _disk(call: Call, mapping: Mapping[str, Any], image: _Image) -> Asked | None
     if volume is None:
         raise _invalid(f"{name[:64]} has neither Ebs nor VirtualName nor NoDevice")
     disk = _volume(call, name, volume, image)
-    return Asked(disk, name, of_amazon(volume, disk.volume_type))
+    return Asked(disk, name, names.of_amazon(volume, disk.volume_type))
 
 
 def _local(name: str, virtual: str) -> DiskRequest:
     number = virtual.removeprefix("ephemeral")
     if virtual.startswith("ephemeral") and number.isascii() and number.isdigit():
-        return DiskRequest("blank", "local", boot_index=-1, delete_on_termination=True, device_name=guest_name(name))
+        return DiskRequest(
+            "blank", "local", boot_index=-1, delete_on_termination=True, device_name=names.guest_name(name)
+        )
     raise _invalid(f"{virtual[:64]!r} is not a virtual device")
 
 
-def _volume(call: Call, name: str, volume: Mapping[str, Any], image: _Image) -> DiskRequest:
+def _volume(call: Call, name: str, volume: Arguments, image: _Image) -> DiskRequest:
     strange = sorted(each for each, value in volume.items() if value and each not in _TAKEN_OF_DEVICES)
     if strange:
         raise errors.unsupported(f"The parameter BlockDeviceMapping.Ebs.{strange[0]} is not supported by this cloud")
@@ -124,7 +119,7 @@ def _volume(call: Call, name: str, volume: Mapping[str, Any], image: _Image) -> 
         raise errors.missing_parameter("BlockDeviceMapping.Ebs.VolumeSize")
     if size is not None and size < 1:
         raise errors.invalid_value("VolumeSize", size, "It is in GiB, from 1.")
-    asked_type = type_asked(call.context, volume.get("VolumeType"))
+    asked_type = names.type_asked(call.context, volume.get("VolumeType"))
     keeps = volume.get("DeleteOnTermination")
     if before is not None and not snapshot:
         return replace(
@@ -161,9 +156,9 @@ def store_requested(instances: Sequence[Instance], requested: Sequence[Asked], i
     for instance in instances:
         # Disks of the image come first, unless a mapping has replaced them.
         for device, each in zip(devices[instance.id][-len(requested) :], requested, strict=True) if requested else ():
-            values: dict[str, Any] = {given.DEVICE: each.name} if each.name else {}
-            if each.type_asked:
-                values[given.VOLUME_TYPE] = each.type_asked
+            values: dict[str, object] = {given.DEVICE: each.name} if each.name else {}
+            if each.aws_type:
+                values[given.VOLUME_TYPE] = each.aws_type
             given.keep(instance.project_id, device.id, values)
         if instance.image_id is None:
             given.keep(instance.project_id, instance.id, {given.IMAGE: image.hex})
@@ -201,7 +196,7 @@ SEVERAL_NETWORKS = "No VPC is the default one, since there are several: name a S
     missing="InvalidParameterValue",
     conflict="InvalidParameterCombination",
 )
-def run_instances(call: Call) -> dict[str, Any]:
+def run_instances(call: Call) -> Shape:
     """Launch as many instances as the quota allows, between ``MinCount`` and ``MaxCount``."""
     _check_supported(call)
     wanted_tags = tags.specified(call, names.INSTANCE, CREATED_LATER, NEVER_CREATED)
@@ -221,9 +216,9 @@ def run_instances(call: Call) -> dict[str, Any]:
     store_requested(made, disks, names.resource(names.IMAGE, call.arguments["ImageId"]))
     _keep_type(call, made)
     if call.get("DisableApiTermination", False):
-        policy.enforce(call.context, "os_compute_api:os-lock-server:lock")
+        call.enforce("os_compute_api:os-lock-server:lock")
         made = [lock(call.context, instance.id, reason="disableApiTermination") for instance in made]
-    return shapes.reservation(made, reading.related_records(made))
+    return shapes.reservation(made, shapes.related_records(made))
 
 
 def _keep_type(call: Call, made: Sequence[Instance]) -> None:
@@ -234,9 +229,7 @@ def _keep_type(call: Call, made: Sequence[Instance]) -> None:
             given.keep(instance.project_id, instance.id, {given.INSTANCE_TYPE: [requested, instance.flavor["name"]]})
 
 
-def _request(
-    call: Call, own_tags: Mapping[str, str], options: Mapping[str, Any], disks: Sequence[Asked]
-) -> LaunchRequest:
+def _request(call: Call, own_tags: Mapping[str, str], options: Arguments, disks: Sequence[Asked]) -> LaunchRequest:
     least, most = call.arguments["MinCount"], call.arguments["MaxCount"]
     if not 1 <= least <= most:
         raise errors.invalid_value("minCount", least, f"It must be at least 1 and at most maxCount ({most}).")
@@ -298,7 +291,7 @@ def _user_data(text: str | None) -> str | None:
 
 def _networks(call: Call, most: int) -> tuple[Networks, tuple[str, ...] | None]:
     """Return the requested interfaces, and the security groups that apply to all of them."""
-    interfaces: Sequence[Mapping[str, Any]] = call.get("NetworkInterfaces", [])
+    interfaces: Sequence[Arguments] = call.get("NetworkInterfaces", [])
     if not interfaces:
         groups = _groups(call.get("SecurityGroupIds", []), call.get("SecurityGroups", []))
         subnet, address = call.get("SubnetId"), call.get("PrivateIpAddress")
@@ -336,7 +329,7 @@ _TAKEN = frozenset(
 )
 
 
-def _interface(call: Call, specified: Mapping[str, Any]) -> NetworkRequest:
+def _interface(call: Call, specified: Arguments) -> NetworkRequest:
     strange = sorted(name for name, value in specified.items() if value and name not in _TAKEN)
     if strange:
         raise errors.unsupported(f"The parameter NetworkInterface.{strange[0]} is not supported by this cloud")

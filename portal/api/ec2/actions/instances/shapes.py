@@ -9,13 +9,11 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
 
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from portal.api.ec2 import names, tags
-from portal.api.ec2.registry import Call
+from portal.api.ec2.frame import Arguments, Call, Shape, names, tags
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors
 from provisioning.compute.disks import device_names
@@ -119,7 +117,7 @@ class Related:
     tags: Mapping[uuid.UUID, Sequence[Mapping[str, str]]] = field(default_factory=dict)
     faults: Mapping[uuid.UUID, InstanceFault] = field(default_factory=dict)
     metadata_options: Mapping[uuid.UUID, MetadataOptions] = field(default_factory=dict)
-    given: Mapping[uuid.UUID, Mapping[str, Any]] = field(default_factory=dict)
+    given: Mapping[uuid.UUID, Arguments] = field(default_factory=dict)
     """Instance or disk → values from client requests (``ec2.given``)."""
 
 
@@ -174,7 +172,7 @@ def related_records(instances: Sequence[Instance]) -> Related:
 VIRTUALIZATION, ARCHITECTURE = "hvm", "x86_64"
 
 
-def reservation(instances: Sequence[Instance], related: Related) -> dict[str, Any]:
+def reservation(instances: Sequence[Instance], related: Related) -> Shape:
     """Return the reservation of the instances of one launch."""
     first = instances[0]
     return {
@@ -185,11 +183,11 @@ def reservation(instances: Sequence[Instance], related: Related) -> dict[str, An
     }
 
 
-def instance_shape(instance: Instance, related: Related) -> dict[str, Any]:
+def instance_shape(instance: Instance, related: Related) -> Shape:
     """Return the representation of an instance in DescribeInstances and RunInstances."""
     interfaces = related.interfaces.get(instance.id, ())
     state, image = name_of(instance), image_of(instance, related)
-    shape: dict[str, Any] = {
+    shape: Shape = {
         "InstanceId": related.ids[names.INSTANCE][instance.id],
         "ImageId": related.ids[names.IMAGE].get(image, "") if image else "",
         "State": state_shape(state),
@@ -220,7 +218,7 @@ def instance_shape(instance: Instance, related: Related) -> dict[str, Any]:
     return shape
 
 
-def _placement(instance: Instance, related: Related) -> dict[str, Any]:
+def _placement(instance: Instance, related: Related) -> Shape:
     group = instance.server_group
     found = {"AvailabilityZone": zone_of(instance), "Tenancy": "default", "GroupName": group.name if group else ""}
     return found | ({"GroupId": related.ids[names.PLACEMENT_GROUP][group.id]} if group else {})
@@ -263,7 +261,7 @@ def root_device(instance: Instance, related: Related) -> str:
     return device_name(root, related) if root is not None else device_names.root_device(instance)
 
 
-def block_devices(instance: Instance, related: Related) -> list[dict[str, Any]]:
+def block_devices(instance: Instance, related: Related) -> list[Shape]:
     """Return the existing volumes of an instance."""
     return [
         {
@@ -284,7 +282,7 @@ def _boots_from_volume(instance: Instance, related: Related) -> bool:
     return any(device.is_root for device in related.volumes.get(instance.id, ()))
 
 
-def _groups(interfaces: Sequence[GuestInterface], related: Related) -> list[dict[str, Any]]:
+def _groups(interfaces: Sequence[GuestInterface], related: Related) -> list[Shape]:
     found = {key: name for interface in interfaces for key, name in interface.groups.items()}
     return [
         {"GroupId": related.ids[names.GROUP][key], "GroupName": name}
@@ -292,7 +290,7 @@ def _groups(interfaces: Sequence[GuestInterface], related: Related) -> list[dict
     ]
 
 
-def _add_addresses(shape: dict[str, Any], interfaces: Sequence[GuestInterface], related: Related) -> None:
+def _add_addresses(shape: Shape, interfaces: Sequence[GuestInterface], related: Related) -> None:
     """Add the addresses, subnet and VPC of the first interface to the instance."""
     if not interfaces:
         return
@@ -314,9 +312,9 @@ def _of_version(interface: GuestInterface, version: int) -> list[GuestAddress]:
     return [address for address in interface.addresses if address.version == version]
 
 
-def _interface(interface: GuestInterface, related: Related) -> dict[str, Any]:
+def _interface(interface: GuestInterface, related: Related) -> Shape:
     addresses, ipv4 = interface.addresses, _of_version(interface, 4)
-    shape: dict[str, Any] = {
+    shape: Shape = {
         "NetworkInterfaceId": related.ids[names.INTERFACE][interface.port_id],
         "VpcId": related.ids[names.VPC][interface.network_id],
         "SubnetId": related.ids[names.SUBNET][addresses[0].subnet_id] if addresses else None,
@@ -345,7 +343,7 @@ def _interface(interface: GuestInterface, related: Related) -> dict[str, Any]:
     return shape
 
 
-def _public(address: GuestAddress) -> dict[str, Any]:
+def _public(address: GuestAddress) -> Shape:
     if address.floating is None or address.floating_project is None:
         return {}
     owner = address.floating_project.hex
@@ -356,7 +354,7 @@ FIXED_OPTIONS = {"HttpEndpoint": "enabled", "HttpProtocolIpv6": "disabled", "Ins
 """Metadata options with a fixed value; any other value is rejected."""
 
 
-def options_shape(row: MetadataOptions | None) -> dict[str, Any]:
+def options_shape(row: MetadataOptions | None) -> Shape:
     """Return the representation of an instance's metadata options."""
     return {
         "State": "applied",
@@ -366,7 +364,7 @@ def options_shape(row: MetadataOptions | None) -> dict[str, Any]:
     }
 
 
-def _add_reason(shape: dict[str, Any], instance: Instance, state: str, related: Related) -> None:
+def _add_reason(shape: Shape, instance: Instance, state: str, related: Related) -> None:
     """Add the reason for the state of an instance that is stopped, terminated or failed."""
     fault = related.faults.get(instance.id)
     if instance.vm_state == VmState.ERROR and fault is not None:

@@ -1,15 +1,9 @@
 """Attributes of network interfaces, and their additional addresses (AssignPrivateIpAddresses and others)."""
 
-from typing import Any
-
-from portal.api.ec2 import names
+from portal.api.ec2.actions.instances.attributes import check_sources
 from portal.api.ec2.actions.interfaces import describe
 from portal.api.ec2.actions.interfaces.create import ipv6_entries, ipv6_subnets
-from portal.api.ec2.actions.source_checks import check_sources
-from portal.api.ec2.actions.vpcs.vpcs import unless
-from portal.api.ec2.protocol import errors
-from portal.api.ec2.protocol.errors import Ec2Error
-from portal.api.ec2.registry import Call, action
+from portal.api.ec2.frame import Call, Ec2Error, Shape, action, errors, names
 from provisioning.ec2 import ids
 from provisioning.network import services
 from provisioning.network.models import Port
@@ -25,7 +19,7 @@ ATTRIBUTES = ("Attachment", "Description", "Groups", "SourceDestCheck")
     takes=f"NetworkInterfaceId {' '.join(ATTRIBUTES)}",
     missing=names.INTERFACE.missing,
 )
-def modify_network_interface_attribute(call: Call) -> dict[str, Any]:
+def modify_network_interface_attribute(call: Call) -> Shape:
     """Update one attribute: description, groups, source check, or deletion on termination."""
     specified = [name for name in ATTRIBUTES if name in call.arguments]
     if len(specified) != 1:
@@ -48,7 +42,7 @@ def modify_network_interface_attribute(call: Call) -> dict[str, Any]:
     takes="NetworkInterfaceId SourceDestCheck",
     missing=names.INTERFACE.missing,
 )
-def reset_network_interface_attribute(call: Call) -> dict[str, Any]:
+def reset_network_interface_attribute(call: Call) -> Shape:
     """Enable the source check of an interface."""
     check_sources(call, describe.interface_named(call, call.arguments["NetworkInterfaceId"]), requested=True)
     return {}
@@ -73,14 +67,14 @@ def _set_delete_on_termination(call: Call, port: Port) -> None:
     takes="NetworkInterfaceId Attribute",
     missing=names.INTERFACE.missing,
 )
-def describe_network_interface_attribute(call: Call) -> dict[str, Any]:
+def describe_network_interface_attribute(call: Call) -> Shape:
     """Show one attribute of an interface."""
     port = describe.interface_named(call, call.arguments["NetworkInterfaceId"])
     (shape,) = describe.shapes(call, [port])
     attribute = call.get("Attribute")
     if not attribute:
         raise errors.missing_parameter("Attribute")
-    attributes: dict[str, dict[str, Any]] = {
+    attributes: dict[str, Shape] = {
         "description": {"Description": {"Value": shape["Description"]}},
         "groupSet": {"Groups": shape["Groups"]},
         "sourceDestCheck": {"SourceDestCheck": {"Value": shape["SourceDestCheck"]}},
@@ -101,9 +95,9 @@ IN_USE = "InvalidIPAddress.InUse"
     missing=names.INTERFACE.missing,
     conflict=IN_USE,
 )
-def assign_private_ip_addresses(call: Call) -> dict[str, Any]:
+def assign_private_ip_addresses(call: Call) -> Shape:
     """Assign secondary addresses of the subnet to an interface: specified addresses, or a number of free addresses."""
-    unless(call, "AllowReassignment", present=False, why="an address is taken from its interface first")
+    call.allow_only("AllowReassignment", value=False, why="an address is taken from its interface first")
     port = describe.interface_named(call, call.arguments["NetworkInterfaceId"])
     addresses, count = call.get("PrivateIpAddresses", []), call.get("SecondaryPrivateIpAddressCount")
     if addresses and count is not None:
@@ -130,7 +124,7 @@ def assign_private_ip_addresses(call: Call) -> dict[str, Any]:
     missing=names.INTERFACE.missing,
     conflict=IN_USE,
 )
-def assign_ipv6_addresses(call: Call) -> dict[str, Any]:
+def assign_ipv6_addresses(call: Call) -> Shape:
     """Assign IPv6 addresses to an interface. This is not supported on subnets where guests configure their own
     addresses.
     """
@@ -162,7 +156,7 @@ def _add(call: Call, port: Port, entries: describe.Entries) -> Port:
     takes="NetworkInterfaceId PrivateIpAddresses",
     missing=names.INTERFACE.missing,
 )
-def unassign_private_ip_addresses(call: Call) -> dict[str, Any]:
+def unassign_private_ip_addresses(call: Call) -> Shape:
     """Unassign secondary addresses from an interface; the primary one is kept."""
     port, specified = (
         describe.interface_named(call, call.arguments["NetworkInterfaceId"]),
@@ -185,7 +179,7 @@ def unassign_private_ip_addresses(call: Call) -> dict[str, Any]:
     takes="NetworkInterfaceId Ipv6Addresses",
     missing=names.INTERFACE.missing,
 )
-def unassign_ipv6_addresses(call: Call) -> dict[str, Any]:
+def unassign_ipv6_addresses(call: Call) -> Shape:
     """Unassign IPv6 addresses from an interface, except those that its guest configures itself."""
     port, specified = (
         describe.interface_named(call, call.arguments["NetworkInterfaceId"]),

@@ -2,15 +2,11 @@
 
 import uuid
 from collections.abc import Sequence
-from typing import Any
 
-from portal.api.ec2 import names, tags
 from portal.api.ec2.actions.instances.shapes import wanted as wanted_instances
 from portal.api.ec2.actions.interfaces import describe
-from portal.api.ec2.actions.vpcs.vpcs import subnet_named, unless
-from portal.api.ec2.protocol import errors
-from portal.api.ec2.protocol.errors import Ec2Error
-from portal.api.ec2.registry import Call, action
+from portal.api.ec2.actions.vpcs.vpcs import subnet_named
+from portal.api.ec2.frame import Call, Ec2Error, Shape, action, errors, names, tags
 from provisioning.compute.actions.interfaces import attach_interface, detach_interface
 from provisioning.compute.launch.request import NetworkRequest
 from provisioning.ec2 import ids
@@ -32,7 +28,7 @@ IN_USE = "InvalidNetworkInterface.InUse"
     missing=names.SUBNET.missing,
     conflict="InvalidIPAddress.InUse",
 )
-def create_network_interface(call: Call) -> dict[str, Any]:
+def create_network_interface(call: Call) -> Shape:
     """Create a port on a subnet, with secondary and IPv6 addresses. A port without specified groups is in the default
     group.
     """
@@ -127,7 +123,7 @@ def ipv6_entries(call: Call, subnets: Sequence[Subnet]) -> describe.Entries:
     missing=names.INTERFACE.missing,
     conflict=IN_USE,
 )
-def delete_network_interface(call: Call) -> dict[str, Any]:
+def delete_network_interface(call: Call) -> Shape:
     """Delete an interface that is not in use."""
     port = describe.interface_named(call, call.arguments["NetworkInterfaceId"])
     if not describe.is_free(port):
@@ -144,9 +140,9 @@ def delete_network_interface(call: Call) -> dict[str, Any]:
     missing=names.INSTANCE.missing,
     conflict="IncorrectInstanceState",
 )
-def attach_network_interface(call: Call) -> dict[str, Any]:
+def attach_network_interface(call: Call) -> Shape:
     """Attach an interface to an instance, as its last interface."""
-    unless(call, "NetworkCardIndex", present=0, why="an instance has one network card")
+    call.allow_only("NetworkCardIndex", value=0, why="an instance has one network card")
     port = describe.interface_named(call, call.arguments["NetworkInterfaceId"])
     if not describe.is_free(port):
         raise Ec2Error(IN_USE, f"Interface: [{call.arguments['NetworkInterfaceId']}] in use.")
@@ -177,7 +173,7 @@ def _check_index(call: Call, taken: list[int]) -> None:
     missing=names.ATTACHMENT.missing,
     conflict="IncorrectInstanceState",
 )
-def detach_network_interface(call: Call) -> dict[str, Any]:
+def detach_network_interface(call: Call) -> Shape:
     """Detach an interface. An interface that was created with the instance is also deleted."""
     specified = call.arguments["AttachmentId"]
     port = names.one(names.ATTACHMENT, specified, describe.interface_rows(call))

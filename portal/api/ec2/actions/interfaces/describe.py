@@ -9,13 +9,10 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from portal.api.ec2 import names, tags
 from portal.api.ec2.actions.security_groups.lookups import Groups
-from portal.api.ec2.actions.vpcs.vpcs import enforce, owner_of, zone_of_networks
+from portal.api.ec2.actions.vpcs.vpcs import owner_of, zone_of_subnets
 from portal.api.ec2.describe import Column, Described, members, under
-from portal.api.ec2.protocol import errors
-from portal.api.ec2.protocol.errors import Ec2Error
-from portal.api.ec2.registry import Call
+from portal.api.ec2.frame import Call, Ec2Error, Shape, errors, names, tags
 from provisioning.network import addressing, selectors
 from provisioning.network.models import FixedIP, FloatingIP, Network, Port, SecurityGroup
 from provisioning.network.records.owners import COMPUTE, OF_THE_CLOUD
@@ -83,9 +80,9 @@ def check_addresses(call: Call, verb: str, network: Network, requested: Sequence
     if len(requested) > MOST:
         raise Ec2Error("PrivateIpAddressLimitExceeded", f"An interface has at most {MOST} addresses here")
     target = owner_of(network) | {"project_id": call.project_id}
-    enforce(call, target, f"{verb}_port:fixed_ips", f"{verb}_port:fixed_ips:subnet_id")
+    call.enforce(f"{verb}_port:fixed_ips", f"{verb}_port:fixed_ips:subnet_id", target=target)
     if any("ip_address" in entry for entry in requested):
-        enforce(call, target, f"{verb}_port:fixed_ips:ip_address")
+        call.enforce(f"{verb}_port:fixed_ips:ip_address", target=target)
 
 
 def groups_named(call: Call, specified: Sequence[str]) -> list[SecurityGroup]:
@@ -114,9 +111,6 @@ def default_groups(call: Call, network_id: uuid.UUID) -> list[SecurityGroup] | N
     """
     group = default_group_of(network_id)
     return [group] if group is not None and group.project_id == call.project_id else None
-
-
-Shape = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +144,7 @@ def shapes(call: Call, ports: Sequence[Port]) -> list[Shape]:
         ),
         floating={(each.fixed_port_id, each.fixed_address): each for each in floating},  # type: ignore[misc]
         tags=tags.shapes(names.INTERFACE, keys),
-        zone=zone_of_networks(),
+        zone=zone_of_subnets(),
     )
     return [_shape(port, related) for port in ports]
 

@@ -3,14 +3,10 @@ changes of existing rules.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
-from portal.api.ec2 import names, tags
 from portal.api.ec2.actions.security_groups import lookups
 from portal.api.ec2.actions.security_groups.describe import rule_shapes
-from portal.api.ec2.protocol import errors
-from portal.api.ec2.protocol.errors import Ec2Error
-from portal.api.ec2.registry import Call, action
+from portal.api.ec2.frame import Call, Ec2Error, Shape, action, errors, names, tags
 from provisioning.ec2 import ids
 from provisioning.ec2_services.vpcs import note_vpc_of_group
 from provisioning.network import services
@@ -27,7 +23,7 @@ from provisioning.network.services.security.security_groups import DEFAULT_NAME
     missing=names.VPC.missing,
     conflict="InvalidGroup.Duplicate",
 )
-def create_security_group(call: Call) -> dict[str, Any]:
+def create_security_group(call: Call) -> Shape:
     """Create a group; it can be used on every network of the project, and ``VpcId`` is only shown."""
     name, description = call.arguments["GroupName"], call.arguments["Description"]
     for parameter, value in (("GroupName", name), ("Description", description)):
@@ -62,7 +58,7 @@ def create_security_group(call: Call) -> dict[str, Any]:
     missing=names.GROUP.missing,
     conflict="DependencyViolation",
 )
-def delete_security_group(call: Call) -> dict[str, Any]:
+def delete_security_group(call: Call) -> Shape:
     """Delete a group that is not in use by an interface or by rules of another group."""
     group = lookups.Groups(call).to_change("delete_security_group")
     if group.name == DEFAULT_NAME or is_default_of_vpc(group):
@@ -85,7 +81,7 @@ EGRESS = "GroupId IpPermissions IpProtocol FromPort ToPort CidrIp"
     missing=names.GROUP.missing,
     conflict="InvalidPermission.Duplicate",
 )
-def authorize_ingress(call: Call) -> dict[str, Any]:
+def authorize_ingress(call: Call) -> Shape:
     """Add ingress rules."""
     return _authorize(call, egress=False)
 
@@ -97,12 +93,12 @@ def authorize_ingress(call: Call) -> dict[str, Any]:
     missing=names.GROUP.missing,
     conflict="InvalidPermission.Duplicate",
 )
-def authorize_egress(call: Call) -> dict[str, Any]:
+def authorize_egress(call: Call) -> Shape:
     """Add egress rules."""
     return _authorize(call, egress=True)
 
 
-def _authorize(call: Call, *, egress: bool) -> dict[str, Any]:
+def _authorize(call: Call, *, egress: bool) -> Shape:
     groups = lookups.Groups(call)
     group = groups.to_change("create_security_group_rule")
     specified = tags.specified(call, names.RULE)
@@ -140,7 +136,7 @@ def _missing(requested: lookups.Asked, there: lookups.OfGroup | None) -> Sequenc
     takes=f"{INGRESS} SecurityGroupRuleIds",
     missing="InvalidPermission.NotFound",
 )
-def revoke_ingress(call: Call) -> dict[str, Any]:
+def revoke_ingress(call: Call) -> Shape:
     """Remove ingress rules."""
     return _revoke(call, egress=False)
 
@@ -151,12 +147,12 @@ def revoke_ingress(call: Call) -> dict[str, Any]:
     takes=f"{EGRESS} SecurityGroupRuleIds",
     missing="InvalidPermission.NotFound",
 )
-def revoke_egress(call: Call) -> dict[str, Any]:
+def revoke_egress(call: Call) -> Shape:
     """Remove egress rules."""
     return _revoke(call, egress=True)
 
 
-def _revoke(call: Call, *, egress: bool) -> dict[str, Any]:
+def _revoke(call: Call, *, egress: bool) -> Shape:
     groups = lookups.Groups(call)
     group = groups.to_change("delete_security_group_rule")
     there = lookups.permissions_of(group, egress=egress)
@@ -197,7 +193,7 @@ BOTH = ("create_security_group_rule", "delete_security_group_rule")
     missing=names.RULE.missing,
     conflict="InvalidPermission.Duplicate",
 )
-def modify_security_group_rules(call: Call) -> dict[str, Any]:
+def modify_security_group_rules(call: Call) -> Shape:
     """Replace the permissions of rules, keeping their ids and directions."""
     groups = lookups.Groups(call)
     group = groups.to_change(*BOTH)
@@ -228,7 +224,7 @@ def _change(before: lookups.Granted, requested: lookups.Asked) -> None:
     takes="GroupId GroupName IpPermissions SecurityGroupRuleDescriptions",
     missing=names.GROUP.missing,
 )
-def update_ingress_descriptions(call: Call) -> dict[str, Any]:
+def update_ingress_descriptions(call: Call) -> Shape:
     """Update the descriptions of ingress rules."""
     return _describe(call, egress=False)
 
@@ -239,12 +235,12 @@ def update_ingress_descriptions(call: Call) -> dict[str, Any]:
     takes="GroupId GroupName IpPermissions SecurityGroupRuleDescriptions",
     missing=names.GROUP.missing,
 )
-def update_egress_descriptions(call: Call) -> dict[str, Any]:
+def update_egress_descriptions(call: Call) -> Shape:
     """Update the descriptions of egress rules."""
     return _describe(call, egress=True)
 
 
-def _describe(call: Call, *, egress: bool) -> dict[str, Any]:
+def _describe(call: Call, *, egress: bool) -> Shape:
     groups = lookups.Groups(call)
     group = groups.to_change(*BOTH)
     there = lookups.permissions_of(group, egress=egress)

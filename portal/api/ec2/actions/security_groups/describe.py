@@ -3,14 +3,12 @@
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from django.db.models import QuerySet
 
-from portal.api.ec2 import names, tags
 from portal.api.ec2.actions.security_groups.lookups import ANY, Granted, OfGroup, Permission, granted, no_such_name
-from portal.api.ec2.describe import Column, Described, Filter, Shape, members, under
-from portal.api.ec2.registry import Call
+from portal.api.ec2.describe import Column, Described, Filter, members, under
+from portal.api.ec2.frame import Call, Shape, names, tags
 from provisioning.ec2 import ids
 from provisioning.network import selectors, services
 from provisioning.network.models import SecurityGroup, SecurityGroupRule
@@ -42,7 +40,7 @@ class GroupNames:
         )
 
 
-def group_shapes(groups: Sequence[SecurityGroup]) -> list[dict[str, Any]]:
+def group_shapes(groups: Sequence[SecurityGroup]) -> list[Shape]:
     """Return groups with their permissions; their rules and the groups in them must be prefetched."""
     known = GroupNames.of(groups, [rule for group in groups for rule in group.rules.all()])
     tagged = tags.shapes(names.GROUP, [group.id for group in groups])
@@ -57,7 +55,7 @@ def group_shapes(groups: Sequence[SecurityGroup]) -> list[dict[str, Any]]:
     return shapes
 
 
-def _group(group: SecurityGroup, known: GroupNames, tagged: tags.Shapes) -> dict[str, Any]:
+def _group(group: SecurityGroup, known: GroupNames, tagged: tags.Shapes) -> Shape:
     every = granted(group.rules.all())
     return {
         "OwnerId": group.project_id.hex,
@@ -70,9 +68,9 @@ def _group(group: SecurityGroup, known: GroupNames, tagged: tags.Shapes) -> dict
     }
 
 
-def permission_shapes(every: Sequence[Granted], known: GroupNames) -> list[dict[str, Any]]:
+def permission_shapes(every: Sequence[Granted], known: GroupNames) -> list[Shape]:
     """Return permissions in the format of groups, merged by protocol and port range."""
-    result: dict[tuple[str, tuple[int, int] | None], dict[str, Any]] = {}
+    result: dict[tuple[str, tuple[int, int] | None], Shape] = {}
     for each in every:
         permission = each.permission
         shape = result.setdefault((permission.protocol, permission.ports), _traffic(permission))
@@ -92,14 +90,14 @@ def permission_shapes(every: Sequence[Granted], known: GroupNames) -> list[dict[
     return list(result.values())
 
 
-def _traffic(permission: Permission) -> dict[str, Any]:
-    shape: dict[str, Any] = {"IpProtocol": permission.protocol}
+def _traffic(permission: Permission) -> Shape:
+    shape: Shape = {"IpProtocol": permission.protocol}
     if permission.ports is not None:
         shape["FromPort"], shape["ToPort"] = permission.ports
     return shape | {"IpRanges": [], "Ipv6Ranges": [], "UserIdGroupPairs": [], "PrefixListIds": []}
 
 
-def rule_shapes(every: Sequence[OfGroup], *, revoked: bool = False) -> list[dict[str, Any]]:
+def rule_shapes(every: Sequence[OfGroup], *, revoked: bool = False) -> list[Shape]:
     """Return permissions in the format of rules, each with its id. With ``revoked``, the format is that of
     RevokeSecurityGroup….
     """
@@ -122,17 +120,17 @@ def rule_shapes(every: Sequence[OfGroup], *, revoked: bool = False) -> list[dict
     return shapes
 
 
-def _referenced(permission: Permission, known: GroupNames) -> dict[str, Any]:
+def _referenced(permission: Permission, known: GroupNames) -> Shape:
     if permission.group_id is None:
         return {}
     group = known.named[permission.group_id]
     return {"ReferencedGroupInfo": {"GroupId": known.ids[group.id], "UserId": group.project_id.hex}}
 
 
-def _rule(each: OfGroup, known: GroupNames, ec2_id: str) -> dict[str, Any]:
+def _rule(each: OfGroup, known: GroupNames, ec2_id: str) -> Shape:
     permission = each.permission
     first, last = permission.ports or (-1, -1)
-    shape: dict[str, Any] = {
+    shape: Shape = {
         "SecurityGroupRuleId": ec2_id,
         "GroupId": known.ids[each.group.id],
         "IsEgress": permission.egress,

@@ -5,16 +5,11 @@ A permission for a group or a prefix list has one rule for IPv4 and one for IPv6
 """
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
-from portal.api.ec2 import names
-from portal.api.ec2.protocol import errors
-from portal.api.ec2.protocol.errors import Ec2Error
-from portal.api.ec2.registry import Call
-from provisioning.identity import policy
+from portal.api.ec2.frame import Arguments, Call, Ec2Error, errors, names
 from provisioning.network import addressing, selectors
 from provisioning.network.models import AddressGroup, SecurityGroup, SecurityGroupRule
 from provisioning.network.records import flows
@@ -232,7 +227,7 @@ class Groups:
             raise names.not_found(names.PREFIX_LIST, [ec2_id])
         return found
 
-    def source(self, pair: Mapping[str, Any]) -> SecurityGroup:
+    def source(self, pair: Arguments) -> SecurityGroup:
         """Return the group of a ``UserIdGroupPairs``. Raises Ec2Error."""
         if pair.get("VpcPeeringConnectionId"):
             raise errors.unsupported("There are no peering connections between VPCs in this cloud")
@@ -261,8 +256,7 @@ class Groups:
         project belongs to that project.
         """
         group = self.named()
-        for rule in rules:
-            policy.enforce(self._call.context, rule, {"project_id": group.project_id})
+        self._call.enforce(*rules, target={"project_id": group.project_id})
         return group
 
 
@@ -316,7 +310,7 @@ def asked(call: Call, groups: Groups, group: SecurityGroup, *, egress: bool) -> 
     return list(result.values())
 
 
-def _from_flat(arguments: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _from_flat(arguments: Arguments) -> list[Arguments]:
     """Convert flat parameters into permissions. A source group without a protocol allows all of TCP, UDP and ICMP."""
     cidr, name = arguments.get("CidrIp"), arguments.get("SourceSecurityGroupName")
     if cidr and name:
@@ -330,13 +324,13 @@ def _from_flat(arguments: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{**traffic, "IpRanges": [{"CidrIp": cidr}]}]
 
 
-def _everything() -> list[dict[str, Any]]:
+def _everything() -> list[Arguments]:
     first, last = EVERY_PORT
     ported = [{"IpProtocol": protocol, "FromPort": first, "ToPort": last} for protocol in ("tcp", "udp")]
     return [*ported, {"IpProtocol": "icmp", "FromPort": -1, "ToPort": -1}]
 
 
-def _of_entry(groups: Groups, group: SecurityGroup, entry: Mapping[str, Any], *, egress: bool) -> Iterator[Asked]:
+def _of_entry(groups: Groups, group: SecurityGroup, entry: Arguments, *, egress: bool) -> Iterator[Asked]:
     protocol = entry.get("IpProtocol")
     if not protocol:
         raise errors.missing_parameter("IpPermissions.IpProtocol")
@@ -355,13 +349,13 @@ def _of_entry(groups: Groups, group: SecurityGroup, entry: Mapping[str, Any], *,
         yield traffic.with_prefix_list(groups.prefix_list(each["PrefixListId"]), each.get("Description"))
 
 
-def _having(entries: Sequence[Mapping[str, Any]], name: str) -> Sequence[Mapping[str, Any]]:
+def _having(entries: Sequence[Arguments], name: str) -> Sequence[Arguments]:
     if not all(each.get(name) for each in entries):
         raise errors.missing_parameter(f"IpPermissions.{name}")
     return entries
 
 
-def of_rule(groups: Groups, group: SecurityGroup, values: Mapping[str, Any], *, egress: bool) -> Asked:
+def of_rule(groups: Groups, group: SecurityGroup, values: Arguments, *, egress: bool) -> Asked:
     """Return the permission of a ``SecurityGroupRule`` in ModifySecurityGroupRules. Raises Ec2Error."""
     traffic = Traffic(group, egress, values.get("IpProtocol") or ANY, values.get("FromPort"), values.get("ToPort"))
     places = [name for name in ("CidrIpv4", "CidrIpv6", "PrefixListId", "ReferencedGroupId") if values.get(name)]

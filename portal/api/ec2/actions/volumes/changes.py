@@ -6,16 +6,11 @@ Also volumes, snapshots and instances by EC2 id, EC2's states of them (fewer tha
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from portal.api.ec2 import names, tags
 from portal.api.ec2.describe import NOTHING, Always, Column, Described, Narrowed, members, under
-from portal.api.ec2.names import of_amazon, store_requested, type_asked
-from portal.api.ec2.protocol import errors
-from portal.api.ec2.protocol.errors import Ec2Error
-from portal.api.ec2.registry import Call, action
+from portal.api.ec2.frame import Arguments, Call, Ec2Error, Shape, action, errors, names, tags
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.compute import selectors as compute
@@ -134,7 +129,7 @@ class Related:
     devices: Mapping[uuid.UUID, BlockDevice] = field(default_factory=dict)
     """Attachment → the block device of its server."""
     tags: Mapping[uuid.UUID, Sequence[Mapping[str, str]]] = field(default_factory=dict)
-    given: Mapping[uuid.UUID, Mapping[str, Any]] = field(default_factory=dict)
+    given: Mapping[uuid.UUID, Arguments] = field(default_factory=dict)
     """Volume or disk → values from client requests (``ec2.given``)."""
 
 
@@ -159,13 +154,13 @@ def related(volumes: Sequence[Volume]) -> Related:
     )
 
 
-def volume_shapes(volumes: Sequence[Volume]) -> list[dict[str, Any]]:
+def volume_shapes(volumes: Sequence[Volume]) -> list[Shape]:
     """Return the representations of volumes."""
     known = related(volumes)
     return [volume_shape(volume, known) for volume in volumes]
 
 
-def volume_shape(volume: Volume, related: Related) -> dict[str, Any]:
+def volume_shape(volume: Volume, related: Related) -> Shape:
     """Return the representation of a volume in DescribeVolumes and CreateVolume."""
     return {
         "VolumeId": related.ids[names.VOLUME][volume.id],
@@ -189,14 +184,14 @@ def _asked_name(device: BlockDevice | None, related: Related) -> str | None:
     return related.given.get(device.id, {}).get(given.DEVICE) if device is not None else None
 
 
-def _type(volume: Volume, related: Related) -> dict[str, Any]:
+def _type(volume: Volume, related: Related) -> Shape:
     """Return the AWS type in the request if this cloud has no type of that name, otherwise the volume's own type."""
     own = {"VolumeType": volume.volume_type.name if volume.volume_type else NO_TYPE}
-    requested: dict[str, Any] = related.given.get(volume.id, {}).get(given.VOLUME_TYPE, {})
+    requested: Shape = related.given.get(volume.id, {}).get(given.VOLUME_TYPE, {})
     return own | requested
 
 
-def attachment_shape(attachment: Attachment, related: Related) -> dict[str, Any]:
+def attachment_shape(attachment: Attachment, related: Related) -> Shape:
     """Return the representation of an attachment; an attachment outside the cloud has no instance."""
     device = related.devices.get(attachment.id)
     return {
@@ -209,7 +204,7 @@ def attachment_shape(attachment: Attachment, related: Related) -> dict[str, Any]
     }
 
 
-def snapshot_shapes(snapshots: Sequence[Snapshot]) -> list[dict[str, Any]]:
+def snapshot_shapes(snapshots: Sequence[Snapshot]) -> list[Shape]:
     """Return the representations of snapshots."""
     keys = [snapshot.id for snapshot in snapshots]
     known = names.known({names.SNAPSHOT: keys, names.VOLUME: [snapshot.volume_id for snapshot in snapshots]})
@@ -244,7 +239,7 @@ KIND = names.VOLUME
     missing="InvalidSnapshot.NotFound",
     over_quota={"per_volume_gigabytes": "InvalidParameterValue"},
 )
-def create_volume(call: Call) -> dict[str, Any]:
+def create_volume(call: Call) -> Shape:
     """Create a volume, empty or from a snapshot; its ``Name`` tag also becomes its name."""
     specified = tags.specified(call, KIND)
     size, snapshot = call.get("Size"), call.get("SnapshotId")
@@ -253,7 +248,7 @@ def create_volume(call: Call) -> dict[str, Any]:
     request = services.VolumeRequest(
         size_gb=size,
         name=specified.get(KIND.resource_type, {}).get("Name", ""),
-        volume_type=(found_type := type_asked(call.context, call.get("VolumeType"))),
+        volume_type=(found_type := names.type_asked(call.context, call.get("VolumeType"))),
         availability_zone=_zone(call),
         snapshot_id=str(snapshot_of(call, snapshot).id) if snapshot else "",
     )
@@ -265,7 +260,7 @@ def create_volume(call: Call) -> dict[str, Any]:
         raise Ec2Error("InvalidZone.NotFound", error.message) from error
     _check_promised(call, made)
     tags.write(call, KIND, [made.id], specified)
-    store_requested(made.project_id, made.id, of_amazon(call.arguments, found_type))
+    names.store_requested(made.project_id, made.id, names.of_amazon(call.arguments, found_type))
     volume = volumes_of(call.context).get(id=made.id)
     return volume_shape(volume, related([volume]))
 
@@ -291,7 +286,7 @@ def _check_promised(call: Call, made: Volume) -> None:
 
 
 @action("DeleteVolume", "volume:delete", takes="VolumeId", missing=KIND.missing)
-def delete_volume(call: Call) -> dict[str, Any]:
+def delete_volume(call: Call) -> Shape:
     """Delete a volume that is not attached and has no snapshots. Snapshots that are being deleted do not count."""
     ec2_id = call.arguments["VolumeId"]
     volume = volume_of(call, ec2_id)
@@ -336,17 +331,17 @@ DESCRIBE_VOLUMES = Described(
 
 
 @action("DescribeVolumeAttribute", "volume:get", takes="VolumeId Attribute")
-def describe_volume_attribute(call: Call) -> dict[str, Any]:
+def describe_volume_attribute(call: Call) -> Shape:
     """Show an attribute. I/O always resumes automatically in this cloud, and volumes have no product codes."""
     volume = volume_of(call, call.arguments["VolumeId"])
-    value: dict[str, Any] = {"ProductCodes": []}
+    value: Shape = {"ProductCodes": []}
     if call.arguments["Attribute"] == "autoEnableIO":
         value = {"AutoEnableIO": {"Value": True}}
     return {"VolumeId": ids.id_of(names.VOLUME.prefix, volume.id), **value}
 
 
 @action("ModifyVolumeAttribute", "volume:update", takes="VolumeId AutoEnableIO")
-def modify_volume_attribute(call: Call) -> dict[str, Any]:
+def modify_volume_attribute(call: Call) -> Shape:
     """Accept ``AutoEnableIO`` with the value true, the only supported one."""
     volume_of(call, call.arguments["VolumeId"])
     wanted_value = call.get("AutoEnableIO", {}).get("Value")

@@ -3,25 +3,19 @@ a volume can be reached.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from portal.api.ec2 import names
 from portal.api.ec2.actions.volumes import changes
 from portal.api.ec2.actions.volumes.changes import NO_TYPE, instance_of, volume_of, volumes_of
 from portal.api.ec2.describe import NOTHING, Column, Described, members, nothing
-from portal.api.ec2.names import SPEEDS, guest_name, is_guest_name, of_amazon, store_requested, type_asked
-from portal.api.ec2.protocol import errors
-from portal.api.ec2.protocol.errors import Ec2Error
-from portal.api.ec2.registry import Call, action
+from portal.api.ec2.frame import Call, Ec2Error, Shape, action, errors, names
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.actions.attach_volume import VolumeToAttach, attach_volume
 from provisioning.compute.actions.detach_volume import detach_volume
 from provisioning.compute.errors import DifferentZoneError, TooManyDisksError
 from provisioning.ec2 import given, ids
-from provisioning.identity import policy
 from provisioning.volumes import services
 from provisioning.volumes.errors import BeingModifiedError
 from provisioning.volumes.models import Attachment, Volume, VolumeModification
@@ -37,13 +31,13 @@ NO_ATTACHMENT = "InvalidAttachment.NotFound"
     takes="VolumeId InstanceId Device",
     missing=names.INSTANCE.missing,
 )
-def attach(call: Call) -> dict[str, Any]:
+def attach(call: Call) -> Shape:
     """Attach a volume to an instance; the attachment is complete when its state is ``attached``."""
     ec2_id, requested = call.arguments["VolumeId"], call.arguments["Device"]
     volume = volume_of(call, ec2_id)
     instance = instance_of(call, call.arguments["InstanceId"])
-    device = guest_name(requested)
-    if not is_guest_name(device):
+    device = names.guest_name(requested)
+    if not names.is_guest_name(device):
         raise errors.invalid_value("unixDevice", requested, f"{requested[:64]} is not a valid device name.")
     there = list(volume.attachments.all())
     if any(each.instance_id == instance.id for each in there) or (there and not volume.multiattach):
@@ -69,10 +63,10 @@ def attach(call: Call) -> dict[str, Any]:
     takes="VolumeId InstanceId Device Force",
     missing=NO_ATTACHMENT,
 )
-def detach(call: Call) -> dict[str, Any]:
+def detach(call: Call) -> Shape:
     """Detach a volume from its instance once the guest has released it; ``Force`` requires an operator."""
     if call.get("Force", False):
-        policy.enforce(call.context, FORCE)
+        call.enforce(FORCE)
     volume = volume_of(call, call.arguments["VolumeId"])
     attachment = _meant(call, volume)
     before = _attachment(call, volume, attachment.id) or {}
@@ -112,7 +106,7 @@ def _meant(call: Call, volume: Volume) -> Attachment:
         key = instance_of(call, instance).id
         there = [each for each in there if each.instance_id == key]
     if device:
-        there = [each for each in there if each.mountpoint in {device, guest_name(device)}]
+        there = [each for each in there if each.mountpoint in {device, names.guest_name(device)}]
     if not there:
         raise Ec2Error(NO_ATTACHMENT, f"Volume '{ec2_id}' is not attached to this instance as this device")
     if len(there) > 1:
@@ -120,7 +114,7 @@ def _meant(call: Call, volume: Volume) -> Attachment:
     return there[0]
 
 
-def _attachment(call: Call, volume: Volume, attachment_id: object) -> dict[str, Any] | None:
+def _attachment(call: Call, volume: Volume, attachment_id: object) -> Shape | None:
     """Return the current representation of an attachment; None if it no longer exists."""
     fresh = volumes_of(call.context).get(id=volume.id)
     found = next((each for each in fresh.attachments.all() if each.id == attachment_id), None)
@@ -140,26 +134,26 @@ def _in_this_state(error: InvalidInputError) -> Exception:
     missing=names.VOLUME.missing,
     over_quota={"per_volume_gigabytes": "InvalidParameterValue"},
 )
-def modify_volume(call: Call) -> dict[str, Any]:
+def modify_volume(call: Call) -> Shape:
     """Extend or retype a volume, also while it is attached."""
     ec2_id = call.arguments["VolumeId"]
     volume = volume_of(call, ec2_id)
     size, before = call.get("Size"), given.value_of(volume.id, given.VOLUME_TYPE) or {}
-    values = {name: call.arguments[name] for name in (*SPEEDS, "VolumeType") if call.get(name) is not None}
+    values = {name: call.arguments[name] for name in (*names.SPEEDS, "VolumeType") if call.get(name) is not None}
     if size is None and not values:
         raise errors.combination("The request must contain at least one of the parameters Size and VolumeType")
-    wanted_type = type_asked(call.context, values.get("VolumeType"))
-    requested = of_amazon(values if "VolumeType" in values else before | values, wanted_type)
+    wanted_type = names.type_asked(call.context, values.get("VolumeType"))
+    requested = names.of_amazon(values if "VolumeType" in values else before | values, wanted_type)
     try:
         row = services.modify_volume(call.context, volume.id, size_gb=size, volume_type=wanted_type)
     except BeingModifiedError as error:
         raise Ec2Error("IncorrectModificationState", error.message) from error
-    store_requested(volume.project_id, volume.id, requested)
+    names.store_requested(volume.project_id, volume.id, requested)
     words = {"Original": before, "Target": requested or {}}
     types = {
         f"{which}{name}": each[name]
         for which, each in words.items()
-        for name in (*SPEEDS, "VolumeType")
+        for name in (*names.SPEEDS, "VolumeType")
         if name in each
     }
     given.keep(volume.project_id, volume.id, {given.MODIFICATION: types})
@@ -172,7 +166,7 @@ def _rows(call: Call) -> QuerySet[Volume]:
     return rows if call.get("VolumeIds") else rows.filter(modification__isnull=False)
 
 
-def _shapes(volumes: Sequence[Volume]) -> list[dict[str, Any]]:
+def _shapes(volumes: Sequence[Volume]) -> list[Shape]:
     """Return the modifications of volumes. Raises Ec2Error for a volume without a modification."""
     known = ids.ids_of(names.VOLUME.prefix, [volume.id for volume in volumes])
     never = [known[volume.id] for volume in volumes if _row(volume) is None]
@@ -190,7 +184,7 @@ def _row(volume: Volume) -> VolumeModification | None:
     return getattr(volume, "modification", None)
 
 
-def _shape(volume: Volume, row: VolumeModification, ec2_id: str) -> dict[str, Any]:
+def _shape(volume: Volume, row: VolumeModification, ec2_id: str) -> Shape:
     state = "modifying" if row.ended_at is None else "failed" if row.failed else "completed"
     total = volume.progress_total
     return {
@@ -236,12 +230,12 @@ DESCRIBE_VOLUMES_MODIFICATIONS = Described(
 _IO = {"ok": "passed", "impaired": "failed", "insufficient-data": "insufficient-data"}
 
 
-def _statuses(volumes: Sequence[Volume]) -> list[dict[str, Any]]:
+def _statuses(volumes: Sequence[Volume]) -> list[Shape]:
     known = ids.ids_of(names.VOLUME.prefix, [volume.id for volume in volumes])
     return [_status_shape(volume, known[volume.id]) for volume in volumes]
 
 
-def _status_shape(volume: Volume, ec2_id: str) -> dict[str, Any]:
+def _status_shape(volume: Volume, ec2_id: str) -> Shape:
     status = _status(volume)
     return {
         "VolumeId": ec2_id,

@@ -1,15 +1,10 @@
 """CreateSnapshot, DeleteSnapshot, DescribeSnapshots and DescribeSnapshotAttribute."""
 
-from typing import Any
-
 from django.db.models import Q
 
-from portal.api.ec2 import names, tags
-from portal.api.ec2.actions.volumes import changes
-from portal.api.ec2.actions.volumes.changes import snapshot_of, volume_of
+from portal.api.ec2.actions.volumes.changes import snapshot_of, snapshot_shapes, volume_of
 from portal.api.ec2.describe import NOTHING, Column, Described, members
-from portal.api.ec2.protocol.errors import Ec2Error
-from portal.api.ec2.registry import Call, action
+from portal.api.ec2.frame import Call, Ec2Error, Shape, action, names, tags
 from provisioning.compute.launch.registered_images import images_naming
 from provisioning.ec2 import ids
 from provisioning.volumes import services
@@ -25,7 +20,7 @@ KIND = names.SNAPSHOT
     takes="VolumeId Description TagSpecifications",
     missing=names.VOLUME.missing,
 )
-def create_snapshot(call: Call) -> dict[str, Any]:
+def create_snapshot(call: Call) -> Shape:
     """Create a snapshot of a volume, also while it is attached; its ``Name`` tag also becomes its name."""
     specified = tags.specified(call, KIND)
     volume = volume_of(call, call.arguments["VolumeId"])
@@ -33,11 +28,11 @@ def create_snapshot(call: Call) -> dict[str, Any]:
     request = services.SnapshotRequest(name, call.get("Description", ""), force=True)
     made = services.CreateSnapshot.begin(call.context, volume.id, request)
     tags.write(call, KIND, [made.id], specified)
-    return changes.snapshot_shapes([made])[0]
+    return snapshot_shapes([made])[0]
 
 
 @action("DeleteSnapshot", services.DeleteSnapshot.rule, takes="SnapshotId", missing=KIND.missing)
-def delete_snapshot(call: Call) -> dict[str, Any]:
+def delete_snapshot(call: Call) -> Shape:
     """Delete a snapshot; volumes created from it are kept."""
     snapshot = snapshot_of(call, call.arguments["SnapshotId"])
     if snapshot.group_snapshot_id is not None:
@@ -70,7 +65,7 @@ DESCRIBE_SNAPSHOTS = Described(
     takes="OwnerIds RestorableByUserIds",
     rows=lambda call: visible_snapshots(call.context),
     among=_asked,
-    shape=lambda call, snapshots: changes.snapshot_shapes(snapshots),
+    shape=lambda call, snapshots: snapshot_shapes(snapshots),
     filters={
         "description": Column("Description", "description"),
         **members("Encrypted Progress StartTime StorageTier"),
@@ -86,7 +81,7 @@ DESCRIBE_SNAPSHOTS = Described(
 
 
 @action("DescribeSnapshotAttribute", "volume:get_snapshot", takes="SnapshotId Attribute")
-def describe_snapshot_attribute(call: Call) -> dict[str, Any]:
+def describe_snapshot_attribute(call: Call) -> Shape:
     """Show an attribute: snapshots are not shared between projects and have no product codes."""
     snapshot = snapshot_of(call, call.arguments["SnapshotId"])
     value = "ProductCodes" if call.arguments["Attribute"] == "productCodes" else "CreateVolumePermissions"

@@ -8,32 +8,19 @@ routers to its network.
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from django.db.models import Q
 
-from portal.api.ec2 import names, tags
-from portal.api.ec2.actions.vpcs.vpcs import enforce, subnet_named, table_named
-from portal.api.ec2.describe import Column, Described, Narrowed, Shape, members, under
-from portal.api.ec2.protocol import errors
-from portal.api.ec2.protocol.errors import Ec2Error
-from portal.api.ec2.registry import Call, action
+from portal.api.ec2.actions.vpcs.vpcs import subnet_named, table_named
+from portal.api.ec2.describe import Column, Described, Narrowed, members, under
+from portal.api.ec2.frame import Call, Ec2Error, Shape, action, errors, names, tags
 from provisioning.ec2 import given, ids
 from provisioning.ec2_services.internet_gateways import EVERYWHERE
 from provisioning.network import services
 from provisioning.network.addressing import network_of
 from provisioning.network.models import InternetGateway, Port, Router
 from provisioning.network.records.owners import COMPUTE
-from provisioning.network.selectors.vpcs import (
-    Table,
-    gateways_for,
-    hops,
-    networks_of_routers,
-    routers_of_networks,
-    table_routers_for,
-    tables_of,
-    vpcs_for,
-)
+from provisioning.network.selectors import vpcs as selectors
 
 LOCAL = "local"
 ASSOCIATED = {"State": "associated"}
@@ -59,26 +46,28 @@ class Known:
 
 def _routers_of_vpcs(specified: Sequence[str]) -> Q:
     vpcs = [each for each in specified if ids.is_id(names.VPC.prefix, each)]
-    return Q(pk__in=routers_of_networks(ids.resources_of(names.VPC.prefix, vpcs).values()))
+    return Q(pk__in=selectors.routers_of_networks(ids.resources_of(names.VPC.prefix, vpcs).values()))
 
 
 def _shapes(call: Call, routers: Sequence[Router]) -> list[Shape]:
     """Return routers as route tables; whether a router is the main table depends on the routers of its networks."""
-    networks = networks_of_routers([router.id for router in routers])
-    tables = {table.router.id: table for table in tables_of(vpcs_for(call.context, networks))}
+    networks = selectors.networks_of_routers([router.id for router in routers])
+    tables = {table.router.id: table for table in selectors.tables_of(selectors.vpcs_for(call.context, networks))}
     every = [tables[router.id] for router in routers]
     known = _known(call, every)
     return [_shape(table, known) for table in every]
 
 
-def _known(call: Call, every: Sequence[Table]) -> Known:
+def _known(call: Call, every: Sequence[selectors.Table]) -> Known:
     keys = [table.router.id for table in every]
     networks = {vpc.network.id for table in every for vpc in table.vpcs}
     subnets = {subnet for table in every for subnet in table.subnets}
     side = {subnet for table in every if not table.main_of for subnet in table.subnets}
-    rows = gateways_for(call.context, keys)
+    rows = selectors.gateways_for(call.context, keys)
     gateways = {gateway.router_id: gateway.id for gateway in rows if gateway.router_id}
-    ports = hops(call.context, {route["nexthop"] for table in every for route in table.router.routes}, networks)
+    ports = selectors.hops(
+        call.context, {route["nexthop"] for table in every for route in table.router.routes}, networks
+    )
     known = names.known(
         {
             names.ROUTE_TABLE: keys,
@@ -105,7 +94,7 @@ def _instance_of(port: Port) -> uuid.UUID | None:
     return port.device_id if port.device_owner.startswith(COMPUTE) else None
 
 
-def _shape(table: Table, known: Known) -> Shape:
+def _shape(table: selectors.Table, known: Known) -> Shape:
     ec2_id = known.ids[names.ROUTE_TABLE][table.router.id]
     return {
         "RouteTableId": ec2_id,
@@ -121,7 +110,7 @@ def _shape(table: Table, known: Known) -> Shape:
     }
 
 
-def _associations(table: Table, known: Known) -> Iterator[Shape]:
+def _associations(table: selectors.Table, known: Known) -> Iterator[Shape]:
     for vpc in table.main_of:
         yield {"Main": True, "RouteTableAssociationId": known.associations[vpc.network.id]}
     for subnet in sorted(table.subnets):
@@ -130,7 +119,7 @@ def _associations(table: Table, known: Known) -> Iterator[Shape]:
             yield {"Main": False, "RouteTableAssociationId": association, "SubnetId": known.ids[names.SUBNET][subnet]}
 
 
-def _routes(table: Table, known: Known) -> Iterator[Shape]:
+def _routes(table: selectors.Table, known: Known) -> Iterator[Shape]:
     for cidr in local_ranges(table):
         yield {destination_of(cidr): cidr, "GatewayId": LOCAL, "Origin": "CreateRouteTable"}
     for cidr in known.routed.get(table.router.id, ()):
@@ -153,7 +142,7 @@ def destination_of(cidr: str) -> str:
     return "DestinationIpv6CidrBlock" if ":" in cidr else "DestinationCidrBlock"
 
 
-def local_ranges(table: Table) -> list[str]:
+def local_ranges(table: selectors.Table) -> list[str]:
     """Return the ranges of the router's networks."""
     return [cidr for vpc in table.vpcs for cidr in (*vpc.cidrs, *vpc.cidrs6)]
 
@@ -186,7 +175,7 @@ DESCRIBE_ROUTE_TABLES = Described(
     member="RouteTables",
     kind=names.ROUTE_TABLE,
     ids="RouteTableIds",
-    rows=lambda call: table_routers_for(call.context),
+    rows=lambda call: selectors.table_routers_for(call.context),
     shape=_shapes,
     filters={
         **under(
@@ -212,19 +201,21 @@ DESCRIBE_ROUTE_TABLES = Described(
     takes="RouteTableId SubnetId",
     conflict="Resource.AlreadyAssociated",
 )
-def associate_route_table(call: Call) -> dict[str, Any]:
+def associate_route_table(call: Call) -> Shape:
     """Attach a table's router to a subnet that has no router. If the router is already attached, only the association
     is stored.
     """
     if not call.get("SubnetId"):
         raise errors.missing_parameter("SubnetId")
     table, subnet = table_named(call, call.arguments["RouteTableId"]), subnet_named(call, call.arguments["SubnetId"])
-    enforce(call, {"project_id": table.router.project_id}, "add_router_interface")
+    call.enforce("add_router_interface", target={"project_id": table.router.project_id})
     if subnet.network_id not in {vpc.network.id for vpc in table.vpcs}:
         msg = "The route table and the subnet belong to different networks"
         raise Ec2Error("InvalidParameterValue", msg)
     if subnet.id not in table.subnets:
-        others = [other for other in tables_of(vpcs_for(call.context)) if subnet.id in other.subnets]
+        others = [
+            other for other in selectors.tables_of(selectors.vpcs_for(call.context)) if subnet.id in other.subnets
+        ]
         if others:
             raise errors.unsupported("The subnet is behind another router, and a subnet has one here")
         services.add_interface_by_subnet(table.router, subnet)
@@ -235,11 +226,11 @@ def associate_route_table(call: Call) -> dict[str, Any]:
 
 
 @action("DisassociateRouteTable", "remove_router_interface", takes="AssociationId")
-def disassociate_route_table(call: Call) -> dict[str, Any]:
+def disassociate_route_table(call: Call) -> Shape:
     """Remove the explicit association of a subnet, so that it uses the main table of its VPC."""
     specified = call.arguments["AssociationId"]
     names.check_form(names.ROUTE_ASSOCIATION, [specified])
-    tables = tables_of(vpcs_for(call.context))
+    tables = selectors.tables_of(selectors.vpcs_for(call.context))
     association = names.ROUTE_ASSOCIATION.prefix
     always = {vpc.network.id for table in tables for vpc in table.main_of}
     always |= {subnet for table in tables if not table.main_of for subnet in table.subnets}
@@ -251,7 +242,7 @@ def disassociate_route_table(call: Call) -> dict[str, Any]:
     table = next((table for table in tables if requested in table.subnets), None)
     if table is None or requested is None:
         raise names.not_found(names.ROUTE_ASSOCIATION, [specified])
-    enforce(call, {"project_id": table.router.project_id}, "remove_router_interface")
+    call.enforce("remove_router_interface", target={"project_id": table.router.project_id})
     if not table.main_of:
         raise errors.unsupported(
             "The subnet is connected to a router that is not the VPC's main one, and cannot be moved"

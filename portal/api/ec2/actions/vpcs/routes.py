@@ -1,15 +1,10 @@
 """Routes of a router: the default route through its internet gateway, and routes through interfaces of instances."""
 
-from typing import Any
-
-from portal.api.ec2 import names
 from portal.api.ec2.actions.instances.shapes import wanted as wanted_instances
 from portal.api.ec2.actions.vpcs.route_tables import LOCAL, local_ranges, reachable, routed
 from portal.api.ec2.actions.vpcs.subnets import gateway_named, outside, to_change
-from portal.api.ec2.actions.vpcs.vpcs import enforce, table_named
-from portal.api.ec2.protocol import errors
-from portal.api.ec2.protocol.errors import Ec2Error
-from portal.api.ec2.registry import Call, action
+from portal.api.ec2.actions.vpcs.vpcs import table_named
+from portal.api.ec2.frame import Call, Ec2Error, Shape, action, errors, names
 from provisioning.ec2_services.internet_gateways import EVERYWHERE, route_through
 from provisioning.network import addressing, selectors, services
 from provisioning.network.errors import RoutesExhaustedError
@@ -24,7 +19,7 @@ NO_ROUTE = "InvalidRoute.NotFound"
 
 
 @action("CreateRoute", *RULES, takes=TAKES, conflict="RouteAlreadyExists")
-def create_route(call: Call) -> dict[str, Any]:
+def create_route(call: Call) -> Shape:
     """Create a route for a range through an interface, or a default route through the internet gateway."""
     table = _table(call)
     destination = _destination(call)
@@ -38,7 +33,7 @@ def create_route(call: Call) -> dict[str, Any]:
 
 
 @action("ReplaceRoute", *RULES, takes=TAKES, conflict="DependencyViolation")
-def replace_route(call: Call) -> dict[str, Any]:
+def replace_route(call: Call) -> Shape:
     """Change the target of a route."""
     table = _table(call)
     destination = _destination(call)
@@ -58,7 +53,7 @@ def replace_route(call: Call) -> dict[str, Any]:
     takes=f"RouteTableId {' '.join(DESTINATIONS)}",
     conflict="DependencyViolation",
 )
-def delete_route(call: Call) -> dict[str, Any]:
+def delete_route(call: Call) -> Shape:
     """Delete a route. After deletion of the default route the internet gateway stays attached, for elastic IPs."""
     table = _table(call)
     destination = _destination(call)
@@ -72,7 +67,7 @@ def delete_route(call: Call) -> dict[str, Any]:
 
 def _table(call: Call) -> Table:
     table = table_named(call, call.arguments["RouteTableId"])
-    enforce(call, {"project_id": table.router.project_id}, *RULES)
+    call.enforce(*RULES, target={"project_id": table.router.project_id})
     return table
 
 

@@ -4,25 +4,19 @@ router to the external network.
 
 import uuid
 from collections.abc import Sequence
-from typing import Any
 
 import netaddr
 
-from portal.api.ec2 import names, tags
 from portal.api.ec2.actions.vpcs.vpcs import (
-    enforce,
     owner_of,
     range_id,
     read_range,
     subnet_named,
-    unless,
     vpc_to_change,
-    zone_of_networks,
+    zone_of_subnets,
 )
-from portal.api.ec2.describe import Column, Described, Shape, members, under
-from portal.api.ec2.protocol import errors
-from portal.api.ec2.protocol.errors import Ec2Error
-from portal.api.ec2.registry import Call, action
+from portal.api.ec2.describe import Column, Described, members, under
+from portal.api.ec2.frame import Call, Ec2Error, Shape, action, errors, names, tags
 from provisioning.ec2 import ids
 from provisioning.ec2_services import internet_gateways as gateway_services
 from provisioning.ec2_services import vpcs as services
@@ -30,17 +24,8 @@ from provisioning.hosts import selectors as hosts
 from provisioning.network import addressing
 from provisioning.network import services as network
 from provisioning.network.models import InternetGateway, Network, Router, Subnet
+from provisioning.network.selectors import vpcs as selectors
 from provisioning.network.selectors.routing import external_networks_for
-from provisioning.network.selectors.vpcs import (
-    VpcNetwork,
-    default_network,
-    free_addresses,
-    gateway_of,
-    gateway_rows_for,
-    networks_of_routers,
-    vpc_subnets_for,
-    vpcs_for,
-)
 from provisioning.network.services.addressing.ipam import is_stateless
 from provisioning.network.services.floating_ips.automatic_floating_ips import with_automatic_floating_ips
 from provisioning.network.services.networks.subnets import SubnetFields
@@ -58,7 +43,7 @@ SLAAC = "slaac"
     missing=names.VPC.missing,
     conflict=CONFLICT,
 )
-def create_subnet(call: Call) -> dict[str, Any]:
+def create_subnet(call: Call) -> Shape:
     """Create an IPv4 subnet, or an IPv6 one (``Ipv6Native``), and attach it to the VPC's router."""
     vpc = vpc_to_change(call, call.arguments["VpcId"], "create_subnet")
     _check_zone(call)
@@ -74,7 +59,7 @@ def create_subnet(call: Call) -> dict[str, Any]:
     return {"Subnet": shapes(call, [subnet_named(call, ids.id_of(names.SUBNET.prefix, subnet.id))])[0]}
 
 
-def _range(call: Call, vpc: VpcNetwork) -> netaddr.IPNetwork:
+def _range(call: Call, vpc: selectors.VpcNetwork) -> netaddr.IPNetwork:
     cidr = call.get("CidrBlock")
     if not cidr:
         raise errors.missing_parameter("CidrBlock")
@@ -109,7 +94,7 @@ def _check_zone(call: Call) -> None:
             continue
         if zone not in hosts.availability_zones():
             raise errors.invalid_value(parameter, zone, "There is no availability zone of this name.")
-        if zone != zone_of_networks():
+        if zone != zone_of_subnets():
             raise errors.unsupported("A subnet is in every availability zone here: name none")
 
 
@@ -121,20 +106,29 @@ def _check_zone(call: Call) -> None:
     missing=names.SUBNET.missing,
     conflict="DependencyViolation",
 )
-def delete_subnet(call: Call) -> dict[str, Any]:
+def delete_subnet(call: Call) -> Shape:
     """Delete a subnet without interfaces."""
-    subnet = subnet_named(call, call.arguments["SubnetId"])
-    enforce(call, owner_of(subnet.network) | {"project_id": subnet.project_id}, "delete_subnet")
-    services.delete_routed_subnet(subnet)
+    services.delete_routed_subnet(_to_change(call, "delete_subnet"))
     return {}
+
+
+def _to_change(call: Call, rule: str) -> Subnet:
+    """Return the subnet of the request if the policy allows the caller to change it."""
+    subnet = subnet_named(call, call.arguments["SubnetId"])
+    call.enforce(rule, target=owner_of(subnet.network) | {"project_id": subnet.project_id})
+    return subnet
 
 
 def shapes(call: Call, every: Sequence[Subnet]) -> list[Shape]:
     """Return the representations of subnets; their networks must be prefetched."""
     keys, networks = [subnet.id for subnet in every], {subnet.network_id for subnet in every}
     known = names.known({names.SUBNET: keys, names.VPC: networks})
-    tagged, free = tags.shapes(names.SUBNET, keys), free_addresses(every)
-    default, zone, public = default_network(call.context), zone_of_networks(), with_automatic_floating_ips(networks)
+    tagged, free = tags.shapes(names.SUBNET, keys), selectors.free_addresses(every)
+    default, zone, public = (
+        selectors.default_network(call.context),
+        zone_of_subnets(),
+        with_automatic_floating_ips(networks),
+    )
     return [
         {
             "SubnetId": known[names.SUBNET][subnet.id],
@@ -177,7 +171,7 @@ DESCRIBE_SUBNETS = Described(
     member="Subnets",
     kind=names.SUBNET,
     ids="SubnetIds",
-    rows=lambda call: vpc_subnets_for(call.context),
+    rows=lambda call: selectors.vpc_subnets_for(call.context),
     shape=shapes,
     filters={
         **members(
@@ -207,16 +201,14 @@ DESCRIBE_SUBNETS = Described(
     takes="SubnetId MapPublicIpOnLaunch AssignIpv6AddressOnCreation",
     missing=names.SUBNET.missing,
 )
-def modify_subnet_attribute(call: Call) -> dict[str, Any]:
+def modify_subnet_attribute(call: Call) -> Shape:
     """Accept attribute values that equal the current values, and reject all others."""
-    subnet = subnet_named(call, call.arguments["SubnetId"])
-    enforce(call, owner_of(subnet.network) | {"project_id": subnet.project_id}, "update_subnet")
-    (shape,) = shapes(call, [subnet])
+    (shape,) = shapes(call, [_to_change(call, "update_subnet")])
     specified = call.arguments.keys() - {"SubnetId"}
     if len(specified) != 1:
         raise errors.combination("Exactly one attribute of a subnet is changed at a time")
     for name in specified:
-        unless(call, name, present=shape[name], why="it depends on the operator's settings and the subnet's range")
+        call.allow_only(name, value=shape[name], why="it depends on the operator's settings and the subnet's range")
     return {}
 
 
@@ -229,7 +221,7 @@ NOT_ATTACHED = "Gateway.NotAttached"
     takes="TagSpecifications",
     over_quota={"internet gateways": "InternetGatewayLimitExceeded"},
 )
-def create_internet_gateway(call: Call) -> dict[str, Any]:
+def create_internet_gateway(call: Call) -> Shape:
     """Create a detached gateway."""
     specified = tags.specified(call, names.GATEWAY)
     gateway = gateway_services.create_internet_gateway(call.project_id)
@@ -243,7 +235,7 @@ def create_internet_gateway(call: Call) -> dict[str, Any]:
     takes="InternetGatewayId VpcId",
     conflict="Resource.AlreadyAssociated",
 )
-def attach_internet_gateway(call: Call) -> dict[str, Any]:
+def attach_internet_gateway(call: Call) -> Shape:
     """Connect the VPC's router to the external network.
 
     Elastic IPs work from then on; other traffic is routed there by ``CreateRoute``. A network without a router gets
@@ -255,9 +247,9 @@ def attach_internet_gateway(call: Call) -> dict[str, Any]:
     return {}
 
 
-def _router_for(call: Call, vpc: VpcNetwork) -> Router:
+def _router_for(call: Call, vpc: selectors.VpcNetwork) -> Router:
     """Create the router of a network that has no router."""
-    enforce(call, {"project_id": call.project_id}, "create_router", "add_router_interface")
+    call.enforce("create_router", "add_router_interface", target={"project_id": call.project_id})
     subnets = [subnet for subnet in vpc.subnets if subnet.gateway_ip is not None]
     return network.create_connected_router(call.project_id, subnets, name=vpc.network.name)
 
@@ -271,7 +263,7 @@ def outside(call: Call) -> Network:
 
 
 @action("DetachInternetGateway", "update_router", takes="InternetGatewayId VpcId", conflict="DependencyViolation")
-def detach_internet_gateway(call: Call) -> dict[str, Any]:
+def detach_internet_gateway(call: Call) -> Shape:
     """Disconnect the VPC's router; the gateway is kept and can be attached to another VPC.
 
     A gateway without a VPC is not attached, also if the VPC has been deleted: clients ignore that when they clean up.
@@ -286,7 +278,7 @@ def detach_internet_gateway(call: Call) -> dict[str, Any]:
 
 
 @action("DeleteInternetGateway", "update_router", takes="InternetGatewayId", conflict="DependencyViolation")
-def delete_internet_gateway(call: Call) -> dict[str, Any]:
+def delete_internet_gateway(call: Call) -> Shape:
     """Delete a detached gateway."""
     gateway_services.delete_internet_gateway(_named(call))
     return {}
@@ -300,7 +292,7 @@ def _named(call: Call) -> InternetGateway:
 
 def gateway_named(call: Call, ec2_id: str) -> InternetGateway:
     """Return a gateway of the project, which may not be stored. Raises Ec2Error."""
-    return gateway_of(names.one(names.GATEWAY, ec2_id, gateway_rows_for(call.context)))
+    return selectors.gateway_of(names.one(names.GATEWAY, ec2_id, selectors.gateway_rows_for(call.context)))
 
 
 def to_change(gateway: InternetGateway) -> InternetGateway:
@@ -311,12 +303,14 @@ def to_change(gateway: InternetGateway) -> InternetGateway:
 
 
 def _shapes(call: Call, rows: Sequence[InternetGateway | Router]) -> list[Shape]:
-    gateways = [gateway_of(row) for row in rows]
+    gateways = [selectors.gateway_of(row) for row in rows]
     routers = [gateway.router_id for gateway in gateways if gateway.router_id]
-    return gateway_shapes(gateways, vpcs_for(call.context, networks_of_routers(routers)) if routers else [])
+    return gateway_shapes(
+        gateways, selectors.vpcs_for(call.context, selectors.networks_of_routers(routers)) if routers else []
+    )
 
 
-def gateway_shapes(every: Sequence[InternetGateway], vpcs: Sequence[VpcNetwork]) -> list[Shape]:
+def gateway_shapes(every: Sequence[InternetGateway], vpcs: Sequence[selectors.VpcNetwork]) -> list[Shape]:
     """Return the representations of gateways."""
     keys = [gateway.id for gateway in every]
     tagged = tags.shapes(names.GATEWAY, keys)
@@ -345,7 +339,7 @@ DESCRIBE_INTERNET_GATEWAYS = Described(
     member="InternetGateways",
     kind=names.GATEWAY,
     ids="InternetGatewayIds",
-    rows=lambda call: gateway_rows_for(call.context),
+    rows=lambda call: selectors.gateway_rows_for(call.context),
     shape=_shapes,
     filters={
         "attachment.state": "Attachments[].State",

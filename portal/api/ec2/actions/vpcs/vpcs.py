@@ -7,64 +7,53 @@ traffic.
 
 import hashlib
 import uuid
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import netaddr
 from django.conf import settings
 
-from portal.api.ec2 import names, tags
-from portal.api.ec2.describe import Column, Described, Shape, members, nothing, under
-from portal.api.ec2.protocol import errors
-from portal.api.ec2.protocol.errors import Ec2Error
-from portal.api.ec2.registry import Call, action
+from portal.api.ec2.describe import Column, Described, members, nothing, under
+from portal.api.ec2.frame import Call, Ec2Error, Shape, action, errors, names, tags
 from provisioning.ec2 import ids
 from provisioning.ec2_services import vpcs as services
 from provisioning.hosts import selectors as hosts
 from provisioning.hosts.models import DEFAULT_ZONE
-from provisioning.identity import policy
 from provisioning.network import addressing
 from provisioning.network.models import Network, Subnet
-from provisioning.network.selectors.vpcs import (
-    Table,
-    VpcNetwork,
-    default_network,
-    tables_of,
-    vpc_networks_for,
-    vpc_subnets_for,
-    vpcs_for,
-)
+from provisioning.network.selectors import vpcs as selectors
 
 LONGEST_PREFIX, SHORTEST_PREFIX = 28, 16
 """Prefix lengths of VPCs and subnets, as in EC2."""
 
 
-def vpc_named(call: Call, ec2_id: str) -> VpcNetwork:
+def vpc_named(call: Call, ec2_id: str) -> selectors.VpcNetwork:
     """Return a VPC that the caller may see. Raises Ec2Error."""
-    found = vpcs_for(call.context, [names.resource(names.VPC, ec2_id)])
+    found = selectors.vpcs_for(call.context, [names.resource(names.VPC, ec2_id)])
     if not found:
         raise names.not_found(names.VPC, [ec2_id])
     return found[0]
 
 
-def vpc_to_change(call: Call, ec2_id: str, *rules: str) -> VpcNetwork:
+def vpc_to_change(call: Call, ec2_id: str, *rules: str) -> selectors.VpcNetwork:
     """Return a VPC if the policy allows the caller to change it. Raises ForbiddenError for a VPC that another project
     shares.
     """
     vpc = vpc_named(call, ec2_id)
-    enforce(call, owner_of(vpc.network), *rules)
+    call.enforce(*rules, target=owner_of(vpc.network))
     return vpc
 
 
 def subnet_named(call: Call, ec2_id: str) -> Subnet:
     """Return a subnet that the caller may see. Raises Ec2Error."""
-    return names.one(names.SUBNET, ec2_id, vpc_subnets_for(call.context))
+    return names.one(names.SUBNET, ec2_id, selectors.vpc_subnets_for(call.context))
 
 
-def table_named(call: Call, ec2_id: str) -> Table:
+def table_named(call: Call, ec2_id: str) -> selectors.Table:
     """Return a router on a network that the caller may see, as a route table. Raises Ec2Error."""
     requested = names.resource(names.ROUTE_TABLE, ec2_id)
-    found = next((table for table in tables_of(vpcs_for(call.context)) if table.router.id == requested), None)
+    found = next(
+        (table for table in selectors.tables_of(selectors.vpcs_for(call.context)) if table.router.id == requested), None
+    )
     if found is None:
         raise names.not_found(names.ROUTE_TABLE, [ec2_id])
     return found
@@ -76,12 +65,7 @@ def owner_of(network: Network) -> dict[str, object]:
     return {"project_id": owner, "network:project_id": owner, "network:tenant_id": owner}
 
 
-def enforce(call: Call, target: Mapping[str, object], *rules: str) -> None:
-    for rule in rules:
-        policy.enforce(call.context, rule, target)
-
-
-def zone_of_networks() -> str:
+def zone_of_subnets() -> str:
     """Return the zone in which subnets are shown: EC2 shows one zone for each subnet, although the subnets exist in
     every zone.
     """
@@ -101,14 +85,6 @@ def read_range(parameter: str, text: str, code: str) -> netaddr.IPNetwork:
         raise Ec2Error(code, f"The CIDR '{text}' is invalid: the prefix length must be from 16 to 28.")
     addressing.parse_cidr(str(network))
     return network
-
-
-def unless(call: Call, parameter: str, *, present: Any, why: str) -> None:
-    """Raise Ec2Error if an argument differs from the only supported value."""
-    specified = call.get(parameter)
-    requested = specified.get("Value") if isinstance(specified, dict) else specified
-    if requested is not None and requested != present:
-        raise errors.unsupported(f"{parameter}: {why}")
 
 
 def range_id(kind: names.Kind, resource: uuid.UUID, cidr: str) -> str:
@@ -133,38 +109,38 @@ AVAILABLE, ASSOCIATED = "available", "associated"
     takes="CidrBlock InstanceTenancy AmazonProvidedIpv6CidrBlock TagSpecifications",
     over_quota={"routers": "VpcLimitExceeded"},
 )
-def create_vpc(call: Call) -> dict[str, Any]:
+def create_vpc(call: Call) -> Shape:
     """Create a network and a router, both named by the tag ``Name``."""
     cidr = call.get("CidrBlock")
     if not cidr:
         raise errors.missing_parameter("CidrBlock")
     whole = read_range("CidrBlock", cidr, "InvalidVpc.Range")
-    unless(call, "InstanceTenancy", present="default", why="hosts are shared by all projects")
-    unless(call, "AmazonProvidedIpv6CidrBlock", present=False, why="create a subnet with an IPv6 range of your own")
+    call.allow_only("InstanceTenancy", value="default", why="hosts are shared by all projects")
+    call.allow_only("AmazonProvidedIpv6CidrBlock", value=False, why="create a subnet with an IPv6 range of your own")
     specified = tags.specified(call, names.VPC)
     name = specified.get(names.VPC.resource_type, {}).get(NAME) or f"vpc {whole}"
     made = services.create_vpc(call.project_id, str(whole), name)
     tags.write(call, names.VPC, [made.network_id], specified)
-    return {"Vpc": shapes(call, vpcs_for(call.context, [made.network_id]))[0]}
+    return {"Vpc": shapes(call, selectors.vpcs_for(call.context, [made.network_id]))[0]}
 
 
 @action("DeleteVpc", "delete_network", takes="VpcId", missing=names.VPC.missing, conflict="DependencyViolation")
-def delete_vpc(call: Call) -> dict[str, Any]:
+def delete_vpc(call: Call) -> Shape:
     """Delete a network without subnets, and the router that was created with it."""
     services.delete_vpc(vpc_to_change(call, call.arguments["VpcId"], "delete_network").network)
     return {}
 
 
 def _shapes(call: Call, networks: Sequence[Network]) -> list[Shape]:
-    known = {vpc.network.id: vpc for vpc in vpcs_for(call.context, [network.id for network in networks])}
+    known = {vpc.network.id: vpc for vpc in selectors.vpcs_for(call.context, [network.id for network in networks])}
     return shapes(call, [known[network.id] for network in networks])
 
 
-def shapes(call: Call, every: Sequence[VpcNetwork]) -> list[Shape]:
+def shapes(call: Call, every: Sequence[selectors.VpcNetwork]) -> list[Shape]:
     """Return the representations of VPCs."""
     keys = [vpc.network.id for vpc in every]
     own, tagged = ids.ids_of(names.VPC.prefix, keys), tags.shapes(names.VPC, keys)
-    default = default_network(call.context)
+    default = selectors.default_network(call.context)
     return [
         {
             "VpcId": own[vpc.network.id],
@@ -203,7 +179,7 @@ DESCRIBE_VPCS = Described(
     member="Vpcs",
     kind=names.VPC,
     ids="VpcIds",
-    rows=lambda call: vpc_networks_for(call.context),
+    rows=lambda call: selectors.vpc_networks_for(call.context),
     shape=_shapes,
     filters={
         "cidr": "CidrBlock",
@@ -222,7 +198,7 @@ DESCRIBE_VPCS = Described(
 
 
 @action("DescribeVpcAttribute", "get_network", takes="VpcId Attribute", missing=names.VPC.missing)
-def describe_vpc_attribute(call: Call) -> dict[str, Any]:
+def describe_vpc_attribute(call: Call) -> Shape:
     """Return VPC attributes, which are the same for every VPC."""
     vpc = vpc_named(call, call.arguments["VpcId"])
     requested = call.arguments["Attribute"]
@@ -231,13 +207,13 @@ def describe_vpc_attribute(call: Call) -> dict[str, Any]:
 
 
 @action("ModifyVpcAttribute", "update_network", takes=f"VpcId {' '.join(ATTRIBUTES)}", missing=names.VPC.missing)
-def modify_vpc_attribute(call: Call) -> dict[str, Any]:
+def modify_vpc_attribute(call: Call) -> Shape:
     """Accept attribute values that equal the current values, and reject all others."""
     vpc_to_change(call, call.arguments["VpcId"], "update_network")
     if not call.arguments.keys() & ATTRIBUTES.keys():
         raise errors.missing_parameter("EnableDnsSupport")
     for name, present in ATTRIBUTES.items():
-        unless(call, name, present=present, why=f"it is {str(present).lower()} of every VPC of this cloud")
+        call.allow_only(name, value=present, why=f"it is {str(present).lower()} of every VPC of this cloud")
     return {}
 
 
@@ -286,7 +262,7 @@ DESCRIBE_NETWORK_ACLS = Described(
     member="NetworkAcls",
     kind=names.ACL,
     ids="NetworkAclIds",
-    rows=lambda call: vpc_networks_for(call.context).prefetch_related("subnets"),
+    rows=lambda call: selectors.vpc_networks_for(call.context).prefetch_related("subnets"),
     shape=_acl_shapes,
     filters={
         **under(

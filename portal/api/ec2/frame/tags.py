@@ -4,10 +4,10 @@ import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from portal.api.ec2.names import Kind
-from portal.api.ec2.protocol import errors
-from portal.api.ec2.protocol.errors import Ec2Error
-from portal.api.ec2.registry import Call
+from portal.api.ec2.frame import errors
+from portal.api.ec2.frame.calls import Call
+from portal.api.ec2.frame.errors import Ec2Error
+from portal.api.ec2.frame.names import Kind
 from provisioning.ec2 import tags
 
 Shapes = list[dict[str, str]]

@@ -5,9 +5,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from portal.api.ec2.frame import errors
 from provisioning.common.context import RequestContext
 from provisioning.common.values.ids import NOBODY
 from provisioning.identity import policy
+
+Arguments = Mapping[str, Any]
+"""A structure of a request, with boto3's names and types."""
+Shape = dict[str, Any]
+"""A structure of a response, in boto3's format. Members that begin with an underscore are for filters and not shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,8 +21,7 @@ class Call:
     """One request, as passed to an action."""
 
     context: RequestContext
-    arguments: Mapping[str, Any]
-    """The arguments, with boto3's names and types."""
+    arguments: Arguments
     region: str
     """The name of this cloud's region."""
     endpoint: str
@@ -28,11 +33,23 @@ class Call:
 
     def get(self, name: str, otherwise: Any = None) -> Any:
         """Return an argument, or ``otherwise`` if it was not specified."""
-        found = self.arguments.get(name)
-        return otherwise if found is None else found
+        value = self.arguments.get(name)
+        return otherwise if value is None else value
+
+    def allow_only(self, name: str, *, value: object, why: str) -> None:
+        """Raise Ec2Error if an argument, or the ``Value`` in it, differs from the only supported value."""
+        specified = self.get(name)
+        requested = specified.get("Value") if isinstance(specified, dict) else specified
+        if requested is not None and requested != value:
+            raise errors.unsupported(f"{name}: {why}")
+
+    def enforce(self, *rules: str, target: policy.Target | None = None) -> None:
+        """Raise ForbiddenError if a policy rule denies the operation; ``target`` is by default the caller's project."""
+        for rule in rules:
+            policy.enforce(self.context, rule, target)
 
 
-Handler = Callable[[Call], dict[str, Any]]
+Handler = Callable[[Call], Shape]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +80,7 @@ class Action:
         """Whether the action writes, judged by the prefix of its name."""
         return not self.name.startswith(("Describe", "Get"))
 
-    def __call__(self, call: Call) -> dict[str, Any]:
+    def __call__(self, call: Call) -> Shape:
         return self.handler(call)
 
 

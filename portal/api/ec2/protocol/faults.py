@@ -6,22 +6,9 @@ from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
 from django.db import DatabaseError
 from django.http import UnreadablePostError
 
-from portal.api.ec2.protocol.errors import Ec2Error
-from portal.api.ec2.registry import Action
+from portal.api.ec2.frame import Action, Ec2Error
+from provisioning.common import errors
 from provisioning.common.database import outage
-from provisioning.common.errors import (
-    ConflictError,
-    ForbiddenError,
-    InvalidInputError,
-    NotAuthenticatedError,
-    NotFoundError,
-    NotOfferedError,
-    NovellaError,
-    OverQuotaError,
-    TooLargeError,
-    TooManyRequestsError,
-    UnavailableError,
-)
 from provisioning.ec2 import ids
 from provisioning.ec2.client_tokens import MismatchError
 from provisioning.network.errors import IpAddressGenerationFailureError, OutOfAddressesError
@@ -51,20 +38,20 @@ OVER_QUOTA = {
 """Resource of a quota → code, also for resources of a volume type (``volumes_fast``)."""
 RESOURCE = "ResourceLimitExceeded"
 """The code for any other resource."""
-_OF_ANY_ACTION: tuple[tuple[type[NovellaError], str], ...] = (
+_OF_ANY_ACTION: tuple[tuple[type[errors.NovellaError], str], ...] = (
     (MismatchError, "IdempotentParameterMismatch"),
     (OutOfAddressesError, "InsufficientFreeAddressesInSubnet"),
     (IpAddressGenerationFailureError, "InsufficientFreeAddressesInSubnet"),
 )
 """Service errors with the same code in every action."""
 _GENERAL: tuple[tuple[type[Exception], int, str], ...] = (
-    (TooManyRequestsError, 503, "RequestLimitExceeded"),
-    (NotAuthenticatedError, 401, "AuthFailure"),
-    (InvalidInputError, 400, "InvalidParameterValue"),
-    (ForbiddenError, 403, "UnauthorizedOperation"),
-    (TooLargeError, 400, "InvalidParameterValue"),
-    (UnavailableError, 503, "Unavailable"),
-    (NotOfferedError, 400, "UnsupportedOperation"),
+    (errors.TooManyRequestsError, 503, "RequestLimitExceeded"),
+    (errors.NotAuthenticatedError, 401, "AuthFailure"),
+    (errors.InvalidInputError, 400, "InvalidParameterValue"),
+    (errors.ForbiddenError, 403, "UnauthorizedOperation"),
+    (errors.TooLargeError, 400, "InvalidParameterValue"),
+    (errors.UnavailableError, 503, "Unavailable"),
+    (errors.NotOfferedError, 400, "UnsupportedOperation"),
     (RequestDataTooBig, 413, "RequestEntityTooLarge"),
     (SuspiciousOperation, 400, "InvalidParameterValue"),
     (UnreadablePostError, 400, "MalformedQueryString"),
@@ -77,7 +64,7 @@ def code_of(error: Exception, action: Action | None, request_id: str) -> tuple[i
     """
     if isinstance(error, Ec2Error):
         return error.status, error.ec2_code, _with_ids(error.message)
-    if isinstance(error, NovellaError):
+    if isinstance(error, errors.NovellaError):
         status, code, message = _of_service(error, action)
         return status, code, _with_ids(message)
     if outage.is_outage(error):
@@ -98,18 +85,18 @@ def _with_ids(message: str) -> str:
         return message
 
 
-def _of_service(error: NovellaError, action: Action | None) -> tuple[int, str, str]:
+def _of_service(error: errors.NovellaError, action: Action | None) -> tuple[int, str, str]:
     for kind, code in _OF_ANY_ACTION:
         if isinstance(error, kind):
             return 400, code, error.message
-    if isinstance(error, OverQuotaError):
+    if isinstance(error, errors.OverQuotaError):
         own = action.over_quota if action is not None else {}
         resource = error.resource
         of_type = next((code for name, code in OVER_QUOTA.items() if resource.startswith(f"{name}_")), RESOURCE)
         return 400, own.get(resource, OVER_QUOTA.get(resource, of_type)), error.message
-    if isinstance(error, NotFoundError) and action is not None:
+    if isinstance(error, errors.NotFoundError) and action is not None:
         return 400, action.missing, error.message
-    if isinstance(error, ConflictError | InvalidVolumeError | InvalidSnapshotError) and action is not None:
+    if isinstance(error, errors.ConflictError | InvalidVolumeError | InvalidSnapshotError) and action is not None:
         return 400, action.conflict, error.message
     found = next(((status, code) for kind, status, code in _GENERAL if isinstance(error, kind)), None)
     status, code = found or (400, "InvalidParameterValue")

@@ -2,18 +2,13 @@
 
 import uuid
 from collections.abc import Sequence
-from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from portal.api.ec2 import names, tags
 from portal.api.ec2.actions.instances.shapes import wanted as wanted_instances
-from portal.api.ec2.describe import Column, Described, Shape, members
-from portal.api.ec2.protocol import errors
-from portal.api.ec2.protocol.errors import Ec2Error
-from portal.api.ec2.registry import Call, action
+from portal.api.ec2.describe import Column, Described, members
+from portal.api.ec2.frame import Call, Ec2Error, Shape, action, errors, names, tags
 from provisioning.ec2 import ids
-from provisioning.identity import policy
 from provisioning.network import selectors, services
 from provisioning.network.errors import OutOfAddressesError
 from provisioning.network.models import FloatingIP, Network, Port
@@ -32,14 +27,14 @@ NO_SUCH_ADDRESS = "InvalidAddress.NotFound"
     takes="Domain Address PublicIpv4Pool NetworkBorderGroup TagSpecifications",
     conflict="InvalidIPAddress.InUse",
 )
-def allocate_address(call: Call) -> dict[str, Any]:
+def allocate_address(call: Call) -> Shape:
     """Allocate the lowest free address of an external network, or a specified address if the policy allows it."""
     if call.get("Domain", DOMAIN) != DOMAIN:
         raise errors.unsupported("Addresses are for VPCs: the domain is vpc")
     _check_border_group(call)
     address = call.get("Address")
     if address:
-        policy.enforce(call.context, "create_floatingip:floating_ip_address", {"project_id": call.project_id})
+        call.enforce("create_floatingip:floating_ip_address", target={"project_id": call.project_id})
     specified = tags.specified(call, names.ADDRESS)
     network = _external(call)
     try:
@@ -83,7 +78,7 @@ def _check_border_group(call: Call) -> None:
     missing="Gateway.NotAttached",
     conflict="Resource.AlreadyAssociated",
 )
-def associate_address(call: Call) -> dict[str, Any]:
+def associate_address(call: Call) -> Shape:
     """Associate an address with an interface, or with the only interface of an instance.
 
     Replaces previous associations of the address and of the private address.
@@ -143,7 +138,7 @@ def _first_address(port: Port) -> str:
 
 
 @action("DisassociateAddress", "update_floatingip", takes="AssociationId PublicIp")
-def disassociate_address(call: Call) -> dict[str, Any]:
+def disassociate_address(call: Call) -> Shape:
     """Disassociate an address without releasing it."""
     specified = call.get("AssociationId")
     if specified and call.get("PublicIp"):
@@ -160,7 +155,7 @@ def disassociate_address(call: Call) -> dict[str, Any]:
 
 
 @action("ReleaseAddress", "delete_floatingip", takes="AllocationId PublicIp NetworkBorderGroup")
-def release_address(call: Call) -> dict[str, Any]:
+def release_address(call: Call) -> Shape:
     """Release an address that is not associated."""
     _check_border_group(call)
     floating = _named(call)

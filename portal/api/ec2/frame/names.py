@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 
 from django.db.models import Model, QuerySet, UUIDField
 
-from portal.api.ec2.protocol import errors
-from portal.api.ec2.protocol.errors import Ec2Error
-from portal.api.ec2.registry import Call
+from portal.api.ec2.frame import errors
+from portal.api.ec2.frame.calls import Call
+from portal.api.ec2.frame.errors import Ec2Error
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.ec2 import given, ids
