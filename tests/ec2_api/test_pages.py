@@ -13,7 +13,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from portal.api.ec2 import urls
-from portal.api.ec2.describe import paging, table
+from portal.api.ec2.describe import table
 from provisioning.compute.models import Instance, KeyPair
 from provisioning.ec2 import ids
 from provisioning.ec2.models import Ec2Id
@@ -87,7 +87,7 @@ def test_a_page_reads_its_own_rows(boto: Boto, people: People) -> None:
 
 @pytest.mark.slow
 def test_without_a_number_a_page_has_a_thousand(boto: Boto, people: People, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paging, "MOST", 3)
+    monkeypatch.setattr(table, "MOST", 3)
     volumes(people, 5)
     for number in range(5):
         put_server(people.alice, f"s{number}")

@@ -92,7 +92,7 @@ class _Maker:
         self._things = things
         self._shape = model.operation(action.name).input_shape
         self._members = model.members_of(self._shape) if self._shape is not None else {}
-        self._heeded = sorted((action.takes | action.passes_over) & self._members.keys())
+        self._heeded = sorted((action.takes | action.ignored) & self._members.keys())
         declared = TABLES[action.name].filters if action.name in TABLES else ()
         self._filters = [*sorted(declared), "tag:Name", "tag-key", "colour"]
         self._every = [each for pool in things.pools.values() for each in pool]

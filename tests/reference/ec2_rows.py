@@ -62,11 +62,11 @@ class Ec2:
         action = self.there[name]
         shape = model.operation(name).input_shape
         members = set(model.members_of(shape)) if shape is not None else set()
-        refused = members - action.takes - action.passes_over - ALWAYS_TAKEN
+        refused = members - action.takes - action.ignored - ALWAYS_TAKEN
         differs = [note.why] if note and note.why else []
         differs += [
             f"{what}: {', '.join(f'`{each}`' for each in sorted(names))}"
-            for what, names in (("rejected", refused), ("ignored", action.passes_over))
+            for what, names in (("rejected", refused), ("ignored", action.ignored))
             if names
         ]
         row = Row(f"`{name}`", note.how if note else "", "; ".join(differs))

@@ -14,7 +14,7 @@ SERVICE, VERSION = "sts", "2011-06-15"
 _SPACE = f'xmlns="https://sts.amazonaws.com/doc/{VERSION}/"'
 
 
-def is_asked(pairs: Sequence[tuple[str, str]]) -> bool:
+def is_requested(pairs: Sequence[tuple[str, str]]) -> bool:
     """Whether the parameters are for this service: ``Version`` has the version of STS, which EC2 never had."""
     return ("Version", VERSION) in pairs
 

@@ -33,7 +33,7 @@ from provisioning.identity.credentials import access_rules
 from provisioning.identity.credentials.ec2_signatures import SignedRequest
 from provisioning.identity.services.ec2 import context_for_request
 
-BEGUN_ANEW = 3
+MOST_ATTEMPTS = 3
 """Maximum number of attempts to run an action that loses a race."""
 REFUSED = "AWS was not able to validate the provided access credentials"
 Pairs = Sequence[tuple[str, str]]
@@ -63,7 +63,7 @@ class Ec2View(View):
         wait, of_sts = 0.0, False
         try:
             pairs = _pairs(request)
-            of_sts = sts.is_asked(pairs)
+            of_sts = sts.is_requested(pairs)
             signed = signed_request(request, pairs, sts.SERVICE if of_sts else model.SERVICE)
             context = _authenticate(request, signed, request_id)
             named = dict(pairs)
@@ -130,9 +130,9 @@ def _authenticate(request: HttpRequest, signed: SignedRequest, request_id: str) 
             "RequestExpired",
             "Request has expired, or its time is missing or ahead of this cloud's by more than 15 minutes",
         )
-    known = getattr(request, "global_request_id", None)
+    global_request_id = getattr(request, "global_request_id", None)
     try:
-        context = context_for_request(signed, request_id=request_id, global_request_id=known)
+        context = context_for_request(signed, request_id=request_id, global_request_id=global_request_id)
     except NotAuthenticatedError as error:
         raise Ec2Error("AuthFailure", REFUSED, status=401) from error
     path = "/" + request.path_info.lstrip("/").partition("/")[2]
@@ -161,17 +161,17 @@ def _arguments(action: Action, context: RequestContext, pairs: Pairs) -> dict[st
     target = {"project_id": own, "network:project_id": own, "network:tenant_id": own}
     for rule in action.rules:
         policy.enforce(context, rule, target)
-    arguments = [(name, value) for name, value in pairs if name not in OF_PROTOCOL]
-    found = parse.arguments(model.operation(action.name), arguments)
-    unheeded = sorted(found.keys() - action.takes - action.passes_over - ALWAYS_TAKEN)
-    unheeded = [name for name in unheeded if not _is_off(found[name])]
-    if unheeded:
-        raise errors.unsupported(f"The parameter {unheeded[0]} is not supported for {action.name} by this cloud")
+    parameters = [(name, value) for name, value in pairs if name not in OF_PROTOCOL]
+    arguments = parse.arguments(model.operation(action.name), parameters)
+    unsupported = sorted(arguments.keys() - action.takes - action.ignored - ALWAYS_TAKEN)
+    unsupported = [name for name in unsupported if not _is_off(arguments[name])]
+    if unsupported:
+        raise errors.unsupported(f"The parameter {unsupported[0]} is not supported for {action.name} by this cloud")
     if action.changes:
         rate_limits.check(context, rate_limits.WRITES)
-    if found.get("DryRun"):
+    if arguments.get("DryRun"):
         raise Ec2Error("DryRunOperation", "Request would have succeeded, but DryRun flag is set.", status=412)
-    return found
+    return arguments
 
 
 def _is_off(value: object) -> bool:
@@ -190,7 +190,7 @@ def _done(action: Action, call: Call, signed: SignedRequest) -> str:
         _spend(signed)
     if not action.changes or not action.whole:
         return _handle(action, call)
-    for _ in range(BEGUN_ANEW - 1):
+    for _ in range(MOST_ATTEMPTS - 1):
         try:
             with transaction.atomic():
                 return _once(action, call)

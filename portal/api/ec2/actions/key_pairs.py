@@ -78,11 +78,11 @@ def _no_such_name(name: str) -> Ec2Error:
 
 def _shapes(call: Call, pairs: Sequence[KeyPair]) -> list[Shape]:
     resources = [names.key_of(pair) for pair in pairs]
-    known, tagged = ids.ids_of(KIND.prefix, resources), tags.shapes(KIND, resources)
+    ec2_ids, tagged = KIND.ids_of(resources), tags.shapes(KIND, resources)
     return [
         {
             "KeyName": pair.name,
-            "KeyPairId": known[key],
+            "KeyPairId": ec2_ids[key],
             "KeyType": _TYPES.get(_first_word(pair)),
             "KeyFingerprint": _fingerprint(pair),
             "CreateTime": pair.created_at,
@@ -126,15 +126,15 @@ def delete(call: Call) -> Shape:
         pair = compute.key_pair_for(call.context, name)
     except NotFoundError:
         return {"Return": True}
-    known = ids.id_of(KIND.prefix, names.key_of(pair))
+    key_pair_id = KIND.id_of(names.key_of(pair))
     delete_key_pair(call.context, name)
-    return {"Return": True, "KeyPairId": known}
+    return {"Return": True, "KeyPairId": key_pair_id}
 
 
 def _answer(pair: KeyPair, requested: Mapping[str, Mapping[str, str]]) -> Shape:
     return {
         "KeyName": pair.name,
-        "KeyPairId": ids.id_of(KIND.prefix, names.key_of(pair)),
+        "KeyPairId": KIND.id_of(names.key_of(pair)),
         "KeyFingerprint": _fingerprint(pair),
         "Tags": tags.shape(requested.get(KIND.resource_type, {})),
     }
@@ -187,10 +187,10 @@ def _openssh(material: bytes) -> str:
 
 def _body(text: str) -> str:
     """Return the base64 of a key file (RFC 4716, section 3; headers continue after a backslash)."""
-    found, header = [], False
+    lines, header = [], False
     for line in text.splitlines()[1:-1]:
         header = header or ":" in line
         if not header:
-            found.append(line.strip())
+            lines.append(line.strip())
         header = header and line.endswith("\\")
-    return "".join(found)
+    return "".join(lines)

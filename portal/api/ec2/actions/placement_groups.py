@@ -13,7 +13,6 @@ from portal.api.ec2.frame import Arguments, Call, Ec2Error, Shape, action, error
 from provisioning.compute.models import ServerGroup
 from provisioning.compute.selectors.server_groups import visible_server_groups
 from provisioning.compute.services.server_groups import create_server_group, delete_server_group
-from provisioning.ec2 import ids
 
 KIND = names.PLACEMENT_GROUP
 CLUSTER, SPREAD = "cluster", "spread"
@@ -61,12 +60,12 @@ def _policy(call: Call) -> str:
 
 def named(call: Call, name: str) -> ServerGroup:
     """Return the project's group with this name. Raises Ec2Error if no group has it, or several have it."""
-    found = list(visible_server_groups(call.context).filter(name=name).order_by("created_at", "id")[:2])
-    if not found:
+    groups = list(visible_server_groups(call.context).filter(name=name).order_by("created_at", "id")[:2])
+    if not groups:
         raise _unknown(name)
-    if len(found) > 1:
+    if len(groups) > 1:
         raise Ec2Error(DUPLICATE, f"Several Placement Groups have the name '{name[:120]}'; specify the id.")
-    return found[0]
+    return groups[0]
 
 
 def of_placement(call: Call, placement: Arguments) -> ServerGroup | None:
@@ -89,8 +88,8 @@ def _rows(call: Call) -> QuerySet[ServerGroup]:
 
 def _shapes(call: Call, groups: Sequence[ServerGroup]) -> list[Shape]:
     keys = [group.id for group in groups]
-    known, tagged = ids.ids_of(KIND.prefix, keys), tags.shapes(KIND, keys)
-    return [_shape(call, group) | {"GroupId": known[group.id], "Tags": tagged[group.id]} for group in groups]
+    ec2_ids, tagged = KIND.ids_of(keys), tags.shapes(KIND, keys)
+    return [_shape(call, group) | {"GroupId": ec2_ids[group.id], "Tags": tagged[group.id]} for group in groups]
 
 
 def _shape(call: Call, group: ServerGroup) -> Shape:

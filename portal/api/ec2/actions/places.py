@@ -11,7 +11,6 @@ from portal.api.ec2.describe import NOTHING, Column, Described, Filter, Listed, 
 from portal.api.ec2.frame import Call, Ec2Error, Shape, action, errors, names
 from provisioning.compute import selectors as compute
 from provisioning.compute.models import Flavor
-from provisioning.ec2 import ids
 from provisioning.hosts import selectors as hosts
 from provisioning.network import selectors
 from provisioning.network.models import AddressGroup
@@ -58,10 +57,10 @@ def _zones(call: Call) -> list[Shape]:
         }
         for zone, enabled in sorted(hosts.zones().items())
     ]
-    known = [zone["ZoneName"] for zone in zones]
+    existing = [zone["ZoneName"] for zone in zones]
     for name in ("ZoneNames", "ZoneIds"):
         requested = call.get(name, [])
-        _check_known("availability zone", requested, known, "InvalidParameterValue")
+        _check_known("availability zone", requested, existing, "InvalidParameterValue")
         zones = [zone for zone in zones if not requested or zone["ZoneName"] in requested]
     return zones
 
@@ -203,7 +202,7 @@ def describe_account_attributes(call: Call) -> Shape:
     limits, network = quotas.limits_of(call.project_id), default_network(call.context)
     values = {
         "supported-platforms": "VPC",
-        "default-vpc": ids.id_of(names.VPC.prefix, network.id) if network is not None else "none",
+        "default-vpc": names.VPC.id_of(network.id) if network is not None else "none",
         "max-instances": _limit(limits["instances"]),
         "max-elastic-ips": _limit(limits["floatingips"]),
         "vpc-max-elastic-ips": _limit(limits["floatingips"]),
@@ -223,8 +222,8 @@ def _limit(limit: int) -> str:
     return str(limit if limit >= 0 else 2**31 - 1)
 
 
-def _check_known(what: str, requested: list[str], known: Any, code: str) -> None:
-    strange = [name for name in requested if name not in known]
+def _check_known(what: str, requested: list[str], existing: Any, code: str) -> None:
+    strange = [name for name in requested if name not in existing]
     if strange:
         raise Ec2Error(code, f"Invalid {what}: [{', '.join(strange)[:400]}]")
 
@@ -234,18 +233,18 @@ RULE = "get_address_group"
 
 def _shapes(call: Call, groups: Sequence[AddressGroup]) -> list[Shape]:
     """Return prefix lists with their ranges."""
-    known = ids.ids_of(names.PREFIX_LIST.prefix, [group.id for group in groups])
+    ec2_ids = names.PREFIX_LIST.ids_of([group.id for group in groups])
     return [
-        {"PrefixListId": known[group.id], "PrefixListName": group.name, "Cidrs": group.addresses} for group in groups
+        {"PrefixListId": ec2_ids[group.id], "PrefixListName": group.name, "Cidrs": group.addresses} for group in groups
     ]
 
 
 def _managed_shapes(call: Call, groups: Sequence[AddressGroup]) -> list[Shape]:
     """Return prefix lists with their owners."""
-    known = ids.ids_of(names.PREFIX_LIST.prefix, [group.id for group in groups])
+    ec2_ids = names.PREFIX_LIST.ids_of([group.id for group in groups])
     return [
         {
-            "PrefixListId": known[group.id],
+            "PrefixListId": ec2_ids[group.id],
             "PrefixListName": group.name,
             "AddressFamily": "IPv6" if any(":" in each for each in group.addresses) else "IPv4",
             "State": "create-complete",

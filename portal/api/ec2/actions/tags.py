@@ -80,23 +80,23 @@ def delete_tags(call: Call) -> Shape:
     return {}
 
 
-def _shapes(call: Call, found: Sequence[Ec2Tag]) -> list[Shape | None]:
+def _shapes(call: Call, rows: Sequence[Ec2Tag]) -> list[Shape | None]:
     """Return the representations of tags. Tags of deleted resources are stored until their purge, and hidden."""
     by_kind: dict[str, set[uuid.UUID]] = {}
-    for tag in found:
+    for tag in rows:
         by_kind.setdefault(tag.kind, set()).add(tag.resource_id)
     there = {kind: among(call.context, kind, by_kind[kind]) for kind in OWN_ROWS.keys() & by_kind}
-    known = ids.ids_of_all(there)
+    ec2_ids = ids.ids_of_all(there)
     return [
         {
-            "ResourceId": known[tag.kind][tag.resource_id],
+            "ResourceId": ec2_ids[tag.kind][tag.resource_id],
             "ResourceType": _TYPES[tag.kind],
             "Key": tag.key,
             "Value": tag.value,
         }
         if tag.resource_id in there.get(tag.kind, ())
         else None
-        for tag in found
+        for tag in rows
     ]
 
 
@@ -105,12 +105,12 @@ def _of_types(types: Sequence[str]) -> Q:
 
 
 def _of_resources(ec2_ids: Sequence[str]) -> Q:
-    found = Q(pk__in=[])
+    result = Q(pk__in=[])
     for prefix in OWN_ROWS:
         requested = [each for each in ec2_ids if ids.is_id(prefix, each)]
         if requested:
-            found |= Q(kind=prefix, resource_id__in=ids.resources_of(prefix, requested).values())
-    return found
+            result |= Q(kind=prefix, resource_id__in=ids.resources_of(prefix, requested).values())
+    return result
 
 
 DESCRIBE_TAGS = Described(

@@ -9,17 +9,17 @@
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
 import re2
-from django.db.models import Model, Q, UUIDField
+from django.core.exceptions import ValidationError
+from django.db.models import BooleanField, CharField, Model, Q, TextField, UUIDField
 
-from portal.api.ec2.describe.columns import condition
 from portal.api.ec2.frame import Ec2Error, errors, names
-from provisioning.ec2 import tags
+from provisioning.ec2 import ids, tags
 
 MOST_FILTERS = 50
 MOST_VALUES = 200
@@ -71,8 +71,8 @@ class Column:
         exact = not has_marks(values)
         if not exact and self.kind is not None:
             return None
-        found = condition(model, self.column, values, self.kind.prefix if self.kind else "")
-        return None if found is None else (found, exact)
+        matching = _on_column(model, self.column, values, self.kind.prefix if self.kind else "")
+        return None if matching is None else (matching, exact)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +93,16 @@ Filter = str | Always | Column | Narrowed | Reader
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedFilter:
     """A filter of a request."""
 
     values: Sequence[str]
     read: Reader
-    matches: Callable[[str], bool]
+    accepts: Callable[[str], bool]
     narrowing: Narrowing | None
 
-    def holds(self, item: Item) -> bool:
-        return any(self.matches(text) for text in texts(self.read(item)))
+    def matches(self, item: Item) -> bool:
+        return any(self.accepts(text) for text in texts(self.read(item)))
 
     def narrow(self, model: type[Model]) -> tuple[Q, bool] | None:
         """Return the condition for the database, as `Narrowing.narrow` does."""
@@ -121,25 +121,25 @@ class Filters:
     prefix: str = ""
     """The prefix of the ids of tagged resources."""
 
-    def asked(self, specified: Sequence[Mapping[str, Any]]) -> list[Asked]:
+    def requested(self, specified: Sequence[Mapping[str, Any]]) -> list[RequestedFilter]:
         """Return the filters of a request. Raises Ec2Error for an unknown filter and for too many filters."""
         if len(specified) > MOST_FILTERS:
             raise Ec2Error("FilterLimitExceeded", f"A request may have {MOST_FILTERS} filters at most")
         if sum(len(each.get("Values", ())) for each in specified) > MOST_VALUES:
             raise Ec2Error("FilterLimitExceeded", f"Filters may have {MOST_VALUES} values at most")
-        return [self._asked(each) for each in specified]
+        return [self._requested(each) for each in specified]
 
-    def _asked(self, specified: Mapping[str, Any]) -> Asked:
+    def _requested(self, specified: Mapping[str, Any]) -> RequestedFilter:
         name, values = specified.get("Name"), specified.get("Values", [])
         if not name:
             raise errors.missing_parameter("Filter.Name")
         if not values:
             raise errors.invalid_value("Filter", name, "It has no values.")
-        found = self._find(name)
-        narrowing = found if isinstance(found, Column | Narrowed | _Tagged) else None
-        return Asked(values, reader(found), _matcher(values), narrowing)
+        declaration = self._declaration(name)
+        narrowing = declaration if isinstance(declaration, Column | Narrowed | _Tagged) else None
+        return RequestedFilter(values, reader(declaration), _matcher(values), narrowing)
 
-    def _find(self, name: str) -> "Filter | _Tagged":
+    def _declaration(self, name: str) -> "Filter | _Tagged":
         if name in self.declared:
             return self.declared[name]
         if self.tags is not None:
@@ -192,15 +192,15 @@ def under(path: str, filters: Mapping[str, Filter], *, prefix: str = "") -> dict
     return {f"{prefix}{name}": _below(path, each) for name, each in filters.items()}
 
 
-def _below(path: str, condition: Filter) -> Filter:
-    if isinstance(condition, str):
-        return f"{path}.{condition}"
-    if isinstance(condition, Column):
-        return Column(f"{path}.{condition.path}", condition.column, condition.kind)
+def _below(path: str, declared: Filter) -> Filter:
+    if isinstance(declared, str):
+        return f"{path}.{declared}"
+    if isinstance(declared, Column):
+        return Column(f"{path}.{declared.path}", declared.column, declared.kind)
     return (
-        Narrowed(f"{path}.{condition.path}", condition.condition, condition.exact)
-        if isinstance(condition, Narrowed)
-        else condition
+        Narrowed(f"{path}.{declared.path}", declared.condition, declared.exact)
+        if isinstance(declared, Narrowed)
+        else declared
     )
 
 
@@ -208,14 +208,14 @@ def has_marks(values: Sequence[str]) -> bool:
     return any(mark in value for value in values for mark in MARKS)
 
 
-def reader(condition: "Filter | _Tagged") -> Reader:
+def reader(declared: "Filter | _Tagged") -> Reader:
     """Return the function that reads the value of a filter."""
-    if isinstance(condition, Always | _Tagged):
-        return condition.read
-    if isinstance(condition, str | Column | Narrowed):
-        path = condition if isinstance(condition, str) else condition.path
+    if isinstance(declared, Always | _Tagged):
+        return declared.read
+    if isinstance(declared, str | Column | Narrowed):
+        path = declared if isinstance(declared, str) else declared.path
         return lambda item: read_path(item, path)
-    return condition
+    return declared
 
 
 def read_path(item: Item, path: str) -> list[Any]:
@@ -259,13 +259,70 @@ def _regular(value: str) -> str:
     return "(?:" + "".join(parts) + ")"
 
 
-def texts(found: object) -> Iterable[str]:
-    if found is None:
+def texts(value: object) -> Iterable[str]:
+    if value is None:
         return ()
-    if isinstance(found, list | tuple | set | frozenset):
-        return [text for each in found for text in texts(each)]
-    if isinstance(found, bool):
-        return ("true" if found else "false",)
-    if isinstance(found, datetime):
-        return (found.strftime("%Y-%m-%dT%H:%M:%S.000Z"),)
-    return (str(found),)
+    if isinstance(value, list | tuple | set | frozenset):
+        return [text for each in value for text in texts(each)]
+    if isinstance(value, bool):
+        return ("true" if value else "false",)
+    if isinstance(value, datetime):
+        return (value.strftime("%Y-%m-%dT%H:%M:%S.000Z"),)
+    return (str(value),)
+
+
+_TEXTS = (CharField, TextField)
+_BOOLEANS = {"true": True, "false": False}
+
+
+def field_of(model: type[Model], column: str) -> Any:
+    """Return the field of a column, which may be a column of related rows (``attachments__instance_id``)."""
+    *relations, name = column.split("__")
+    for each in relations:
+        model = model._meta.get_field(each).related_model  # type: ignore[assignment]  # a relation
+    return model._meta.pk if name == "pk" else model._meta.get_field(name)
+
+
+def _on_column(model: type[Model], column: str, values: Sequence[str], prefix: str = "") -> Q | None:
+    """Return a condition for rows whose column has one of the values, or None if there is none for these values.
+
+    ``prefix``: the values are EC2 ids with this prefix. Values with ``*`` or ``?`` are compared only up to the first of
+    these characters.
+    """
+    field = field_of(model, column)
+    if prefix:
+        ec2_ids = [each for each in values if ids.is_id(prefix, each)]
+        matching = Q(**{f"{column}__in": list(ids.resources_of(prefix, ec2_ids).values()) if ec2_ids else []})
+    elif isinstance(field, _TEXTS):
+        beginnings = [_beginning(each) for each in values]
+        if any(beginning == "" for _, beginning in beginnings):
+            return None
+        matching = Q(**{f"{column}__in": [text for text, beginning in beginnings if beginning is None]})
+        for _, beginning in beginnings:
+            matching |= Q(**{f"{column}__startswith": beginning}) if beginning else Q(pk__in=[])
+    elif has_marks(values):
+        return None
+    else:
+        matching = Q(**{f"{column}__in": list(_values_of(field, values))})
+    return Q(pk__in=model._default_manager.filter(matching).values("pk")) if "__" in column else matching
+
+
+def _beginning(text: str) -> tuple[str, str | None]:
+    """Return a text and the part before its first wildcard; None if it has no wildcard."""
+    places = [place for mark in MARKS if (place := text.find(mark)) >= 0]
+    return text, text[: min(places)] if places else None
+
+
+def _values_of(field: Any, values: Iterable[str]) -> Iterator[Any]:
+    """Yield the values in the type of the field. A value that the field rejects matches no row and is omitted."""
+    for value in values:
+        if isinstance(field, BooleanField):
+            if value in _BOOLEANS:
+                yield _BOOLEANS[value]
+            continue
+        try:
+            converted = field.to_python(value)
+            field.run_validators(converted)
+        except ValidationError:
+            continue
+        yield converted

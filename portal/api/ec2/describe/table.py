@@ -1,18 +1,34 @@
-"""The declaration of a Describe action, and the engine that answers from it."""
+"""The declaration of a Describe action, and the engine that answers from it, with ``MaxResults`` and ``NextToken``.
+
+Without ``MaxResults`` a response has at most 1,000 items and a token for the rest, as in AWS. A token contains the sort
+key of the last item, so that concurrent changes do not shift later items.
+"""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from heapq import merge
+from itertools import islice
 from typing import Any, Generic, TypeVar
 
-from django.db.models import Model, Q, QuerySet
+from django.core.exceptions import ValidationError
+from django.db.models import CharField, Model, Q, QuerySet, TextField
 
-from portal.api.ec2.describe.filters import Asked, Filter, Filters
-from portal.api.ec2.describe.paging import asked, page, place_of, read, written
+from portal.api.ec2.describe.filters import Filter, Filters, RequestedFilter
 from portal.api.ec2.frame import Action, Call, Shape, action, errors, names
+from provisioning.common.lists.listing import Sort, after
 
+MOST = 1000
+YEARS = range(1970, 9000)
+Item = TypeVar("Item")
+Place = tuple[str, ...]
+"""The sort key of an item: texts, of which the last is an id."""
 BATCH = 200
 """Minimum number of rows that are read together if only their items show whether they match the filters."""
 ORDER = ("created_at", "id")
@@ -41,8 +57,8 @@ class Table(ABC):
 
     def arguments(self) -> str:
         """Return the arguments with an effect."""
-        known = [self.takes, "Filters" if self.filters else "", "MaxResults NextToken" if self.paged else ""]
-        return " ".join(filter(None, known))
+        parts = [self.takes, "Filters" if self.filters else "", "MaxResults NextToken" if self.paged else ""]
+        return " ".join(filter(None, parts))
 
     def answer(self, call: Call) -> dict[str, Any]:
         """Return the response. Raises Ec2Error."""
@@ -56,7 +72,7 @@ class Table(ABC):
 
         handler.__module__ = self.source().__module__
         declare = action(
-            self.action, self.rule, takes=self.arguments(), passes_over=self.ignored, missing=self.code_of_missing()
+            self.action, self.rule, takes=self.arguments(), ignored=self.ignored, missing=self.code_of_missing()
         )
         return declare(handler)
 
@@ -80,10 +96,10 @@ class Listed(Table):
     items: Callable[[Call], Sequence[Shape]]
 
     def listed(self, call: Call) -> tuple[list[Shape], str | None]:
-        conditions = Filters(self.filters).asked(call.get("Filters", [])) if self.filters else []
-        items = [item for item in self.items(call) if all(each.holds(item) for each in conditions)]
+        conditions = Filters(self.filters).requested(call.get("Filters", [])) if self.filters else []
+        items = [item for item in self.items(call) if all(each.matches(item) for each in conditions)]
         if self.paged:
-            asked(call)
+            requested_page(call)
         return items, None
 
     def source(self) -> Callable[..., object]:
@@ -121,7 +137,7 @@ class Described(Table, Generic[Row]):
 
     def listed(self, call: Call) -> tuple[list[Shape], str | None]:
         prefix = self.kind.prefix if self.kind is not None else ""
-        filters = Filters(self.filters, self.tags, prefix).asked(call.get("Filters", [])) if self.filters else []
+        filters = Filters(self.filters, self.tags, prefix).requested(call.get("Filters", [])) if self.filters else []
         sources = names.sources(self.rows(call))
         ec2_ids = call.get(self.ids, []) if self.ids else []
         if ec2_ids:
@@ -134,7 +150,7 @@ class Described(Table, Generic[Row]):
         return self.rows
 
     def _named(
-        self, call: Call, sources: tuple[QuerySet[Row], ...], ec2_ids: Sequence[str], filters: Sequence[Asked]
+        self, call: Call, sources: tuple[QuerySet[Row], ...], ec2_ids: Sequence[str], filters: Sequence[RequestedFilter]
     ) -> tuple[list[Shape], str | None]:
         """Return the items with these ids. Raises Ec2Error for unknown ids."""
         if self.ids_exclude_pages and call.get("MaxResults"):
@@ -146,32 +162,34 @@ class Described(Table, Generic[Row]):
         if among is not None:
             kept = {row.pk for source in sources for row in source.filter(among, pk__in=[each.pk for each in rows])}
             rows = [row for row in rows if row.pk in kept]
-        found = list(self._passing(call, rows, filters))
-        shown, token = page(call, found, lambda each: place_of(each[0], self.order)) if self.paged else (found, None)
+        matching = list(self._passing(call, rows, filters))
+        shown, token = (
+            page(call, matching, lambda each: place_of(each[0], self.order)) if self.paged else (matching, None)
+        )
         return [item for _, item in shown], token
 
     def _unnamed(
-        self, call: Call, sources: tuple[QuerySet[Row], ...], filters: Sequence[Asked]
+        self, call: Call, sources: tuple[QuerySet[Row], ...], filters: Sequence[RequestedFilter]
     ) -> tuple[list[Shape], str | None]:
         """Return a page. Rows are read in batches until it is full; rows that do not match the filters are not read
         again for the next page.
         """
-        most, behind = asked(call) if self.paged else (None, None)
+        limit, marker = requested_page(call) if self.paged else (None, None)
         sources, exact = self._narrowed(call, sources, filters)
-        taken: list[tuple[Row, Shape]] = []
-        size = None if most is None else most + 1 if exact else max(BATCH, most + 1)
+        matching: list[tuple[Row, Shape]] = []
+        size = None if limit is None else limit + 1 if exact else max(BATCH, limit + 1)
         while True:
-            batch: list[Row] = read(sources, self.order, behind, size)
-            taken += self._passing(call, batch, filters)
-            if size is None or len(batch) < size or len(taken) > (most or 0):
+            batch: list[Row] = rows_after(sources, self.order, marker, size)
+            matching += self._passing(call, batch, filters)
+            if size is None or len(batch) < size or len(matching) > (limit or 0):
                 break
-            behind, size = place_of(batch[-1], self.order), max(size, min(BATCH, 2 * size))
-        more = most is not None and len(taken) > most
-        token = written(place_of(taken[most - 1][0], self.order)) if most is not None and more else None
-        return [item for _, item in taken[:most]], token
+            marker, size = place_of(batch[-1], self.order), max(size, min(BATCH, 2 * size))
+        more = limit is not None and len(matching) > limit
+        token = token_of(place_of(matching[limit - 1][0], self.order)) if limit is not None and more else None
+        return [item for _, item in matching[:limit]], token
 
     def _narrowed(
-        self, call: Call, sources: tuple[QuerySet[Row], ...], filters: Sequence[Asked]
+        self, call: Call, sources: tuple[QuerySet[Row], ...], filters: Sequence[RequestedFilter]
     ) -> tuple[tuple[QuerySet[Row], ...], bool]:
         """Return the rows that the database lets pass, and whether it has compared the values of all filters."""
         among, exact = self.among(call), True
@@ -183,7 +201,91 @@ class Described(Table, Generic[Row]):
             result.append(source.filter(*conditions, *([among] if among is not None else [])))
         return tuple(result), exact
 
-    def _passing(self, call: Call, rows: list[Row], filters: Iterable[Asked]) -> Iterator[tuple[Row, Shape]]:
+    def _passing(self, call: Call, rows: list[Row], filters: Iterable[RequestedFilter]) -> Iterator[tuple[Row, Shape]]:
         for row, item in zip(rows, self.shape(call, rows), strict=True):
-            if item is not None and all(each.holds(item) for each in filters):
+            if item is not None and all(each.matches(item) for each in filters):
                 yield row, item
+
+
+def page(call: Call, items: Sequence[Item], place: Callable[[Item], Place]) -> tuple[list[Item], str | None]:
+    """Page items that have already been read, because they are few or the request specifies their ids.
+
+    Raises Ec2Error.
+    """
+    limit, marker = requested_page(call)
+    ordered = sorted(items, key=place)
+    if marker:
+        ordered = [item for item in ordered if place(item) > marker]
+    if len(ordered) <= limit:
+        return ordered, None
+    return ordered[:limit], token_of(place(ordered[limit - 1]))
+
+
+def requested_page(call: Call) -> tuple[int, Place | None]:
+    """Return the size of the requested page, and the sort key that it begins after. Raises Ec2Error."""
+    limit, token = call.get("MaxResults"), call.get("NextToken")
+    if limit is not None and not 1 <= limit <= MOST:
+        raise errors.invalid_value("maxResults", limit, f"Expecting 1 to {MOST}.")
+    return limit or MOST, _decoded(token) if token else None
+
+
+def rows_after(
+    sources: Sequence[QuerySet[Any]], order: Sequence[str], marker: Place | None, size: int | None = None
+) -> list[Any]:
+    """Return the next rows of all sources after a sort key, at most ``size``.
+
+    The database orders the rows of a source. The first columns of the order must distinguish rows of several sources,
+    and must not be texts, because the order of texts depends on the database.
+    """
+    keys = [Sort(name, descending=False) for name in order]
+    parts = [after(source, keys, _values(source, order, marker) if marker else None)[:size] for source in sources]
+    if len(parts) == 1:
+        return list(parts[0])
+    return list(islice(merge(*parts, key=lambda row: place_of(row, order)), size))
+
+
+def place_of(row: Model, order: Sequence[str]) -> Place:
+    """Return the sort key of a row."""
+    return tuple(_text(getattr(row, name)) for name in order)
+
+
+def token_of(place: Place) -> str:
+    """Return the token of the page after a sort key."""
+    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
+
+
+def _values(rows: QuerySet[Any], order: Sequence[str], place: Place) -> dict[str, Any]:
+    """Return the values of the columns in a sort key. Raises Ec2Error."""
+    wrong = errors.invalid_value("nextToken", json.dumps(place))
+    if len(place) != len(order):
+        raise wrong
+    values = {}
+    for name, text in zip(order, place, strict=True):
+        try:
+            computed = rows.query.annotations.get(name)
+            field: Any = computed.output_field if computed is not None else rows.model._meta.get_field(name)
+            value = field.to_python(text)
+        except ValidationError as error:
+            raise wrong from error
+        empty = value is None or (value == "" and not isinstance(field, CharField | TextField))
+        if empty or "\0" in text or (isinstance(value, datetime) and value.year not in YEARS):
+            raise wrong
+        values[name] = value
+    return values
+
+
+def _text(value: Any) -> str:
+    """Convert a value into text with the same order, for times, UUIDs and numbers within a launch."""
+    if isinstance(value, int):
+        return f"{value:010}"
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def _decoded(token: str) -> Place:
+    try:
+        place: Any = json.loads(base64.b64decode(token.encode(), altchars=b"-_", validate=True))
+    except (ValueError, TypeError, binascii.Error, RecursionError, UnicodeError) as error:
+        raise errors.invalid_value("nextToken", token) from error
+    if not isinstance(place, list) or not place or not all(isinstance(each, str) for each in place):
+        raise errors.invalid_value("nextToken", token)
+    return tuple(place)

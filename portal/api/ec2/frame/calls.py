@@ -62,7 +62,7 @@ class Action:
     handler: Handler
     takes: frozenset[str]
     """Arguments that have an effect."""
-    passes_over: frozenset[str]
+    ignored: frozenset[str]
     """Arguments that are accepted and ignored; all other arguments of the model are rejected."""
     missing: str
     """Error code for a missing resource: ``InvalidVolume.NotFound``."""
@@ -91,13 +91,13 @@ def action(
     name: str,
     *rules: str,
     takes: str = "",
-    passes_over: str = "",
+    ignored: str = "",
     missing: str = "InvalidParameterValue",
     conflict: str = "IncorrectState",
     whole: bool = True,
     over_quota: Mapping[str, str] | None = None,
 ) -> Callable[[Handler], Action]:
-    """Declare a handler. ``takes``: arguments that the handler uses; ``passes_over``: arguments that it ignores; both
+    """Declare a handler. ``takes``: arguments that the handler uses; ``ignored``: arguments that it ignores; both
     are names separated by spaces.
 
     Raises LookupError for an unknown policy rule, or without any rule.
@@ -107,6 +107,6 @@ def action(
         raise LookupError(f"{name}: no such rule: {', '.join(sorted(unknown))}.")
 
     return lambda handler: Action(
-        name, rules, handler, frozenset(takes.split()), frozenset(passes_over.split()), missing, conflict, whole,
+        name, rules, handler, frozenset(takes.split()), frozenset(ignored.split()), missing, conflict, whole,
         over_quota or {},
     )  # fmt: skip

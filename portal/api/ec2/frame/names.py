@@ -16,7 +16,6 @@ from django.db.models import Model, QuerySet, UUIDField
 
 from portal.api.ec2.frame import errors
 from portal.api.ec2.frame.calls import Call
-from portal.api.ec2.frame.errors import Ec2Error
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.ec2 import given, ids
@@ -35,6 +34,14 @@ class Kind:
     resource_type: str
     malformed: str
     missing: str
+
+    def id_of(self, resource: uuid.UUID) -> str:
+        """Return the EC2 id of a resource."""
+        return ids.id_of(self.prefix, resource)
+
+    def ids_of(self, resources: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
+        """Return resource → EC2 id."""
+        return ids.ids_of(self.prefix, resources)
 
 
 INSTANCE = Kind("i", "instance", "InvalidInstanceID.Malformed", "InvalidInstanceID.NotFound")
@@ -83,28 +90,28 @@ def check_form(kind: Kind, ec2_ids: Iterable[str]) -> None:
     """Raise Ec2Error for a text that is not an id of this kind."""
     for text in ec2_ids:
         if not ids.is_id(kind.prefix, text):
-            raise Ec2Error(kind.malformed, f'Invalid id: "{text[:120]}" (expecting "{kind.prefix}-...")')
+            raise errors.Ec2Error(kind.malformed, f'Invalid id: "{text[:120]}" (expecting "{kind.prefix}-...")')
 
 
 def resources(kind: Kind, ec2_ids: Sequence[str]) -> dict[str, uuid.UUID]:
     """Return id → resource for all ids, in order. Raises Ec2Error with the unknown ids."""
     check_form(kind, ec2_ids)
-    found = ids.resources_of(kind.prefix, ec2_ids)
-    missing = [each for each in ec2_ids if each not in found]
+    by_id = ids.resources_of(kind.prefix, ec2_ids)
+    missing = [each for each in ec2_ids if each not in by_id]
     if missing:
         raise not_found(kind, missing)
-    return {each: found[each] for each in ec2_ids}
+    return {each: by_id[each] for each in ec2_ids}
 
 
-Known = Mapping[Kind, Mapping[uuid.UUID, str]]
+Ids = Mapping[Kind, Mapping[uuid.UUID, str]]
 """Kind → resource → EC2 id."""
 
 
-def known(requested: Mapping[Kind, Iterable[uuid.UUID | None]]) -> Known:
+def ids_of(requested: Mapping[Kind, Iterable[uuid.UUID | None]]) -> Ids:
     """Return the EC2 ids of resources of several kinds, in one query."""
     keys = {kind: [each for each in resources if each is not None] for kind, resources in requested.items()}
-    found = ids.ids_of_all({kind.prefix: each for kind, each in keys.items()})
-    return {kind: found[kind.prefix] for kind in requested}
+    by_prefix = ids.ids_of_all({kind.prefix: each for kind, each in keys.items()})
+    return {kind: by_prefix[kind.prefix] for kind in requested}
 
 
 def resource(kind: Kind, ec2_id: str) -> uuid.UUID:
@@ -130,17 +137,17 @@ def those(kind: Kind, ec2_ids: Sequence[str], rows: Rows[M]) -> list[M]:
 
 
 def with_names(
-    rows: QuerySet[M], column: str, requested: Sequence[str], unknown: Callable[[str], Ec2Error]
+    rows: QuerySet[M], column: str, requested: Sequence[str], unknown: Callable[[str], errors.Ec2Error]
 ) -> QuerySet[M]:
     """Return the rows with these names, or all rows without names. Raises ``unknown`` of the first missing name."""
     if not requested:
         return rows
-    found = rows.filter(**{f"{column}__in": requested})
-    known = set(found.values_list(column, flat=True))
-    missing = next((name for name in requested if name not in known), None)
+    named = rows.filter(**{f"{column}__in": requested})
+    existing = set(named.values_list(column, flat=True))
+    missing = next((name for name in requested if name not in existing), None)
     if missing is not None:
         raise unknown(missing)
-    return found
+    return named
 
 
 def key_of(row: Model) -> uuid.UUID:
@@ -165,7 +172,7 @@ def sources(rows: Rows[M]) -> tuple[QuerySet[M], ...]:
     return rows if isinstance(rows, tuple) else (rows,)
 
 
-def not_found(kind: Kind, ec2_ids: Sequence[str]) -> Ec2Error:
+def not_found(kind: Kind, ec2_ids: Sequence[str]) -> errors.Ec2Error:
     return errors.not_found(kind.missing, ec2_ids[0] if len(ec2_ids) == 1 else list(ec2_ids))
 
 
@@ -196,7 +203,7 @@ OF_AMAZON = frozenset({"standard", "io1", "io2", "gp2", "gp3", "sc1", "st1"})
 SPEEDS = frozenset({"Iops", "Throughput"})
 
 
-def type_asked(context: RequestContext, name: str | None) -> str:
+def requested_type(context: RequestContext, name: str | None) -> str:
     """Return the name of the requested type, or an empty text if none is requested. Raises Ec2Error for a type that the
     caller may not use.
     """
@@ -207,19 +214,19 @@ def type_asked(context: RequestContext, name: str | None) -> str:
     except NotFoundError as error:
         if name in OF_AMAZON:
             return ""
-        raise Ec2Error("UnknownVolumeType", f"Unsupported volume type '{name[:120]}'.") from error
+        raise errors.Ec2Error("UnknownVolumeType", f"Unsupported volume type '{name[:120]}'.") from error
 
 
-def of_amazon(arguments: Mapping[str, Any], found: str) -> dict[str, Any] | None:
-    """Return the AWS type of a request and its speeds if ``type_asked`` found no type of this cloud.
+def of_amazon(arguments: Mapping[str, Any], own_type: str) -> dict[str, Any] | None:
+    """Return the AWS type of a request and its speeds if ``requested_type`` found no type of this cloud.
 
     ``Iops`` and ``Throughput`` are stored and shown only with AWS types. They are rejected with Ec2Error if the request
     has no AWS type, because a type of this cloud determines the speed itself.
     """
     given_with = {name: arguments[name] for name in (*SPEEDS, "VolumeType") if arguments.get(name) is not None}
-    if given_with.keys() & SPEEDS and (found or "VolumeType" not in given_with):
+    if given_with.keys() & SPEEDS and (own_type or "VolumeType" not in given_with):
         raise errors.unsupported("How fast a volume is follows from its type: name one without Iops and Throughput")
-    return given_with if given_with and not found else None
+    return given_with if given_with and not own_type else None
 
 
 def store_requested(project_id: uuid.UUID, volume_id: uuid.UUID, requested: Mapping[str, Any] | None) -> None:

@@ -6,22 +6,21 @@ from typing import Any
 
 from portal.api.ec2.frame import errors
 from portal.api.ec2.frame.calls import Call
-from portal.api.ec2.frame.errors import Ec2Error
 from portal.api.ec2.frame.names import Kind
 from provisioning.ec2 import tags
 
 Shapes = list[dict[str, str]]
 
 
-def shape(found: Mapping[str, str]) -> Shapes:
+def shape(values: Mapping[str, str]) -> Shapes:
     """Return the representation of tags."""
-    return [{"Key": key, "Value": value} for key, value in sorted(found.items())]
+    return [{"Key": key, "Value": value} for key, value in sorted(values.items())]
 
 
 def shapes(kind: Kind, resources: Collection[uuid.UUID]) -> dict[uuid.UUID, Shapes]:
     """Return resource → the representation of its tags, in one query."""
-    found = tags.tags_of(kind.prefix, resources) if resources else {}
-    return {resource: shape(found.get(resource, {})) for resource in resources}
+    by_resource = tags.tags_of(kind.prefix, resources) if resources else {}
+    return {resource: shape(by_resource.get(resource, {})) for resource in resources}
 
 
 def of_request(specified: Iterable[Mapping[str, Any]]) -> dict[str, str]:
@@ -52,7 +51,7 @@ def specified(
     for each in call.get("TagSpecifications", []):
         resource_type = each.get("ResourceType", kind.resource_type)
         if resource_type not in allowed:
-            raise Ec2Error(
+            raise errors.Ec2Error(
                 "InvalidParameterValue",
                 f"'{resource_type[:120]}' is not a valid taggable resource type for this operation.",
             )

@@ -98,6 +98,6 @@ def _of_service(error: errors.NovellaError, action: Action | None) -> tuple[int,
         return 400, action.missing, error.message
     if isinstance(error, errors.ConflictError | InvalidVolumeError | InvalidSnapshotError) and action is not None:
         return 400, action.conflict, error.message
-    found = next(((status, code) for kind, status, code in _GENERAL if isinstance(error, kind)), None)
-    status, code = found or (400, "InvalidParameterValue")
+    general = next(((status, code) for kind, status, code in _GENERAL if isinstance(error, kind)), None)
+    status, code = general or (400, "InvalidParameterValue")
     return status, code, error.message

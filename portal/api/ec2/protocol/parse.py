@@ -51,8 +51,8 @@ def arguments(operation: OperationModel, pairs: Sequence[tuple[str, str]]) -> di
     """
     if operation.input_shape is None:
         return {}
-    found: dict[str, Any] = _structure(operation.input_shape, _tree(pairs), "")
-    return found
+    result: dict[str, Any] = _structure(operation.input_shape, _tree(pairs), "")
+    return result
 
 
 def _tree(pairs: Iterable[tuple[str, str]]) -> _Node:
@@ -93,16 +93,16 @@ def _by_parameter(shape: Shape) -> dict[str, tuple[str, Shape]]:
 def _structure(shape: Shape, node: _Node, path: str) -> dict[str, Any]:
     if node.value:
         raise errors.invalid_value(path, node.value, "It has parts, and no value of its own.")
-    members, found = _by_parameter(shape), {}
+    members, values = _by_parameter(shape), {}
     for part, below in node.below.items():
         if part not in members:
             raise errors.unknown_parameter(_join(path, part))
         name, member = members[part]
-        found[name] = _decode(member, below, _join(path, part))
+        values[name] = _decode(member, below, _join(path, part))
     for name in shape.required_members:
-        if name not in found:
+        if name not in values:
             raise errors.missing_parameter(_join(path, parameter_name(members_of(shape)[name], name)))
-    return found
+    return values
 
 
 def _list(shape: Shape, node: _Node, path: str) -> list[Any]:
@@ -143,26 +143,26 @@ def _boolean(shape: Shape, value: str, path: str) -> bool:
 
 def _float(shape: Shape, value: str, path: str) -> float:
     try:
-        found = float(value)
+        number = float(value)
     except ValueError:
-        found = math.nan
-    if not math.isfinite(found):
+        number = math.nan
+    if not math.isfinite(number):
         raise errors.invalid_value(path, value, "It is not a number.")
-    return found
+    return number
 
 
 def _timestamp(shape: Shape, value: str, path: str) -> datetime:
     try:
-        found = parse_datetime(value)
-        day = parse_date(value) if found is None else None
+        time = parse_datetime(value)
+        day = parse_date(value) if time is None else None
     except ValueError:
-        found = day = None
+        time = day = None
     if day is not None:
-        found = datetime(day.year, day.month, day.day, tzinfo=UTC)
-    if found is None:
+        time = datetime(day.year, day.month, day.day, tzinfo=UTC)
+    if time is None:
         raise errors.invalid_value(path, value, "It is not a time like 2030-01-31T12:00:00Z.")
     try:
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
     except OverflowError as error:
         raise errors.invalid_value(path, value, "It is too far away.") from error
 

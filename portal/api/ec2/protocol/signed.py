@@ -45,14 +45,14 @@ def signed_request(request: HttpRequest, pairs: Sequence[tuple[str, str]], servi
 
 def _of_header(request: HttpRequest, service: str) -> tuple[str, str]:
     value = request.headers["Authorization"]
-    found = _AUTHORIZATION.fullmatch(value) if len(value) <= 4096 else None
-    if found is None:
+    match = _AUTHORIZATION.fullmatch(value) if len(value) <= 4096 else None
+    if match is None:
         raise Ec2Error(
             "IncompleteSignature",
             "The request signature does not conform to AWS standards: Authorization must have Credential, SignedHeaders"
             f" and Signature of {ALGORITHM}.",
         )
-    return _scoped(found[1], service), found[2]
+    return _scoped(match[1], service), match[2]
 
 
 def _of_parameters(params: dict[str, str], service: str) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from provisioning.common.errors import InvalidInputError, NovellaError
 from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.compute.actions.snapshot import create_image
 from provisioning.compute.launch import registered_images
-from provisioning.ec2 import client_tokens, ids
+from provisioning.ec2 import client_tokens
 from provisioning.identity import policy
 from provisioning.images import services
 from provisioning.images.models import Image
@@ -68,11 +68,11 @@ def describe_attribute(call: Call) -> Shape:
 def _of_owner(call: Call, image: Image, attribute: str) -> Shape:
     if attribute == "deregistrationProtection":
         return {"DeregistrationProtection": {"Value": describe.protection_of(image)}}
-    found: list[dict[str, str]] = [{"Group": "all"}] if image.visibility in FOR_ALL else []
+    permissions: list[dict[str, str]] = [{"Group": "all"}] if image.visibility in FOR_ALL else []
     if image.visibility == Image.Visibility.SHARED:
         members = known_members(call.context, image).order_by("created_at", "id")
-        found += [{"UserId": each.project_id.hex} for each in members]
-    return {"LaunchPermissions": found}
+        permissions += [{"UserId": each.project_id.hex} for each in members]
+    return {"LaunchPermissions": permissions}
 
 
 @action(
@@ -178,7 +178,7 @@ OF_DISK = frozenset({"SnapshotId", "VolumeSize", "VolumeType", "DeleteOnTerminat
     "CreateImage",
     "os_compute_api:servers:create_image",
     takes="InstanceId Name Description TagSpecifications",
-    passes_over="NoReboot",
+    ignored="NoReboot",
     missing=names.INSTANCE.missing,
     whole=False,
 )
@@ -195,7 +195,7 @@ def create(call: Call) -> Shape:
     if names.SNAPSHOT.resource_type in specified:
         image = images_of_use(call.project_id, listed=False).filter(pk=key)
         tags.write(call, names.SNAPSHOT, list(registered_images.snapshots_of(call.context, image)), specified)
-    return {"ImageId": ids.id_of(KIND.prefix, key)}
+    return {"ImageId": KIND.id_of(key)}
 
 
 @action(
@@ -205,7 +205,7 @@ def create(call: Call) -> Shape:
     "volume:update",
     takes="Name Description Architecture RootDeviceName BlockDeviceMappings VirtualizationType BootMode ImageLocation "
     "TagSpecifications",
-    passes_over="EnaSupport SriovNetSupport",
+    ignored="EnaSupport SriovNetSupport",
     missing=names.SNAPSHOT.missing,
     whole=False,
 )
@@ -229,7 +229,7 @@ def register(call: Call) -> Shape:
     with _named_alone(call, name):
         image = registered_images.register_image(call.context, registered_images.NewImage(name, disks, properties))
     tags.write(call, KIND, [image.id], specified)
-    return {"ImageId": ids.id_of(KIND.prefix, image.id)}
+    return {"ImageId": KIND.id_of(image.id)}
 
 
 def _name(call: Call) -> str:
@@ -245,7 +245,7 @@ def _name(call: Call) -> str:
 def _check_unused(call: Call, name: str) -> None:
     same = images_of_use(call.project_id, listed=False).filter(project_id=call.project_id, name=name).first()
     if same is not None:
-        used = f"AMI name {name} is already in use by AMI {ids.id_of(KIND.prefix, same.id)}"
+        used = f"AMI name {name} is already in use by AMI {KIND.id_of(same.id)}"
         raise Ec2Error("InvalidAMIName.Duplicate", used)
 
 
@@ -295,7 +295,7 @@ def _disk(call: Call, mapping: Arguments, root: str) -> registered_images.ImageD
         device_name=name,
         snapshot_id=snapshot_of(call, snapshot).id if snapshot else None,
         size_gb=size,
-        volume_type=names.type_asked(call.context, volume.get("VolumeType")),
+        volume_type=names.requested_type(call.context, volume.get("VolumeType")),
         delete_on_termination=volume.get("DeleteOnTermination", True),
         is_root=name == root,
     )
@@ -323,9 +323,9 @@ def deregister(call: Call) -> Shape:
     services.delete(call.context, image.id)
     results = None
     if call.get("DeleteAssociatedSnapshots", False):
-        known = ids.ids_of(names.SNAPSHOT.prefix, snapshots)
+        ec2_ids = names.SNAPSHOT.ids_of(snapshots)
         results = [
-            {"SnapshotId": known[key], "ReturnCode": _deleted(call, snapshot)} for key, snapshot in snapshots.items()
+            {"SnapshotId": ec2_ids[key], "ReturnCode": _deleted(call, snapshot)} for key, snapshot in snapshots.items()
         ]
     return {"Return": True, "DeleteSnapshotResults": results}
 

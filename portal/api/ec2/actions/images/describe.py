@@ -60,7 +60,7 @@ _STATES = {
 class Related:
     """Records that images refer to, fetched with a constant number of queries."""
 
-    ids: names.Known
+    ids: names.Ids
     snapshots: Mapping[uuid.UUID, Snapshot] = field(default_factory=dict)
     """Snapshots of the caller's project."""
     tags: Mapping[uuid.UUID, Sequence[Mapping[str, str]]] = field(default_factory=dict)
@@ -70,13 +70,13 @@ def related(call: Call, images: Sequence[Image]) -> Related:
     """Fetch the related records of these images; tags, snapshots and instances only for the project's own."""
     own = [image for image in images if image.project_id == call.project_id]
     snapshots = snapshots_of(call.context, own)
-    known = {
+    requested = {
         names.IMAGE: [image.id for image in images],
         names.SNAPSHOT: snapshots,
         names.INSTANCE: [_server_of(image) for image in own],
     }
     return Related(
-        ids=names.known(known),
+        ids=names.ids_of(requested),
         snapshots=snapshots,
         tags=tags.shapes(names.IMAGE, [image.id for image in own]),
     )
@@ -90,8 +90,8 @@ def _server_of(image: Image) -> uuid.UUID | None:
 
 def image_shapes(call: Call, images: Sequence[Image]) -> list[Shape]:
     """Return the representations of images."""
-    known = related(call, images)
-    return [image_shape(call, image, known) for image in images]
+    records = related(call, images)
+    return [image_shape(call, image, records) for image in images]
 
 
 def image_shape(call: Call, image: Image, related: Related) -> Shape:
@@ -195,7 +195,7 @@ def _rows(call: Call) -> QuerySet[Image]:
     return rows
 
 
-def _asked(call: Call) -> Q | None:
+def _of_users(call: Call) -> Q | None:
     """Return a condition of ``Owners`` and ``ExecutableUsers``."""
     return _owned(call) & _executable(call) if call.get("Owners") or call.get("ExecutableUsers") else None
 
@@ -216,16 +216,16 @@ def _executable(call: Call) -> Q:
     users = call.get("ExecutableUsers", [])
     if not users:
         return Q()
-    known, found = images_of_use(call.project_id, listed=False), Q(pk__in=[])
+    rows, result = images_of_use(call.project_id, listed=False), Q(pk__in=[])
     if "all" in users:
-        found |= Q(visibility=Image.Visibility.PUBLIC)
+        result |= Q(visibility=Image.Visibility.PUBLIC)
     if names.is_named(call, users):
-        found |= Q(pk__in=known.filter(shared_with(call.context)).values("pk"))
+        result |= Q(pk__in=rows.filter(shared_with(call.context)).values("pk"))
     others = [key for each in users if (key := read_id(each)) is not None and key != call.project_id]
     if others:
-        own = known.filter(project_id=call.project_id, visibility=Image.Visibility.SHARED)
-        found |= Q(pk__in=own.filter(members__project_id__in=others).values("pk"))
-    return found
+        own = rows.filter(project_id=call.project_id, visibility=Image.Visibility.SHARED)
+        result |= Q(pk__in=own.filter(members__project_id__in=others).values("pk"))
+    return result
 
 
 DESCRIBE_IMAGES = Described(
@@ -238,7 +238,7 @@ DESCRIBE_IMAGES = Described(
     takes="Owners ExecutableUsers IncludeDisabled",
     ignored="IncludeDeprecated",
     rows=_rows,
-    among=_asked,
+    among=_of_users,
     shape=image_shapes,
     filters={
         **members(

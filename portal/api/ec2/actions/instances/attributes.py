@@ -20,7 +20,7 @@ from provisioning.compute.actions.type_changes import change_type
 from provisioning.compute.actions.volumes import keep_or_delete
 from provisioning.compute.errors import NoRoomError
 from provisioning.compute.models import Instance
-from provisioning.ec2 import given, ids, metadata_options
+from provisioning.ec2 import given, metadata_options
 from provisioning.ec2_services.metadata_options import set_metadata_options
 from provisioning.images.selectors import images_of_use
 from provisioning.network import services
@@ -33,14 +33,14 @@ def _shapes(call: Call, instances: Sequence[Instance]) -> list[Shape]:
     of_instances = {instance.id: shapes.image_of(instance, related) for instance in instances}
     used = {image for image in of_instances.values() if image is not None}
     images = list(images_of_use(call.project_id, listed=False).filter(pk__in=used)) if used else []
-    known = {image.id: shape for image, shape in zip(images, image_shapes(call, images), strict=True)}
+    by_image = {image.id: shape for image, shape in zip(images, image_shapes(call, images), strict=True)}
     result = []
     for instance in instances:
         whole, image = shapes.instance_shape(instance, related), of_instances[instance.id]
         shape = {name: whole[name] for name in ("InstanceId", "InstanceType", "LaunchTime", "State", "Tags")}
         zone = shapes.zone_of(instance)
         shape |= {"AvailabilityZone": zone, "ZoneId": zone, "OwnerId": instance.project_id.hex}
-        result.append(shape | {"ImageMetadata": _metadata(whole["ImageId"], known.get(image) if image else None)})
+        result.append(shape | {"ImageMetadata": _metadata(whole["ImageId"], by_image.get(image) if image else None)})
     return result
 
 
@@ -100,11 +100,11 @@ def read(specified: Arguments) -> dict[str, Any]:
 )
 def modify_instance_metadata_options(call: Call) -> Shape:
     """Update the metadata options of an instance."""
-    (instance,) = shapes.wanted(call, [call.arguments["InstanceId"]])
+    (instance,) = shapes.instances_named(call, [call.arguments["InstanceId"]])
     columns = read(call.arguments)
     set_metadata_options(call.context, instance.id, columns)
     return {
-        "InstanceId": ids.id_of(names.INSTANCE.prefix, instance.id),
+        "InstanceId": names.INSTANCE.id_of(instance.id),
         "InstanceMetadataOptions": shapes.options_shape(metadata_options.options_of([instance.id]).get(instance.id)),
     }
 
@@ -160,7 +160,7 @@ _READERS: dict[str, Reader] = {
 @action("DescribeInstanceAttribute", "os_compute_api:servers:show", takes="InstanceId Attribute", missing=MISSING)
 def describe_instance_attribute(call: Call) -> Shape:
     """Show one attribute of an instance."""
-    instance = shapes.wanted(call, [call.arguments["InstanceId"]])[0]
+    instance = shapes.instances_named(call, [call.arguments["InstanceId"]])[0]
     reader = _READERS[call.arguments["Attribute"]]
     return {"InstanceId": call.arguments["InstanceId"], **reader(call, instance, shapes.related_records([instance]))}
 
@@ -178,8 +178,8 @@ def modify_instance_attribute(call: Call) -> Shape:
 
     Read-only attributes may be set to their current value.
     """
-    instance = shapes.wanted(call, [call.arguments["InstanceId"]])[0]
-    requested = _asked(call)
+    instance = shapes.instances_named(call, [call.arguments["InstanceId"]])[0]
+    requested = _requested_attributes(call)
     if len(requested) != 1:
         raise errors.combination("Exactly one attribute may be specified")
     ((name, value),) = requested.items()
@@ -187,7 +187,7 @@ def modify_instance_attribute(call: Call) -> Shape:
     return {}
 
 
-def _asked(call: Call) -> dict[str, Any]:
+def _requested_attributes(call: Call) -> dict[str, Any]:
     """Return the attributes to update, in either form of the request."""
     requested: dict[str, Any] = {
         name: call.arguments[name] for name in _WRITERS if call.arguments.get(name) is not None
@@ -196,14 +196,14 @@ def _asked(call: Call) -> dict[str, Any]:
         requested[name] = requested[name].get("Value")
     attribute = call.get("Attribute")
     if attribute is not None:
-        known = {name[0].lower() + name[1:]: name for name in _OF_ONE_VALUE}
-        if attribute not in {*known, "blockDeviceMapping"}:
+        by_name = {name[0].lower() + name[1:]: name for name in _OF_ONE_VALUE}
+        if attribute not in {*by_name, "blockDeviceMapping"}:
             raise errors.unsupported(f"The attribute {attribute} cannot be changed by this cloud")
-        if attribute in known:
+        if attribute in by_name:
             value: object = call.get("Value")
             if value is None:
                 raise errors.missing_parameter("Value")
-            requested[known[attribute]] = value if known[attribute] in _OF_TEXT else str(value).lower() == "true"
+            requested[by_name[attribute]] = value if by_name[attribute] in _OF_TEXT else str(value).lower() == "true"
     return requested
 
 
@@ -235,9 +235,9 @@ def _set_groups(call: Call, instance: Instance, specified: Sequence[str]) -> Non
 def _set_kept(call: Call, instance: Instance, mappings: Sequence[Shape]) -> None:
     """Update ``DeleteOnTermination`` of volumes."""
     call.enforce("os_compute_api:os-volumes-attachments:update")
-    known = shapes.related_records([instance])
-    devices = known.volumes.get(instance.id, ())
-    by_name = {name: device for device in devices for name in (device.device_name, shapes.device_name(device, known))}
+    related = shapes.related_records([instance])
+    devices = related.volumes.get(instance.id, ())
+    by_name = {name: device for device in devices for name in (device.device_name, shapes.device_name(device, related))}
     for mapping in mappings:
         device = by_name.get(mapping.get("DeviceName", ""))
         requested = mapping.get("Ebs", {}).get("DeleteOnTermination")

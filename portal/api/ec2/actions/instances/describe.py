@@ -12,7 +12,6 @@ from portal.api.ec2.frame import Arguments, Call, Shape, names
 from provisioning.compute.models import Instance
 from provisioning.compute.selectors import is_alive
 from provisioning.compute.states import VmState
-from provisioning.ec2 import ids
 
 
 def _reservations(call: Call, instances: Sequence[Instance]) -> list[Shape]:
@@ -133,16 +132,16 @@ DESCRIBE_INSTANCES = Described(
 )
 
 
-def _asked(call: Call) -> Q | None:
+def _unless_all(call: Call) -> Q | None:
     """Return a condition that the running instances fulfil, unless all are requested."""
     return None if call.get("IncludeAllInstances", False) else shapes.condition([shapes.RUNNING])
 
 
 def _statuses(call: Call, instances: Sequence[Instance]) -> list[Shape | None]:
     every = call.get("IncludeAllInstances", False)
-    known = ids.ids_of(names.INSTANCE.prefix, [instance.id for instance in instances])
+    ec2_ids = names.INSTANCE.ids_of([instance.id for instance in instances])
     return [
-        _status(instance, known[instance.id]) if every or shapes.name_of(instance) == shapes.RUNNING else None
+        _status(instance, ec2_ids[instance.id]) if every or shapes.name_of(instance) == shapes.RUNNING else None
         for instance in instances
     ]
 
@@ -178,7 +177,7 @@ DESCRIBE_INSTANCE_STATUS = Described(
     ids="InstanceIds",
     takes="IncludeAllInstances",
     rows=lambda call: shapes.visible_rows(call.context),
-    among=_asked,
+    among=_unless_all,
     shape=_statuses,
     order=shapes.ORDER,
     tags=None,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from django.utils import timezone
 
 from portal.api.ec2.actions.instances import shapes
-from portal.api.ec2.frame import Call, Ec2Error, Shape, action
+from portal.api.ec2.frame import Call, Ec2Error, Shape, action, names
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.power import reboot
 from provisioning.compute.actions.registry import actions
@@ -15,7 +15,6 @@ from provisioning.compute.actions.unshelve import unshelve
 from provisioning.compute.models import Instance
 from provisioning.compute.services.console import console_output
 from provisioning.compute.states import VmState
-from provisioning.ec2 import ids
 
 INCORRECT = "IncorrectInstanceState"
 MISSING = "InvalidInstanceID.NotFound"
@@ -42,11 +41,11 @@ def _started(call: Call, instance: Instance) -> Instance:
         VmState.SHELVED: "unshelve",
         VmState.SHELVED_OFFLOADED: "unshelve",
     }.get(VmState(instance.vm_state), "power_on")
-    taken = actions[name]
-    call.enforce(taken.rule)
+    server_action = actions[name]
+    call.enforce(server_action.rule)
     if name == "unshelve":
         return unshelve(call.context, instance.id)
-    begun: Instance = taken.begin(call.context, instance.id, None)
+    begun: Instance = server_action.begin(call.context, instance.id, None)
     return begun
 
 
@@ -54,7 +53,7 @@ def _started(call: Call, instance: Instance) -> Instance:
     "StopInstances",
     "os_compute_api:servers:stop",
     takes="InstanceIds Hibernate",
-    passes_over="Force",
+    ignored="Force",
     missing=MISSING,
     conflict=INCORRECT,
 )
@@ -67,16 +66,16 @@ def _stopped(call: Call, instance: Instance) -> Instance:
     if shapes.name_of(instance) in {shapes.STOPPED, shapes.STOPPING}:
         return instance
     _refuse_ended(call, instance, "stopped")
-    taken = actions["suspend" if call.get("Hibernate", False) else "power_off"]
-    call.enforce(taken.rule)
-    begun: Instance = taken.begin(call.context, instance.id, None)
+    server_action = actions["suspend" if call.get("Hibernate", False) else "power_off"]
+    call.enforce(server_action.rule)
+    begun: Instance = server_action.begin(call.context, instance.id, None)
     return begun
 
 
 @action("RebootInstances", "os_compute_api:servers:reboot", takes="InstanceIds", missing=MISSING, conflict=INCORRECT)
 def reboot_instances(call: Call) -> Shape:
     """Ask guests to reboot."""
-    for instance in shapes.wanted(call, _instance_ids(call)):
+    for instance in shapes.instances_named(call, _instance_ids(call)):
         _refuse_ended(call, instance, "rebooted")
         reboot(call.context, instance.id)
     return {}
@@ -86,7 +85,7 @@ def reboot_instances(call: Call) -> Shape:
     "TerminateInstances",
     "os_compute_api:servers:delete",
     takes="InstanceIds",
-    passes_over="Force SkipOsShutdown",
+    ignored="Force SkipOsShutdown",
     missing=MISSING,
     conflict="OperationNotPermitted",
 )
@@ -105,12 +104,12 @@ def _changed(call: Call, change: Change) -> list[Shape]:
     """Apply a change to all instances, or to none if the change of one is refused. Return the states of each instance
     before and after the change.
     """
-    instances = shapes.wanted(call, _instance_ids(call))
-    known = ids.ids_of("i", [instance.id for instance in instances])
+    instances = shapes.instances_named(call, _instance_ids(call))
+    ec2_ids = names.INSTANCE.ids_of([instance.id for instance in instances])
     before = {instance.id: shapes.name_of(instance) for instance in instances}
     return [
         {
-            "InstanceId": known[instance.id],
+            "InstanceId": ec2_ids[instance.id],
             "PreviousState": shapes.state_shape(before[instance.id]),
             "CurrentState": shapes.state_shape(shapes.name_of(change(call, instance))),
         }
@@ -127,7 +126,7 @@ def _instance_ids(call: Call) -> list[str]:
 
 def _refuse_ended(call: Call, instance: Instance, word: str) -> None:
     if shapes.name_of(instance) in {shapes.TERMINATED, shapes.SHUTTING_DOWN}:
-        ec2_id = ids.id_of("i", instance.id)
+        ec2_id = names.INSTANCE.id_of(instance.id)
         raise Ec2Error(INCORRECT, f"The instance '{ec2_id}' is not in a state from which it can be {word}.")
 
 
@@ -137,7 +136,7 @@ MOST_BYTES = 64 << 10
 
 def _one(call: Call) -> Instance:
     """Return the instance. Raises Ec2Error if it is terminated."""
-    instance = shapes.wanted(call, [call.arguments["InstanceId"]])[0]
+    instance = shapes.instances_named(call, [call.arguments["InstanceId"]])[0]
     if instance.vm_state in (VmState.DELETED, VmState.SOFT_DELETED):
         raise Ec2Error("IncorrectInstanceState", f"The instance '{call.arguments['InstanceId']}' is terminated")
     return instance
@@ -147,7 +146,7 @@ def _one(call: Call) -> Instance:
     "GetConsoleOutput",
     "os_compute_api:os-console-output",
     takes="InstanceId",
-    passes_over="Latest",
+    ignored="Latest",
     missing=MISSING,
     conflict="IncorrectInstanceState",
 )

@@ -34,7 +34,7 @@ _TAKEN_OF_DEVICES = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedDisk:
     """A disk of the request, with values that only the EC2 API shows."""
 
     disk: DiskRequest
@@ -43,7 +43,7 @@ class Asked:
     """An AWS volume type, as returned by ``volume_types.of_amazon``."""
 
 
-def disks_of(call: Call) -> tuple[Asked, ...]:
+def disks_of(call: Call) -> tuple[RequestedDisk, ...]:
     """Return the disks. Raises Ec2Error InvalidBlockDeviceMapping for an invalid mapping.
 
     A mapping in the request overrides the image's mapping with the same device name.
@@ -58,13 +58,13 @@ def disks_of(call: Call) -> tuple[Asked, ...]:
     own = _Image(image.first())
     dropped = {_key(mapping["DeviceName"]) for mapping in mappings if "NoDevice" in mapping and "DeviceName" in mapping}
     requested = [each for mapping in mappings if (each := _disk(call, mapping, own)) is not None]
-    found = {_key(each.name): each for each in requested}
-    if len(found) < len(requested):
+    by_device = {_key(each.name): each for each in requested}
+    if len(by_device) < len(requested):
         raise _invalid("Two device names refer to the same disk")
-    if found.keys().isdisjoint(own.disks) and not dropped:
-        return tuple(found.values())
-    named = {key: Asked(disk, "") for key, disk in own.disks.items() if key not in dropped}
-    return tuple((named | found).values())
+    if by_device.keys().isdisjoint(own.disks) and not dropped:
+        return tuple(by_device.values())
+    named = {key: RequestedDisk(disk, "") for key, disk in own.disks.items() if key not in dropped}
+    return tuple((named | by_device).values())
 
 
 class _Image:
@@ -81,7 +81,7 @@ def _key(name: str) -> str:
     return "" if name in ROOT_NAMES else names.guest_name(name)
 
 
-def _disk(call: Call, mapping: Arguments, image: _Image) -> Asked | None:
+def _disk(call: Call, mapping: Arguments, image: _Image) -> RequestedDisk | None:
     name = mapping.get("DeviceName", "")
     if "NoDevice" in mapping:
         return None
@@ -91,11 +91,11 @@ def _disk(call: Call, mapping: Arguments, image: _Image) -> Asked | None:
     if virtual and volume:
         raise _invalid(f"{name[:64]} is either a virtual device or a volume")
     if virtual:
-        return Asked(_local(name, virtual), name)
+        return RequestedDisk(_local(name, virtual), name)
     if volume is None:
         raise _invalid(f"{name[:64]} has neither Ebs nor VirtualName nor NoDevice")
     disk = _volume(call, name, volume, image)
-    return Asked(disk, name, names.of_amazon(volume, disk.volume_type))
+    return RequestedDisk(disk, name, names.of_amazon(volume, disk.volume_type))
 
 
 def _local(name: str, virtual: str) -> DiskRequest:
@@ -119,13 +119,13 @@ def _volume(call: Call, name: str, volume: Arguments, image: _Image) -> DiskRequ
         raise errors.missing_parameter("BlockDeviceMapping.Ebs.VolumeSize")
     if size is not None and size < 1:
         raise errors.invalid_value("VolumeSize", size, "It is in GiB, from 1.")
-    asked_type = names.type_asked(call.context, volume.get("VolumeType"))
+    volume_type = names.requested_type(call.context, volume.get("VolumeType"))
     keeps = volume.get("DeleteOnTermination")
     if before is not None and not snapshot:
         return replace(
             before,
             size=size or before.size,
-            volume_type=asked_type or before.volume_type,
+            volume_type=volume_type or before.volume_type,
             delete_on_termination=before.delete_on_termination if keeps is None else keeps,
         )
     disk = DiskRequest(
@@ -134,7 +134,7 @@ def _volume(call: Call, name: str, volume: Arguments, image: _Image) -> DiskRequ
         source_id=str(names.resource(names.SNAPSHOT, snapshot)) if snapshot else None,
         boot_index=-1 if key else 0,
         size=size,
-        volume_type=asked_type,
+        volume_type=volume_type,
         delete_on_termination=True if keeps is None else keeps,
         device_name=key,
     )
@@ -148,7 +148,7 @@ def _of_image(call: Call, root: DiskRequest, image: _Image) -> DiskRequest:
     return replace(root, source_id=str(source), size=root.size or least)
 
 
-def store_requested(instances: Sequence[Instance], requested: Sequence[Asked], image: uuid.UUID) -> None:
+def store_requested(instances: Sequence[Instance], requested: Sequence[RequestedDisk], image: uuid.UUID) -> None:
     """Store the device names of a launch, and the image of its root volumes."""
     devices: dict[uuid.UUID, list[BlockDevice]] = {}
     for device in BlockDevice.objects.filter(instance__in=instances).order_by("position") if requested else ():
@@ -192,17 +192,17 @@ SEVERAL_NETWORKS = "No VPC is the default one, since there are several: name a S
     takes="ImageId InstanceType MinCount MaxCount KeyName SecurityGroupIds SecurityGroups UserData BlockDeviceMappings "
     "NetworkInterfaces SubnetId PrivateIpAddress Placement ClientToken TagSpecifications DisableApiTermination "
     "InstanceInitiatedShutdownBehavior Monitoring EbsOptimized MetadataOptions",
-    passes_over="AdditionalInfo CreditSpecification PrivateDnsNameOptions MaintenanceOptions HibernationOptions",
+    ignored="AdditionalInfo CreditSpecification PrivateDnsNameOptions MaintenanceOptions HibernationOptions",
     missing="InvalidParameterValue",
     conflict="InvalidParameterCombination",
 )
 def run_instances(call: Call) -> Shape:
     """Launch as many instances as the quota allows, between ``MinCount`` and ``MaxCount``."""
     _check_supported(call)
-    wanted_tags = tags.specified(call, names.INSTANCE, CREATED_LATER, NEVER_CREATED)
+    specified = tags.specified(call, names.INSTANCE, CREATED_LATER, NEVER_CREATED)
     options = read_options(call.get("MetadataOptions", {}))
     disks = disks_of(call)
-    request = _request(call, wanted_tags.get(names.INSTANCE.resource_type, {}), options, disks)
+    request = _request(call, specified.get(names.INSTANCE.resource_type, {}), options, disks)
     rate_limits.check(call.context, rate_limits.LAUNCHES, request.max_count)
     try:
         made = launch(call.context, request)
@@ -210,8 +210,8 @@ def run_instances(call: Call) -> Shape:
         raise Ec2Error(_CODES.get(error.field or "", "InvalidParameterValue"), error.message) from error
     except AmbiguousNetworkError as error:
         raise Ec2Error("VPCIdNotSpecified", SEVERAL_NETWORKS) from error
-    tags.write(call, names.INSTANCE, [instance.id for instance in made], wanted_tags)
-    later = {kind.resource_type: wanted_tags.get(kind.resource_type, {}) for kind in CREATED_LATER}
+    tags.write(call, names.INSTANCE, [instance.id for instance in made], specified)
+    later = {kind.resource_type: specified.get(kind.resource_type, {}) for kind in CREATED_LATER}
     creation_tags.keep(call.project_id, [instance.id for instance in made], later)
     store_requested(made, disks, names.resource(names.IMAGE, call.arguments["ImageId"]))
     _keep_type(call, made)
@@ -229,7 +229,9 @@ def _keep_type(call: Call, made: Sequence[Instance]) -> None:
             given.keep(instance.project_id, instance.id, {given.INSTANCE_TYPE: [requested, instance.flavor["name"]]})
 
 
-def _request(call: Call, own_tags: Mapping[str, str], options: Arguments, disks: Sequence[Asked]) -> LaunchRequest:
+def _request(
+    call: Call, own_tags: Mapping[str, str], options: Arguments, disks: Sequence[RequestedDisk]
+) -> LaunchRequest:
     least, most = call.arguments["MinCount"], call.arguments["MaxCount"]
     if not 1 <= least <= most:
         raise errors.invalid_value("minCount", least, f"It must be at least 1 and at most maxCount ({most}).")
@@ -364,5 +366,5 @@ def _groups(specified: Sequence[str], named: Sequence[str]) -> tuple[str, ...] |
     """Return the UUIDs of the EC2 ids ``specified``, followed by the names ``named``; None without any, which means
     the project's default group.
     """
-    found = names.resources(names.GROUP, specified)
-    return (*(str(found[each]) for each in specified), *named) or None
+    by_id = names.resources(names.GROUP, specified)
+    return (*(str(by_id[each]) for each in specified), *named) or None

@@ -71,8 +71,8 @@ def name_of(instance: Instance) -> str:
         return task
     if instance.vm_state == VmState.ERROR and instance.launched_at is None:
         return TERMINATED
-    known = _OF_STATE.get(VmState(instance.vm_state))
-    return known or (RUNNING if instance.power_state in _ON else STOPPED)
+    state = _OF_STATE.get(VmState(instance.vm_state))
+    return state or (RUNNING if instance.power_state in _ON else STOPPED)
 
 
 def condition(states: Sequence[str]) -> Q:
@@ -86,8 +86,8 @@ def condition(states: Sequence[str]) -> Q:
     if STOPPED in states:
         stable |= Q(vm_state=VmState.ERROR) & ~Q(power_state__in=_ON) & launched
     tasks = Q(task_state__in=[task for task, name in _OF_TASK.items() if name in states])
-    found = ~gone & (tasks | (stable & ~Q(task_state__in=_OF_TASK)))
-    return found | gone if TERMINATED in states else found
+    matching = ~gone & (tasks | (stable & ~Q(task_state__in=_OF_TASK)))
+    return matching | gone if TERMINATED in states else matching
 
 
 def condition_of_codes(codes: Sequence[str]) -> Q:
@@ -109,7 +109,7 @@ ORDER = ("created_at", "reservation_id", "launch_index", "id")
 class Related:
     """Records that instances refer to, fetched with a constant number of queries."""
 
-    ids: names.Known
+    ids: names.Ids
     interfaces: Mapping[uuid.UUID, Sequence[GuestInterface]] = field(default_factory=dict)
     """Instance → its interfaces."""
     volumes: Mapping[uuid.UUID, Sequence[BlockDevice]] = field(default_factory=dict)
@@ -126,7 +126,7 @@ def visible_rows(context: RequestContext) -> QuerySet[Instance]:
     return selectors.rows_with_ended(context, timezone.now() - SHOWN_AFTER_END).select_related("server_group")
 
 
-def wanted(call: Call, specified: Sequence[str]) -> list[Instance]:
+def instances_named(call: Call, specified: Sequence[str]) -> list[Instance]:
     """Return the instances with these ids in the order of the ids. Raises Ec2Error."""
     return names.those(names.INSTANCE, specified, visible_rows(call.context))
 
@@ -141,7 +141,7 @@ def related_records(instances: Sequence[Instance]) -> Related:
     ports = [interface.port_id for interface in every]
     devices = [device for each in volumes.values() for device in each]
     requested = given.values_of([*keys, *(device.id for device in devices)])
-    known = names.known(
+    ec2_ids = names.ids_of(
         {
             names.INSTANCE: keys,
             names.IMAGE: [
@@ -159,7 +159,7 @@ def related_records(instances: Sequence[Instance]) -> Related:
         }
     )
     return Related(
-        ids=known,
+        ids=ec2_ids,
         interfaces=interfaces,
         volumes=volumes,
         tags=tags.shapes(names.INSTANCE, keys),
@@ -220,8 +220,8 @@ def instance_shape(instance: Instance, related: Related) -> Shape:
 
 def _placement(instance: Instance, related: Related) -> Shape:
     group = instance.server_group
-    found = {"AvailabilityZone": zone_of(instance), "Tenancy": "default", "GroupName": group.name if group else ""}
-    return found | ({"GroupId": related.ids[names.PLACEMENT_GROUP][group.id]} if group else {})
+    placement = {"AvailabilityZone": zone_of(instance), "Tenancy": "default", "GroupName": group.name if group else ""}
+    return placement | ({"GroupId": related.ids[names.PLACEMENT_GROUP][group.id]} if group else {})
 
 
 def type_of(instance: Instance, related: Related) -> str:
@@ -283,10 +283,10 @@ def _boots_from_volume(instance: Instance, related: Related) -> bool:
 
 
 def _groups(interfaces: Sequence[GuestInterface], related: Related) -> list[Shape]:
-    found = {key: name for interface in interfaces for key, name in interface.groups.items()}
+    groups = {key: name for interface in interfaces for key, name in interface.groups.items()}
     return [
         {"GroupId": related.ids[names.GROUP][key], "GroupName": name}
-        for key, name in sorted(found.items(), key=lambda each: each[1])
+        for key, name in sorted(groups.items(), key=lambda each: each[1])
     ]
 
 

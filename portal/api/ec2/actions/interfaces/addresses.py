@@ -5,10 +5,9 @@ from collections.abc import Sequence
 
 from django.db.models import Q, QuerySet
 
-from portal.api.ec2.actions.instances.shapes import wanted as wanted_instances
+from portal.api.ec2.actions.instances.shapes import instances_named
 from portal.api.ec2.describe import Column, Described, members
 from portal.api.ec2.frame import Call, Ec2Error, Shape, action, errors, names, tags
-from provisioning.ec2 import ids
 from provisioning.network import selectors, services
 from provisioning.network.errors import OutOfAddressesError
 from provisioning.network.models import FloatingIP, Network, Port
@@ -44,7 +43,7 @@ def allocate_address(call: Call) -> Shape:
     tags.write(call, names.ADDRESS, [floating.id], specified)
     return {
         "PublicIp": floating.address,
-        "AllocationId": ids.id_of(names.ADDRESS.prefix, floating.id),
+        "AllocationId": names.ADDRESS.id_of(floating.id),
         "PublicIpv4Pool": network.name,
         "NetworkBorderGroup": call.region,
         "Domain": DOMAIN,
@@ -95,13 +94,13 @@ def associate_address(call: Call) -> Shape:
         for other in there:
             services.disassociate(other)
         services.associate(floating, port, private)
-    return {"AssociationId": ids.id_of(names.ASSOCIATION.prefix, floating.id)}
+    return {"AssociationId": names.ASSOCIATION.id_of(floating.id)}
 
 
 def _check_not_associated(every: Sequence[FloatingIP]) -> None:
     associated = next((each for each in every if each.fixed_port_id is not None), None)
     if associated is not None:
-        ec2_id = ids.id_of(names.ADDRESS.prefix, associated.id)
+        ec2_id = names.ADDRESS.id_of(associated.id)
         raise Ec2Error("Resource.AlreadyAssociated", f"resource {ec2_id} is already associated with associate-id")
 
 
@@ -114,7 +113,7 @@ def _target(call: Call) -> Port:
         return names.one(names.INTERFACE, interface_id, selectors.ports_for(call.context))
     if not instance_id:
         raise errors.missing_parameter("InstanceId")
-    (instance,) = wanted_instances(call, [instance_id])
+    (instance,) = instances_named(call, [instance_id])
     ports = [port for port in selectors.interfaces_of(instance.id) if not port.leaving]
     private = call.get("PrivateIpAddress")
     if private:
@@ -131,10 +130,10 @@ def _target(call: Call) -> Port:
 
 def _first_address(port: Port) -> str:
     own = sorted(port.fixed_ips.all(), key=lambda fixed: fixed.id)
-    found = next((fixed.address for fixed in own if ":" not in fixed.address), None)
-    if found is None:
+    address = next((fixed.address for fixed in own if ":" not in fixed.address), None)
+    if address is None:
         raise Ec2Error("InvalidParameterValue", "The network interface has no private IPv4 address")
-    return found
+    return address
 
 
 @action("DisassociateAddress", "update_floatingip", takes="AssociationId PublicIp")
@@ -192,7 +191,7 @@ def _no_such_address(address: str) -> Ec2Error:
 def _shapes(call: Call, every: Sequence[FloatingIP]) -> list[Shape]:
     keys = [floating.id for floating in every]
     ports = [floating.fixed_port for floating in every if floating.fixed_port is not None]
-    known = names.known(
+    ec2_ids = names.ids_of(
         {
             names.ADDRESS: keys,
             names.ASSOCIATION: [floating.id for floating in every if floating.fixed_port is not None],
@@ -205,7 +204,7 @@ def _shapes(call: Call, every: Sequence[FloatingIP]) -> list[Shape]:
     for floating in every:
         shape: Shape = {
             "PublicIp": floating.address,
-            "AllocationId": known[names.ADDRESS][floating.id],
+            "AllocationId": ec2_ids[names.ADDRESS][floating.id],
             "PublicIpv4Pool": floating.network.name,
             "NetworkBorderGroup": call.region,
             "Domain": DOMAIN,
@@ -215,11 +214,11 @@ def _shapes(call: Call, every: Sequence[FloatingIP]) -> list[Shape]:
         if port is not None:
             instance = _instance_of(port)
             shape |= {
-                "AssociationId": known[names.ASSOCIATION][floating.id],
-                "NetworkInterfaceId": known[names.INTERFACE][port.id],
+                "AssociationId": ec2_ids[names.ASSOCIATION][floating.id],
+                "NetworkInterfaceId": ec2_ids[names.INTERFACE][port.id],
                 "NetworkInterfaceOwnerId": port.project_id.hex,
                 "PrivateIpAddress": floating.fixed_address,
-                "InstanceId": known[names.INSTANCE][instance] if instance else None,
+                "InstanceId": ec2_ids[names.INSTANCE][instance] if instance else None,
             }
         shapes.append(shape)
     return shapes

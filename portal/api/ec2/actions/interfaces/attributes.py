@@ -4,7 +4,6 @@ from portal.api.ec2.actions.instances.attributes import check_sources
 from portal.api.ec2.actions.interfaces import describe
 from portal.api.ec2.actions.interfaces.create import ipv6_entries, ipv6_subnets
 from portal.api.ec2.frame import Call, Ec2Error, Shape, action, errors, names
-from provisioning.ec2 import ids
 from provisioning.network import services
 from provisioning.network.models import Port
 from provisioning.network.services.addressing.ipam import is_stateless
@@ -82,7 +81,7 @@ def describe_network_interface_attribute(call: Call) -> Shape:
     }
     if attribute not in attributes:
         raise errors.unsupported(f"There is no attribute {attribute} of an interface here")
-    return {"NetworkInterfaceId": ids.id_of(names.INTERFACE.prefix, port.id), **attributes[attribute]}
+    return {"NetworkInterfaceId": names.INTERFACE.id_of(port.id), **attributes[attribute]}
 
 
 IN_USE = "InvalidIPAddress.InUse"
@@ -143,8 +142,8 @@ def assign_ipv6_addresses(call: Call) -> Shape:
 
 def _add(call: Call, port: Port, entries: describe.Entries) -> Port:
     have = describe.kept(port)
-    known = {entry["ip_address"] for entry in have}
-    requested = [*have, *(entry for entry in entries if entry.get("ip_address") not in known)]
+    present = {entry["ip_address"] for entry in have}
+    requested = [*have, *(entry for entry in entries if entry.get("ip_address") not in present)]
     describe.check_addresses(call, "update", port.network, requested)
     services.update_port(port, {}, fixed_ips=requested)
     return describe.interface_named(call, call.arguments["NetworkInterfaceId"])

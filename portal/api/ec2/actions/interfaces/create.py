@@ -3,13 +3,12 @@
 import uuid
 from collections.abc import Sequence
 
-from portal.api.ec2.actions.instances.shapes import wanted as wanted_instances
+from portal.api.ec2.actions.instances.shapes import instances_named
 from portal.api.ec2.actions.interfaces import describe
 from portal.api.ec2.actions.vpcs.vpcs import subnet_named
 from portal.api.ec2.frame import Call, Ec2Error, Shape, action, errors, names, tags
 from provisioning.compute.actions.interfaces import attach_interface, detach_interface
 from provisioning.compute.launch.request import NetworkRequest
-from provisioning.ec2 import ids
 from provisioning.network import selectors, services
 from provisioning.network.models import Subnet
 from provisioning.network.services.addressing.ipam import is_stateless
@@ -44,7 +43,7 @@ def create_network_interface(call: Call) -> Shape:
         taken = [{"subnet_id": fixed.subnet_id, "ip_address": fixed.address} for fixed in port.fixed_ips.order_by("id")]
         services.update_port(port, {}, fixed_ips=[*taken, *others])
     tags.write(call, names.INTERFACE, [port.id], specified)
-    row = describe.interface_named(call, ids.id_of(names.INTERFACE.prefix, port.id))
+    row = describe.interface_named(call, names.INTERFACE.id_of(port.id))
     return {"NetworkInterface": describe.shapes(call, [row])[0]}
 
 
@@ -146,21 +145,21 @@ def attach_network_interface(call: Call) -> Shape:
     port = describe.interface_named(call, call.arguments["NetworkInterfaceId"])
     if not describe.is_free(port):
         raise Ec2Error(IN_USE, f"Interface: [{call.arguments['NetworkInterfaceId']}] in use.")
-    (instance,) = wanted_instances(call, [call.arguments["InstanceId"]])
+    (instance,) = instances_named(call, [call.arguments["InstanceId"]])
     _check_index(call, [each.device_index for each in selectors.interfaces_of(instance.id)])
     attach_interface(call.context, instance.id, NetworkRequest(port_id=str(port.id)))
-    return {"AttachmentId": ids.id_of(names.ATTACHMENT.prefix, port.id), "NetworkCardIndex": 0}
+    return {"AttachmentId": names.ATTACHMENT.id_of(port.id), "NetworkCardIndex": 0}
 
 
-def _check_index(call: Call, taken: list[int]) -> None:
+def _check_index(call: Call, indexes: list[int]) -> None:
     """Raise Ec2Error for a device index other than the next free one."""
     index, instance = call.arguments["DeviceIndex"], call.arguments["InstanceId"]
-    if len(taken) >= MAX_INTERFACES:
+    if len(indexes) >= MAX_INTERFACES:
         raise Ec2Error("AttachmentLimitExceeded", f"An instance has at most {MAX_INTERFACES} network interfaces")
-    if index in taken:
+    if index in indexes:
         msg = f"Instance '{instance}' already has an interface attached at device index '{index}'."
         raise Ec2Error("InvalidParameterValue", msg)
-    place = max(taken, default=-1) + 1
+    place = max(indexes, default=-1) + 1
     if index != place:
         raise errors.invalid_value("DeviceIndex", index, f"The next interface of {instance} has the index {place}.")
 
@@ -169,7 +168,7 @@ def _check_index(call: Call, taken: list[int]) -> None:
     "DetachNetworkInterface",
     "os_compute_api:os-attach-interfaces:delete",
     takes="AttachmentId",
-    passes_over="Force",
+    ignored="Force",
     missing=names.ATTACHMENT.missing,
     conflict="IncorrectInstanceState",
 )

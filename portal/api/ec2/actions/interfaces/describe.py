@@ -41,12 +41,12 @@ def interface_named(call: Call, ec2_id: str) -> Port:
 def plain(address: str, version: int) -> str:
     """Return an address in normal form. Raises Ec2Error unless it is valid for this IP version."""
     try:
-        found = addressing.read_address(address)
+        parsed = addressing.read_address(address)
     except ValueError:
-        found = None
-    if found is None or found.version != version:
+        parsed = None
+    if parsed is None or parsed.version != version:
         raise Ec2Error("InvalidParameterValue", f"Address {address[:60]} is not a valid IPv{version} address.")
-    return str(found)
+    return str(parsed)
 
 
 def is_attached(port: Port) -> bool:
@@ -99,10 +99,10 @@ def check_description(text: str) -> str:
 
 def value_of(call: Call, name: str) -> Any:
     """Return the ``Value`` of an attribute. Raises Ec2Error if the attribute has none."""
-    found = call.arguments[name].get("Value")
-    if found is None:
+    value = call.arguments[name].get("Value")
+    if value is None:
         raise errors.missing_parameter(f"{name}.Value")
-    return found
+    return value
 
 
 def default_groups(call: Call, network_id: uuid.UUID) -> list[SecurityGroup] | None:
@@ -117,7 +117,7 @@ def default_groups(call: Call, network_id: uuid.UUID) -> list[SecurityGroup] | N
 class Related:
     """Records that interfaces refer to, fetched with a constant number of queries."""
 
-    ids: names.Known
+    ids: names.Ids
     floating: Mapping[tuple[uuid.UUID, str], FloatingIP]
     """Port and private address → the associated floating IP."""
     tags: Mapping[uuid.UUID, Sequence[Mapping[str, str]]]
@@ -130,7 +130,7 @@ def shapes(call: Call, ports: Sequence[Port]) -> list[Shape]:
     attached = [port for port in ports if is_attached(port)]
     floating = list(floating_ips_for(call.context).filter(fixed_port__in=keys))
     related = Related(
-        ids=names.known(
+        ids=names.ids_of(
             {
                 names.INTERFACE: keys,
                 names.VPC: [port.network_id for port in ports],
@@ -208,22 +208,22 @@ def _zone(port: Port, related: Related) -> str:
     return port.device_owner.removeprefix(COMPUTE) or related.zone if is_attached(port) else related.zone
 
 
-def group_shapes(port: Port, known: Mapping[uuid.UUID, str]) -> list[Shape]:
+def group_shapes(port: Port, ec2_ids: Mapping[uuid.UUID, str]) -> list[Shape]:
     every = sorted(port.security_groups.all(), key=lambda group: (group.name, group.id))
-    return [{"GroupId": known[group.id], "GroupName": group.name} for group in every]
+    return [{"GroupId": ec2_ids[group.id], "GroupName": group.name} for group in every]
 
 
 def _association(port: Port, address: str, related: Related) -> Shape:
-    found = related.floating.get((port.id, address))
-    if found is None:
+    floating = related.floating.get((port.id, address))
+    if floating is None:
         return {}
     return {
         "Association": {
-            "PublicIp": found.address,
-            "PublicDnsName": found.address,
-            "IpOwnerId": found.project_id.hex,
-            "AllocationId": related.ids[names.ADDRESS][found.id],
-            "AssociationId": related.ids[names.ASSOCIATION][found.id],
+            "PublicIp": floating.address,
+            "PublicDnsName": floating.address,
+            "IpOwnerId": floating.project_id.hex,
+            "AllocationId": related.ids[names.ADDRESS][floating.id],
+            "AssociationId": related.ids[names.ASSOCIATION][floating.id],
         }
     }
 

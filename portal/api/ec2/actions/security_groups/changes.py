@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from portal.api.ec2.actions.security_groups import lookups
 from portal.api.ec2.actions.security_groups.describe import rule_shapes
 from portal.api.ec2.frame import Call, Ec2Error, Shape, action, errors, names, tags
-from provisioning.ec2 import ids
 from provisioning.ec2_services.vpcs import note_vpc_of_group
 from provisioning.network import services
 from provisioning.network.models import SecurityGroup
@@ -46,7 +45,7 @@ def create_security_group(call: Call) -> Shape:
         raise duplicate
     tags.write(call, names.GROUP, [group.id], specified)
     return {
-        "GroupId": ids.id_of(names.GROUP.prefix, group.id),
+        "GroupId": names.GROUP.id_of(group.id),
         "Tags": tags.shape(specified.get(names.GROUP.resource_type, {})),
     }
 
@@ -65,7 +64,7 @@ def delete_security_group(call: Call) -> Shape:
         raise Ec2Error("CannotDelete", f"the specified group: {DEFAULT_NAME} cannot be deleted by a user")
     if is_named_by_others(group):
         raise Ec2Error("DependencyViolation", f"The security group '{group.name}' is named by rules of another group")
-    ec2_id = ids.id_of(names.GROUP.prefix, group.id)
+    ec2_id = names.GROUP.id_of(group.id)
     services.delete_security_group(group)
     return {"Return": True, "GroupId": ec2_id}
 
@@ -102,7 +101,7 @@ def _authorize(call: Call, *, egress: bool) -> Shape:
     groups = lookups.Groups(call)
     group = groups.to_change("create_security_group_rule")
     specified = tags.specified(call, names.RULE)
-    requested = lookups.asked(call, groups, group, egress=egress)
+    requested = lookups.requested_permissions(call, groups, group, egress=egress)
     there = {each.permission: each for each in lookups.permissions_of(group)}
     missing = [rule for each in requested for rule in _missing(each, there.get(each.permission))]
     services.create_security_group_rules(missing)
@@ -112,7 +111,7 @@ def _authorize(call: Call, *, egress: bool) -> Shape:
     return {"Return": True, "SecurityGroupRules": rule_shapes(made)}
 
 
-def _missing(requested: lookups.Asked, there: lookups.OfGroup | None) -> Sequence[services.RequestedRule]:
+def _missing(requested: lookups.RequestedPermission, there: lookups.OfGroup | None) -> Sequence[services.RequestedRule]:
     """Return the rules of the request that the existing permission lacks: for IPv4, IPv6 or both. Raises Ec2Error if it
     lacks none.
     """
@@ -173,13 +172,13 @@ def _revoke(call: Call, *, egress: bool) -> Shape:
 def _named(
     call: Call, groups: lookups.Groups, group: SecurityGroup, there: Sequence[lookups.OfGroup], *, egress: bool
 ) -> list[lookups.OfGroup]:
-    known = {each.permission: each for each in there}
+    by_permission = {each.permission: each for each in there}
     result = []
-    for each in lookups.asked(call, groups, group, egress=egress):
-        if each.permission not in known:
+    for each in lookups.requested_permissions(call, groups, group, egress=egress):
+        if each.permission not in by_permission:
             msg = "The specified rule does not exist in this security group."
             raise Ec2Error("InvalidPermission.NotFound", msg)
-        result.append(known[each.permission])
+        result.append(by_permission[each.permission])
     return result
 
 
@@ -210,7 +209,7 @@ def modify_security_group_rules(call: Call) -> Shape:
     return {"Return": True}
 
 
-def _change(before: lookups.Granted, requested: lookups.Asked) -> None:
+def _change(before: lookups.Granted, requested: lookups.RequestedPermission) -> None:
     """Replace a permission; the first of its rules keeps its id."""
     for rule in before.rules[1:]:
         services.delete_security_group_rule(rule)
@@ -256,12 +255,12 @@ def _describe(call: Call, *, egress: bool) -> Shape:
         (chosen,) = lookups.chosen_rules([each["SecurityGroupRuleId"]], there)
         services.describe_security_group_rules(chosen.granted.rules, text)
     if not listed:
-        known = {each.permission: each for each in there}
-        for requested in lookups.asked(call, groups, group, egress=egress):
-            if requested.permission not in known:
+        by_permission = {each.permission: each for each in there}
+        for requested in lookups.requested_permissions(call, groups, group, egress=egress):
+            if requested.permission not in by_permission:
                 msg = "The specified rule does not exist in this security group."
                 raise Ec2Error("InvalidPermission.NotFound", msg)
             services.describe_security_group_rules(
-                known[requested.permission].granted.rules, requested.description or ""
+                by_permission[requested.permission].granted.rules, requested.description or ""
             )
     return {"Return": True}

@@ -9,7 +9,6 @@ from django.db.models import QuerySet
 from portal.api.ec2.actions.security_groups.lookups import ANY, Granted, OfGroup, Permission, granted, no_such_name
 from portal.api.ec2.describe import Column, Described, Filter, members, under
 from portal.api.ec2.frame import Call, Shape, names, tags
-from provisioning.ec2 import ids
 from provisioning.network import selectors, services
 from provisioning.network.models import SecurityGroup, SecurityGroupRule
 from provisioning.network.selectors.membership import groups_and_rules, groups_with_rules
@@ -32,43 +31,43 @@ class GroupNames:
     def of(cls, groups: Iterable[SecurityGroup], rules: Rules) -> "GroupNames":
         named = {rule.remote_group_id: rule.remote_group for rule in rules if rule.remote_group is not None}
         lists = {rule.remote_address_group_id for rule in rules if rule.remote_address_group_id}
-        known = {group.id for group in groups} | {identity for identity in named if identity}
+        every = {group.id for group in groups} | {identity for identity in named if identity}
         return cls(
-            ids.ids_of(names.GROUP.prefix, known),
-            ids.ids_of(names.PREFIX_LIST.prefix, lists),
+            names.GROUP.ids_of(every),
+            names.PREFIX_LIST.ids_of(lists),
             {identity: group for identity, group in named.items() if identity},
         )
 
 
 def group_shapes(groups: Sequence[SecurityGroup]) -> list[Shape]:
     """Return groups with their permissions; their rules and the groups in them must be prefetched."""
-    known = GroupNames.of(groups, [rule for group in groups for rule in group.rules.all()])
+    group_names = GroupNames.of(groups, [rule for group in groups for rule in group.rules.all()])
     tagged = tags.shapes(names.GROUP, [group.id for group in groups])
     networks = vpc_of_groups([group.id for group in groups])
-    vpcs = ids.ids_of(names.VPC.prefix, networks.values())
+    vpcs = names.VPC.ids_of(networks.values())
     own = {group: vpcs[network] for group, network in networks.items()}
     defaults = set(default_group_ids(set(networks.values())).values())
-    shapes = [{"VpcId": own.get(group.id)} | _group(group, known, tagged[group.id]) for group in groups]
+    shapes = [{"VpcId": own.get(group.id)} | _group(group, group_names, tagged[group.id]) for group in groups]
     for group, shape in zip(groups, shapes, strict=True):
         if group.id in defaults:
             shape["GroupName"] = DEFAULT_NAME
     return shapes
 
 
-def _group(group: SecurityGroup, known: GroupNames, tagged: tags.Shapes) -> Shape:
+def _group(group: SecurityGroup, group_names: GroupNames, tagged: tags.Shapes) -> Shape:
     every = granted(group.rules.all())
     return {
         "OwnerId": group.project_id.hex,
-        "GroupId": known.ids[group.id],
+        "GroupId": group_names.ids[group.id],
         "GroupName": group.name,
         "Description": group.description,
-        "IpPermissions": permission_shapes([each for each in every if not each.permission.egress], known),
-        "IpPermissionsEgress": permission_shapes([each for each in every if each.permission.egress], known),
+        "IpPermissions": permission_shapes([each for each in every if not each.permission.egress], group_names),
+        "IpPermissionsEgress": permission_shapes([each for each in every if each.permission.egress], group_names),
         "Tags": tagged,
     }
 
 
-def permission_shapes(every: Sequence[Granted], known: GroupNames) -> list[Shape]:
+def permission_shapes(every: Sequence[Granted], group_names: GroupNames) -> list[Shape]:
     """Return permissions in the format of groups, merged by protocol and port range."""
     result: dict[tuple[str, tuple[int, int] | None], Shape] = {}
     for each in every:
@@ -76,12 +75,12 @@ def permission_shapes(every: Sequence[Granted], known: GroupNames) -> list[Shape
         shape = result.setdefault((permission.protocol, permission.ports), _traffic(permission))
         description = {"Description": each.description} if each.description else {}
         if permission.group_id is not None:
-            group = known.named[permission.group_id]
-            pair = {"GroupId": known.ids[group.id], "GroupName": group.name, "UserId": group.project_id.hex}
+            group = group_names.named[permission.group_id]
+            pair = {"GroupId": group_names.ids[group.id], "GroupName": group.name, "UserId": group.project_id.hex}
             shape["UserIdGroupPairs"].append(pair | description)
         elif permission.prefix_list_id is not None:
             shape["PrefixListIds"].append(
-                {"PrefixListId": known.prefix_lists[permission.prefix_list_id], **description}
+                {"PrefixListId": group_names.prefix_lists[permission.prefix_list_id], **description}
             )
         elif permission.is_ipv6:
             shape["Ipv6Ranges"].append({"CidrIpv6": permission.cidr, **description})
@@ -101,38 +100,38 @@ def rule_shapes(every: Sequence[OfGroup], *, revoked: bool = False) -> list[Shap
     """Return permissions in the format of rules, each with its id. With ``revoked``, the format is that of
     RevokeSecurityGroup….
     """
-    known = GroupNames.of(
+    group_names = GroupNames.of(
         {each.group.id: each.group for each in every}.values(), [rule for each in every for rule in each.granted.rules]
     )
     rule_ids = [each.granted.id for each in every]
-    own = ids.ids_of(names.RULE.prefix, rule_ids)
+    own = names.RULE.ids_of(rule_ids)
     tagged = {} if revoked else tags.shapes(names.RULE, rule_ids)
     shapes = []
     for each in every:
-        shape = _rule(each, known, own[each.granted.id])
+        shape = _rule(each, group_names, own[each.granted.id])
         if revoked:
             group_id = each.permission.group_id
-            shape |= {"ReferencedGroupId": known.ids[group_id]} if group_id else {}
+            shape |= {"ReferencedGroupId": group_names.ids[group_id]} if group_id else {}
         else:
             shape |= {"GroupOwnerId": each.group.project_id.hex, "Tags": tagged[each.granted.id]}
-            shape |= _referenced(each.permission, known)
+            shape |= _referenced(each.permission, group_names)
         shapes.append(shape)
     return shapes
 
 
-def _referenced(permission: Permission, known: GroupNames) -> Shape:
+def _referenced(permission: Permission, group_names: GroupNames) -> Shape:
     if permission.group_id is None:
         return {}
-    group = known.named[permission.group_id]
-    return {"ReferencedGroupInfo": {"GroupId": known.ids[group.id], "UserId": group.project_id.hex}}
+    group = group_names.named[permission.group_id]
+    return {"ReferencedGroupInfo": {"GroupId": group_names.ids[group.id], "UserId": group.project_id.hex}}
 
 
-def _rule(each: OfGroup, known: GroupNames, ec2_id: str) -> Shape:
+def _rule(each: OfGroup, group_names: GroupNames, ec2_id: str) -> Shape:
     permission = each.permission
     first, last = permission.ports or (-1, -1)
     shape: Shape = {
         "SecurityGroupRuleId": ec2_id,
-        "GroupId": known.ids[each.group.id],
+        "GroupId": group_names.ids[each.group.id],
         "IsEgress": permission.egress,
         "IpProtocol": permission.protocol,
     }
@@ -141,7 +140,7 @@ def _rule(each: OfGroup, known: GroupNames, ec2_id: str) -> Shape:
     if permission.cidr is not None:
         shape["CidrIpv6" if permission.is_ipv6 else "CidrIpv4"] = permission.cidr
     if permission.prefix_list_id is not None:
-        shape["PrefixListId"] = known.prefix_lists[permission.prefix_list_id]
+        shape["PrefixListId"] = group_names.prefix_lists[permission.prefix_list_id]
     if each.granted.description:
         shape["Description"] = each.granted.description
     return shape
@@ -175,7 +174,7 @@ def _add_vpcs(call: Call, shapes: Sequence[Shape]) -> None:
     change the default group of one VPC would otherwise change it for all VPCs.
     """
     networks = list(vpc_networks_for(call.context).values_list("pk", flat=True))
-    every = list(ids.ids_of(names.VPC.prefix, networks).values())
+    every = list(names.VPC.ids_of(networks).values())
     only = every if len(every) == 1 and not default_group_ids(networks) else []
     for shape in shapes:
         without = only if shape["GroupName"] == DEFAULT_NAME else every

@@ -46,7 +46,7 @@ class Permission:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedPermission:
     """A permission of a request: its rules and its description."""
 
     permission: Permission
@@ -126,24 +126,24 @@ class Traffic:
     first: int | None = None
     last: int | None = None
 
-    def with_range(self, cidr: str, version: int, description: str | None) -> Asked:
+    def with_range(self, cidr: str, version: int, description: str | None) -> RequestedPermission:
         """Return the permission for a range of this IP version."""
-        return self._asked([self._rule(f"IPv{version}", cidr=cidr)], description)
+        return self._permission([self._rule(f"IPv{version}", cidr=cidr)], description)
 
-    def with_group(self, remote: SecurityGroup, description: str | None) -> Asked:
-        return self._asked([self._rule(each, remote=remote) for each in self._versions()], description)
+    def with_group(self, remote: SecurityGroup, description: str | None) -> RequestedPermission:
+        return self._permission([self._rule(each, remote=remote) for each in self._versions()], description)
 
-    def with_prefix_list(self, remote: AddressGroup, description: str | None) -> Asked:
-        return self._asked([self._rule(each, addresses=remote) for each in self._versions()], description)
+    def with_prefix_list(self, remote: AddressGroup, description: str | None) -> RequestedPermission:
+        return self._permission([self._rule(each, addresses=remote) for each in self._versions()], description)
 
-    def _asked(self, rules: Sequence[RequestedRule], description: str | None) -> Asked:
+    def _permission(self, rules: Sequence[RequestedRule], description: str | None) -> RequestedPermission:
         if description is not None and len(description) > LONGEST:
             raise errors.invalid_value("Description", description, f"It has more than {LONGEST} characters.")
         requested = tuple(
             RequestedRule(each.group, each.flow, each.remote_group, each.remote_address_group, description or "")
             for each in rules
         )
-        return Asked(permission_of(requested[0].row()), requested, description)
+        return RequestedPermission(permission_of(requested[0].row()), requested, description)
 
     def _rule(
         self,
@@ -193,10 +193,10 @@ class Groups:
 
     def by_id(self, ec2_id: str) -> SecurityGroup:
         """Return a group that the caller may see. Raises Ec2Error."""
-        found = self._every.get(names.resource(names.GROUP, ec2_id))
-        if found is None:
+        group = self._every.get(names.resource(names.GROUP, ec2_id))
+        if group is None:
             raise names.not_found(names.GROUP, [ec2_id])
-        return found
+        return group
 
     def count(self, name: str, network_id: uuid.UUID | None) -> int:
         """Return the number of the project's groups with this name in a VPC. With ``network_id=None``, count the groups
@@ -222,25 +222,25 @@ class Groups:
 
     def prefix_list(self, ec2_id: str) -> AddressGroup:
         """Return the address group of a prefix list. Raises Ec2Error."""
-        found = self._address_groups.get(names.resource(names.PREFIX_LIST, ec2_id))
-        if found is None:
+        group = self._address_groups.get(names.resource(names.PREFIX_LIST, ec2_id))
+        if group is None:
             raise names.not_found(names.PREFIX_LIST, [ec2_id])
-        return found
+        return group
 
     def source(self, pair: Arguments) -> SecurityGroup:
         """Return the group of a ``UserIdGroupPairs``. Raises Ec2Error."""
         if pair.get("VpcPeeringConnectionId"):
             raise errors.unsupported("There are no peering connections between VPCs in this cloud")
         if pair.get("GroupId"):
-            found = self.by_id(pair["GroupId"])
+            group = self.by_id(pair["GroupId"])
         elif pair.get("GroupName"):
-            found = self.by_name(pair["GroupName"])
+            group = self.by_name(pair["GroupName"])
         else:
             raise errors.missing_parameter("IpPermissions.Groups.GroupId")
         owner = pair.get("UserId")
-        if owner and owner.replace("-", "") != found.project_id.hex:
+        if owner and owner.replace("-", "") != group.project_id.hex:
             raise names.not_found(names.GROUP, [pair.get("GroupId") or pair["GroupName"]])
-        return found
+        return group
 
     def named(self) -> SecurityGroup:
         """Return the group with the id in ``GroupId``, or the project's own group with the name in ``GroupName``."""
@@ -273,8 +273,8 @@ def chosen_rules(specified: Sequence[str], every: Sequence[OfGroup]) -> list[OfG
     missing = [each for each in dict.fromkeys(specified) if requested[each] not in by_rule]
     if missing:
         raise names.not_found(names.RULE, missing)
-    found = {by_rule[requested[each]].granted.id: by_rule[requested[each]] for each in specified}
-    return list(found.values())
+    permissions = {by_rule[requested[each]].granted.id: by_rule[requested[each]] for each in specified}
+    return list(permissions.values())
 
 
 def permissions_of(group: SecurityGroup, *, egress: bool | None = None) -> list[OfGroup]:
@@ -292,14 +292,16 @@ MOST = 200
 """Maximum number of permissions in one request."""
 
 
-def asked(call: Call, groups: Groups, group: SecurityGroup, *, egress: bool) -> list[Asked]:
+def requested_permissions(
+    call: Call, groups: Groups, group: SecurityGroup, *, egress: bool
+) -> list[RequestedPermission]:
     """Return the permissions of a request for a group, without duplicates. Raises Ec2Error if there are none."""
     listed, flat = call.get("IpPermissions", []), [name for name in FLAT if name in call.arguments]
     if listed and flat:
         raise errors.combination(f"The parameters IpPermissions and {flat[0]} may not be used together")
     if not listed and not flat:
         raise errors.missing_parameter("IpPermissions")
-    result: dict[object, Asked] = {}
+    result: dict[object, RequestedPermission] = {}
     for entry in listed or _from_flat(call.arguments):
         for each in _of_entry(groups, group, entry, egress=egress):
             if each.permission in result:
@@ -330,7 +332,7 @@ def _everything() -> list[Arguments]:
     return [*ported, {"IpProtocol": "icmp", "FromPort": -1, "ToPort": -1}]
 
 
-def _of_entry(groups: Groups, group: SecurityGroup, entry: Arguments, *, egress: bool) -> Iterator[Asked]:
+def _of_entry(groups: Groups, group: SecurityGroup, entry: Arguments, *, egress: bool) -> Iterator[RequestedPermission]:
     protocol = entry.get("IpProtocol")
     if not protocol:
         raise errors.missing_parameter("IpPermissions.IpProtocol")
@@ -355,7 +357,7 @@ def _having(entries: Sequence[Arguments], name: str) -> Sequence[Arguments]:
     return entries
 
 
-def of_rule(groups: Groups, group: SecurityGroup, values: Arguments, *, egress: bool) -> Asked:
+def of_rule(groups: Groups, group: SecurityGroup, values: Arguments, *, egress: bool) -> RequestedPermission:
     """Return the permission of a ``SecurityGroupRule`` in ModifySecurityGroupRules. Raises Ec2Error."""
     traffic = Traffic(group, egress, values.get("IpProtocol") or ANY, values.get("FromPort"), values.get("ToPort"))
     places = [name for name in ("CidrIpv4", "CidrIpv6", "PrefixListId", "ReferencedGroupId") if values.get(name)]

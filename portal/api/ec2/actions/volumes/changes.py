@@ -16,7 +16,7 @@ from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.compute import selectors as compute
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.selectors.block_devices import volumes_shown
-from provisioning.ec2 import given, ids
+from provisioning.ec2 import given
 from provisioning.volumes import services
 from provisioning.volumes.models import Attachment, Snapshot, Volume
 from provisioning.volumes.selectors.access import visible_snapshots, visible_volumes
@@ -94,15 +94,15 @@ def of_volume(volume: Volume) -> str:
 
 def condition(states: Sequence[str]) -> Q:
     """Return a database condition that all volumes in one of these states fulfil."""
-    found = Q(pk__in=[])
+    result = Q(pk__in=[])
     for state in states:
         if state == CREATING:
-            found |= Q(status__in=_BEING_WRITTEN)
+            result |= Q(status__in=_BEING_WRITTEN)
         elif state in {AVAILABLE, IN_USE}:
-            found |= ~Q(status__in=_OWN)
+            result |= ~Q(status__in=_OWN)
         else:
-            found |= Q(status__in=[status for status, name in _OWN.items() if name == state])
-    return found
+            result |= Q(status__in=[status for status, name in _OWN.items() if name == state])
+    return result
 
 
 def of_attachment(attachment: Attachment) -> str:
@@ -125,7 +125,7 @@ NO_TYPE = "standard"
 class Related:
     """Records that volumes refer to, fetched with a constant number of queries."""
 
-    ids: names.Known
+    ids: names.Ids
     devices: Mapping[uuid.UUID, BlockDevice] = field(default_factory=dict)
     """Attachment → the block device of its server."""
     tags: Mapping[uuid.UUID, Sequence[Mapping[str, str]]] = field(default_factory=dict)
@@ -139,9 +139,9 @@ def related(volumes: Sequence[Volume]) -> Related:
     origins = {key for volume in volumes for key in (volume.id, volume.source_volume_id) if key is not None}
     servers = {each.instance_id for volume in volumes for each in volume.attachments.all() if each.instance_id}
     shown = volumes_shown(servers) if servers else {}
-    devices = {each.attachment_id: each for found in shown.values() for each in found if each.attachment_id}
+    devices = {each.attachment_id: each for every in shown.values() for each in every if each.attachment_id}
     return Related(
-        ids=names.known(
+        ids=names.ids_of(
             {
                 names.VOLUME: origins,
                 names.SNAPSHOT: [volume.source_snapshot_id for volume in volumes],
@@ -156,8 +156,8 @@ def related(volumes: Sequence[Volume]) -> Related:
 
 def volume_shapes(volumes: Sequence[Volume]) -> list[Shape]:
     """Return the representations of volumes."""
-    known = related(volumes)
-    return [volume_shape(volume, known) for volume in volumes]
+    records = related(volumes)
+    return [volume_shape(volume, records) for volume in volumes]
 
 
 def volume_shape(volume: Volume, related: Related) -> Shape:
@@ -180,7 +180,7 @@ def volume_shape(volume: Volume, related: Related) -> Shape:
     }
 
 
-def _asked_name(device: BlockDevice | None, related: Related) -> str | None:
+def _requested_device(device: BlockDevice | None, related: Related) -> str | None:
     return related.given.get(device.id, {}).get(given.DEVICE) if device is not None else None
 
 
@@ -197,7 +197,7 @@ def attachment_shape(attachment: Attachment, related: Related) -> Shape:
     return {
         "VolumeId": related.ids[names.VOLUME][attachment.volume_id],
         "InstanceId": related.ids[names.INSTANCE][attachment.instance_id] if attachment.instance_id else None,
-        "Device": _asked_name(device, related) or attachment.mountpoint,
+        "Device": _requested_device(device, related) or attachment.mountpoint,
         "State": of_attachment(attachment),
         "AttachTime": attachment.attached_at or attachment.created_at,
         "DeleteOnTermination": device is not None and device.delete_on_termination,
@@ -207,12 +207,12 @@ def attachment_shape(attachment: Attachment, related: Related) -> Shape:
 def snapshot_shapes(snapshots: Sequence[Snapshot]) -> list[Shape]:
     """Return the representations of snapshots."""
     keys = [snapshot.id for snapshot in snapshots]
-    known = names.known({names.SNAPSHOT: keys, names.VOLUME: [snapshot.volume_id for snapshot in snapshots]})
+    ec2_ids = names.ids_of({names.SNAPSHOT: keys, names.VOLUME: [snapshot.volume_id for snapshot in snapshots]})
     tagged = tags.shapes(names.SNAPSHOT, keys)
     return [
         {
-            "SnapshotId": known[names.SNAPSHOT][snapshot.id],
-            "VolumeId": known[names.VOLUME][snapshot.volume_id],
+            "SnapshotId": ec2_ids[names.SNAPSHOT][snapshot.id],
+            "VolumeId": ec2_ids[names.VOLUME][snapshot.volume_id],
             "OwnerId": snapshot.project_id.hex,
             "State": of_snapshot(snapshot),
             "StateMessage": "The snapshot is being deleted" if snapshot.status == "deleting" else None,
@@ -248,7 +248,7 @@ def create_volume(call: Call) -> Shape:
     request = services.VolumeRequest(
         size_gb=size,
         name=specified.get(KIND.resource_type, {}).get("Name", ""),
-        volume_type=(found_type := names.type_asked(call.context, call.get("VolumeType"))),
+        volume_type=(volume_type := names.requested_type(call.context, call.get("VolumeType"))),
         availability_zone=_zone(call),
         snapshot_id=str(snapshot_of(call, snapshot).id) if snapshot else "",
     )
@@ -260,7 +260,7 @@ def create_volume(call: Call) -> Shape:
         raise Ec2Error("InvalidZone.NotFound", error.message) from error
     _check_promised(call, made)
     tags.write(call, KIND, [made.id], specified)
-    names.store_requested(made.project_id, made.id, names.of_amazon(call.arguments, found_type))
+    names.store_requested(made.project_id, made.id, names.of_amazon(call.arguments, volume_type))
     volume = volumes_of(call.context).get(id=made.id)
     return volume_shape(volume, related([volume]))
 
@@ -337,17 +337,17 @@ def describe_volume_attribute(call: Call) -> Shape:
     value: Shape = {"ProductCodes": []}
     if call.arguments["Attribute"] == "autoEnableIO":
         value = {"AutoEnableIO": {"Value": True}}
-    return {"VolumeId": ids.id_of(names.VOLUME.prefix, volume.id), **value}
+    return {"VolumeId": names.VOLUME.id_of(volume.id), **value}
 
 
 @action("ModifyVolumeAttribute", "volume:update", takes="VolumeId AutoEnableIO")
 def modify_volume_attribute(call: Call) -> Shape:
     """Accept ``AutoEnableIO`` with the value true, the only supported one."""
     volume_of(call, call.arguments["VolumeId"])
-    wanted_value = call.get("AutoEnableIO", {}).get("Value")
-    if wanted_value is None:
+    value = call.get("AutoEnableIO", {}).get("Value")
+    if value is None:
         raise errors.missing_parameter("AutoEnableIO.Value")
-    if not wanted_value:
+    if not value:
         raise errors.unsupported(
             "A guest whose volume was not reachable resumes automatically when it is reachable again"
         )

@@ -15,7 +15,7 @@ from provisioning.common.errors import InvalidInputError
 from provisioning.compute.actions.attach_volume import VolumeToAttach, attach_volume
 from provisioning.compute.actions.detach_volume import detach_volume
 from provisioning.compute.errors import DifferentZoneError, TooManyDisksError
-from provisioning.ec2 import given, ids
+from provisioning.ec2 import given
 from provisioning.volumes import services
 from provisioning.volumes.errors import BeingModifiedError
 from provisioning.volumes.models import Attachment, Volume, VolumeModification
@@ -117,8 +117,8 @@ def _meant(call: Call, volume: Volume) -> Attachment:
 def _attachment(call: Call, volume: Volume, attachment_id: object) -> Shape | None:
     """Return the current representation of an attachment; None if it no longer exists."""
     fresh = volumes_of(call.context).get(id=volume.id)
-    found = next((each for each in fresh.attachments.all() if each.id == attachment_id), None)
-    return changes.attachment_shape(found, changes.related([fresh])) if found else None
+    attachment = next((each for each in fresh.attachments.all() if each.id == attachment_id), None)
+    return changes.attachment_shape(attachment, changes.related([fresh])) if attachment else None
 
 
 def _in_this_state(error: InvalidInputError) -> Exception:
@@ -142,10 +142,10 @@ def modify_volume(call: Call) -> Shape:
     values = {name: call.arguments[name] for name in (*names.SPEEDS, "VolumeType") if call.get(name) is not None}
     if size is None and not values:
         raise errors.combination("The request must contain at least one of the parameters Size and VolumeType")
-    wanted_type = names.type_asked(call.context, values.get("VolumeType"))
-    requested = names.of_amazon(values if "VolumeType" in values else before | values, wanted_type)
+    volume_type = names.requested_type(call.context, values.get("VolumeType"))
+    requested = names.of_amazon(values if "VolumeType" in values else before | values, volume_type)
     try:
-        row = services.modify_volume(call.context, volume.id, size_gb=size, volume_type=wanted_type)
+        row = services.modify_volume(call.context, volume.id, size_gb=size, volume_type=volume_type)
     except BeingModifiedError as error:
         raise Ec2Error("IncorrectModificationState", error.message) from error
     names.store_requested(volume.project_id, volume.id, requested)
@@ -168,13 +168,13 @@ def _rows(call: Call) -> QuerySet[Volume]:
 
 def _shapes(volumes: Sequence[Volume]) -> list[Shape]:
     """Return the modifications of volumes. Raises Ec2Error for a volume without a modification."""
-    known = ids.ids_of(names.VOLUME.prefix, [volume.id for volume in volumes])
-    never = [known[volume.id] for volume in volumes if _row(volume) is None]
+    ec2_ids = names.VOLUME.ids_of([volume.id for volume in volumes])
+    never = [ec2_ids[volume.id] for volume in volumes if _row(volume) is None]
     if never:
         raise Ec2Error("InvalidVolumeModification.NotFound", f"Modification for volume '{never[0]}' does not exist.")
-    requested = {key: each.get(given.MODIFICATION, {}) for key, each in given.values_of(known).items()}
+    requested = {key: each.get(given.MODIFICATION, {}) for key, each in given.values_of(ec2_ids).items()}
     return [
-        _shape(volume, row, known[volume.id]) | requested.get(volume.id, {})
+        _shape(volume, row, ec2_ids[volume.id]) | requested.get(volume.id, {})
         for volume in volumes
         if (row := _row(volume)) is not None
     ]
@@ -231,8 +231,8 @@ _IO = {"ok": "passed", "impaired": "failed", "insufficient-data": "insufficient-
 
 
 def _statuses(volumes: Sequence[Volume]) -> list[Shape]:
-    known = ids.ids_of(names.VOLUME.prefix, [volume.id for volume in volumes])
-    return [_status_shape(volume, known[volume.id]) for volume in volumes]
+    ec2_ids = names.VOLUME.ids_of([volume.id for volume in volumes])
+    return [_status_shape(volume, ec2_ids[volume.id]) for volume in volumes]
 
 
 def _status_shape(volume: Volume, ec2_id: str) -> Shape:

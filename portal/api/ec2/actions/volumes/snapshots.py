@@ -6,7 +6,6 @@ from portal.api.ec2.actions.volumes.changes import snapshot_of, snapshot_shapes,
 from portal.api.ec2.describe import NOTHING, Column, Described, members
 from portal.api.ec2.frame import Call, Ec2Error, Shape, action, names, tags
 from provisioning.compute.launch.registered_images import images_naming
-from provisioning.ec2 import ids
 from provisioning.volumes import services
 from provisioning.volumes.selectors.access import visible_snapshots
 from provisioning.volumes.states import SnapshotStatus
@@ -43,13 +42,13 @@ def delete_snapshot(call: Call) -> Shape:
         raise Ec2Error("InvalidSnapshot.InUse", why)
     naming = images_naming(call.project_id, snapshot.id)
     if naming:
-        used = f"The snapshot {call.arguments['SnapshotId']} is currently in use by {ids.id_of('ami', naming[0].id)}"
+        used = f"The snapshot {call.arguments['SnapshotId']} is currently in use by {names.IMAGE.id_of(naming[0].id)}"
         raise Ec2Error("InvalidSnapshot.InUse", used)
     services.DeleteSnapshot.begin(call.context, snapshot.id, services.Deletion())
     return {}
 
 
-def _asked(call: Call) -> Q | None:
+def _of_others(call: Call) -> Q | None:
     """Return a condition that no snapshot fulfils if another project is named: snapshots are not shared."""
     specified = [requested for name in ("OwnerIds", "RestorableByUserIds") if (requested := call.get(name, []))]
     return None if all(names.is_named(call, requested) for requested in specified) else Q(pk__in=[])
@@ -64,7 +63,7 @@ DESCRIBE_SNAPSHOTS = Described(
     ids_exclude_pages=True,
     takes="OwnerIds RestorableByUserIds",
     rows=lambda call: visible_snapshots(call.context),
-    among=_asked,
+    among=_of_others,
     shape=lambda call, snapshots: snapshot_shapes(snapshots),
     filters={
         "description": Column("Description", "description"),
@@ -85,4 +84,4 @@ def describe_snapshot_attribute(call: Call) -> Shape:
     """Show an attribute: snapshots are not shared between projects and have no product codes."""
     snapshot = snapshot_of(call, call.arguments["SnapshotId"])
     value = "ProductCodes" if call.arguments["Attribute"] == "productCodes" else "CreateVolumePermissions"
-    return {"SnapshotId": ids.id_of(KIND.prefix, snapshot.id), value: []}
+    return {"SnapshotId": KIND.id_of(snapshot.id), value: []}

@@ -27,10 +27,10 @@ ASSOCIATED = {"State": "associated"}
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class Related:
     """The EC2 ids of route tables and their related resources, and the ports that routes use."""
 
-    ids: names.Known
+    ids: names.Ids
     associations: Mapping[uuid.UUID, str]
     """Network → the id of its association with the main table; subnet → the id of its association with an explicit
     table.
@@ -54,11 +54,11 @@ def _shapes(call: Call, routers: Sequence[Router]) -> list[Shape]:
     networks = selectors.networks_of_routers([router.id for router in routers])
     tables = {table.router.id: table for table in selectors.tables_of(selectors.vpcs_for(call.context, networks))}
     every = [tables[router.id] for router in routers]
-    known = _known(call, every)
-    return [_shape(table, known) for table in every]
+    related = _related(call, every)
+    return [_shape(table, related) for table in every]
 
 
-def _known(call: Call, every: Sequence[selectors.Table]) -> Known:
+def _related(call: Call, every: Sequence[selectors.Table]) -> Related:
     keys = [table.router.id for table in every]
     networks = {vpc.network.id for table in every for vpc in table.vpcs}
     subnets = {subnet for table in every for subnet in table.subnets}
@@ -68,7 +68,7 @@ def _known(call: Call, every: Sequence[selectors.Table]) -> Known:
     ports = selectors.hops(
         call.context, {route["nexthop"] for table in every for route in table.router.routes}, networks
     )
-    known = names.known(
+    ec2_ids = names.ids_of(
         {
             names.ROUTE_TABLE: keys,
             names.VPC: networks,
@@ -80,10 +80,10 @@ def _known(call: Call, every: Sequence[selectors.Table]) -> Known:
         }
     )
     association = names.ROUTE_ASSOCIATION
-    return Known(
-        known,
-        {**ids.given(association.prefix, subnets), **known[association]},
-        {router: known[names.GATEWAY][gateway] for router, gateway in gateways.items()},
+    return Related(
+        ec2_ids,
+        {**ids.given(association.prefix, subnets), **ec2_ids[association]},
+        {router: ec2_ids[names.GATEWAY][gateway] for router, gateway in gateways.items()},
         routed(rows),
         ports,
         tags.shapes(names.ROUTE_TABLE, keys),
@@ -94,46 +94,46 @@ def _instance_of(port: Port) -> uuid.UUID | None:
     return port.device_id if port.device_owner.startswith(COMPUTE) else None
 
 
-def _shape(table: selectors.Table, known: Known) -> Shape:
-    ec2_id = known.ids[names.ROUTE_TABLE][table.router.id]
+def _shape(table: selectors.Table, related: Related) -> Shape:
+    ec2_id = related.ids[names.ROUTE_TABLE][table.router.id]
     return {
         "RouteTableId": ec2_id,
-        "VpcId": known.ids[names.VPC][table.vpcs[0].network.id],
-        "_VpcIds": [known.ids[names.VPC][vpc.network.id] for vpc in table.vpcs],
+        "VpcId": related.ids[names.VPC][table.vpcs[0].network.id],
+        "_VpcIds": [related.ids[names.VPC][vpc.network.id] for vpc in table.vpcs],
         "OwnerId": table.router.project_id.hex,
         "Associations": [
-            {"RouteTableId": ec2_id, "AssociationState": ASSOCIATED, **each} for each in _associations(table, known)
+            {"RouteTableId": ec2_id, "AssociationState": ASSOCIATED, **each} for each in _associations(table, related)
         ],
-        "Routes": [{"State": "active", **each} for each in _routes(table, known)],
+        "Routes": [{"State": "active", **each} for each in _routes(table, related)],
         "PropagatingVgws": [],
-        "Tags": known.tags[table.router.id],
+        "Tags": related.tags[table.router.id],
     }
 
 
-def _associations(table: selectors.Table, known: Known) -> Iterator[Shape]:
+def _associations(table: selectors.Table, related: Related) -> Iterator[Shape]:
     for vpc in table.main_of:
-        yield {"Main": True, "RouteTableAssociationId": known.associations[vpc.network.id]}
+        yield {"Main": True, "RouteTableAssociationId": related.associations[vpc.network.id]}
     for subnet in sorted(table.subnets):
-        if subnet in known.associations:
-            association = known.associations[subnet]
-            yield {"Main": False, "RouteTableAssociationId": association, "SubnetId": known.ids[names.SUBNET][subnet]}
+        if subnet in related.associations:
+            association = related.associations[subnet]
+            yield {"Main": False, "RouteTableAssociationId": association, "SubnetId": related.ids[names.SUBNET][subnet]}
 
 
-def _routes(table: selectors.Table, known: Known) -> Iterator[Shape]:
+def _routes(table: selectors.Table, related: Related) -> Iterator[Shape]:
     for cidr in local_ranges(table):
         yield {destination_of(cidr): cidr, "GatewayId": LOCAL, "Origin": "CreateRouteTable"}
-    for cidr in known.routed.get(table.router.id, ()):
-        yield {destination_of(cidr): cidr, "GatewayId": known.gateways[table.router.id], "Origin": "CreateRoute"}
+    for cidr in related.routed.get(table.router.id, ()):
+        yield {destination_of(cidr): cidr, "GatewayId": related.gateways[table.router.id], "Origin": "CreateRoute"}
     for route in table.router.routes:
         cidr = network_of(route["destination"])
         shape = {destination_of(cidr): cidr, "Origin": "CreateRoute"}
-        hops = (known.hops.get((vpc.network.id, route["nexthop"])) for vpc in table.vpcs)
+        hops = (related.hops.get((vpc.network.id, route["nexthop"])) for vpc in table.vpcs)
         port = next((each for each in hops if each is not None), None)
         if port is not None:
-            shape["NetworkInterfaceId"] = known.ids[names.INTERFACE][port.id]
+            shape["NetworkInterfaceId"] = related.ids[names.INTERFACE][port.id]
             instance = _instance_of(port)
             if instance is not None:
-                shape |= {"InstanceId": known.ids[names.INSTANCE][instance], "InstanceOwnerId": port.project_id.hex}
+                shape |= {"InstanceId": related.ids[names.INSTANCE][instance], "InstanceOwnerId": port.project_id.hex}
         yield shape
 
 
@@ -153,13 +153,13 @@ def routed(gateways: Sequence[InternetGateway]) -> dict[uuid.UUID, list[str]]:
     These are the routes created by EC2, or the default route of each IP version if the Network API has connected the
     router.
     """
-    requested, found = given.values_of([gateway.id for gateway in gateways]), {}
+    requested, result = given.values_of([gateway.id for gateway in gateways]), {}
     for gateway in gateways:
         if gateway.router is not None and gateway.router_id is not None:
             there = reachable(gateway.router)
             named = requested.get(gateway.id, {}).get(given.ROUTES)
-            found[gateway.router_id] = there if named is None else [each for each in there if each in named]
-    return found
+            result[gateway.router_id] = there if named is None else [each for each in there if each in named]
+    return result
 
 
 def reachable(router: Router) -> list[str]:
@@ -235,8 +235,8 @@ def disassociate_route_table(call: Call) -> Shape:
     always = {vpc.network.id for table in tables for vpc in table.main_of}
     always |= {subnet for table in tables if not table.main_of for subnet in table.subnets}
     subnets = {subnet for table in tables for subnet in table.subnets}  # a subnet without an id has no association
-    known = {**ids.given(association, subnets), **ids.ids_of(association, always)}
-    requested = next((each for each, ec2_id in known.items() if ec2_id == specified), None)
+    associations = {**ids.given(association, subnets), **ids.ids_of(association, always)}
+    requested = next((each for each, ec2_id in associations.items() if ec2_id == specified), None)
     if any(vpc.network.id == requested for table in tables for vpc in table.main_of):
         raise errors.invalid_value("AssociationId", specified, "The main route table is not disassociated.")
     table = next((table for table in tables if requested in table.subnets), None)

@@ -1,6 +1,6 @@
 """Routes of a router: the default route through its internet gateway, and routes through interfaces of instances."""
 
-from portal.api.ec2.actions.instances.shapes import wanted as wanted_instances
+from portal.api.ec2.actions.instances.shapes import instances_named
 from portal.api.ec2.actions.vpcs.route_tables import LOCAL, local_ranges, reachable, routed
 from portal.api.ec2.actions.vpcs.subnets import gateway_named, outside, to_change
 from portal.api.ec2.actions.vpcs.vpcs import table_named
@@ -82,12 +82,12 @@ def _destination(call: Call) -> str:
         raise errors.missing_parameter(DESTINATIONS[0])
     ((name, text),) = specified
     try:
-        found = addressing.read_prefix(text).cidr
+        destination = addressing.read_prefix(text).cidr
     except ValueError:
         raise errors.invalid_value(name, text, "This is not a valid CIDR block.") from None
-    if (found.version == 6) != (name == DESTINATIONS[1]):
+    if (destination.version == 6) != (name == DESTINATIONS[1]):
         raise errors.invalid_value(name, text, "This is a range of the other IP version.")
-    return str(found)
+    return str(destination)
 
 
 def _through_gateway(call: Call, table: Table) -> list[str]:
@@ -155,7 +155,7 @@ def _port(call: Call) -> Port:
     interface_id, instance_id = call.get("NetworkInterfaceId"), call.get("InstanceId")
     if interface_id:
         return names.one(names.INTERFACE, interface_id, selectors.ports_for(call.context))
-    (instance,) = wanted_instances(call, [instance_id])
+    (instance,) = instances_named(call, [instance_id])
     ports = selectors.interfaces_of(instance.id)
     if len(ports) != 1:
         msg = f"The instance '{instance_id}' has {len(ports)} interfaces. Please specify an interface ID."

@@ -17,7 +17,6 @@ from portal.api.ec2.actions.vpcs.vpcs import (
 )
 from portal.api.ec2.describe import Column, Described, members, under
 from portal.api.ec2.frame import Call, Ec2Error, Shape, action, errors, names, tags
-from provisioning.ec2 import ids
 from provisioning.ec2_services import internet_gateways as gateway_services
 from provisioning.ec2_services import vpcs as services
 from provisioning.hosts import selectors as hosts
@@ -56,7 +55,7 @@ def create_subnet(call: Call) -> Shape:
         fields |= {"ipv6_ra_mode": SLAAC, "ipv6_address_mode": SLAAC}
     subnet = services.create_routed_subnet(vpc.network, str(whole), vpc.main, fields)
     tags.write(call, names.SUBNET, [subnet.id], specified)
-    return {"Subnet": shapes(call, [subnet_named(call, ids.id_of(names.SUBNET.prefix, subnet.id))])[0]}
+    return {"Subnet": shapes(call, [subnet_named(call, names.SUBNET.id_of(subnet.id))])[0]}
 
 
 def _range(call: Call, vpc: selectors.VpcNetwork) -> netaddr.IPNetwork:
@@ -122,7 +121,7 @@ def _to_change(call: Call, rule: str) -> Subnet:
 def shapes(call: Call, every: Sequence[Subnet]) -> list[Shape]:
     """Return the representations of subnets; their networks must be prefetched."""
     keys, networks = [subnet.id for subnet in every], {subnet.network_id for subnet in every}
-    known = names.known({names.SUBNET: keys, names.VPC: networks})
+    ec2_ids = names.ids_of({names.SUBNET: keys, names.VPC: networks})
     tagged, free = tags.shapes(names.SUBNET, keys), selectors.free_addresses(every)
     default, zone, public = (
         selectors.default_network(call.context),
@@ -131,8 +130,8 @@ def shapes(call: Call, every: Sequence[Subnet]) -> list[Shape]:
     )
     return [
         {
-            "SubnetId": known[names.SUBNET][subnet.id],
-            "VpcId": known[names.VPC][subnet.network_id],
+            "SubnetId": ec2_ids[names.SUBNET][subnet.id],
+            "VpcId": ec2_ids[names.VPC][subnet.network_id],
             "OwnerId": subnet.network.project_id.hex,
             "State": "available",
             "AvailabilityZone": zone,
@@ -318,13 +317,15 @@ def gateway_shapes(every: Sequence[InternetGateway], vpcs: Sequence[selectors.Vp
     for vpc in vpcs:
         for router in vpc.routers:
             attached.setdefault(router.id, []).append(vpc.network.id)
-    known = names.known({names.GATEWAY: keys, names.VPC: [network for each in attached.values() for network in each]})
+    ec2_ids = names.ids_of(
+        {names.GATEWAY: keys, names.VPC: [network for each in attached.values() for network in each]}
+    )
     return [
         {
-            "InternetGatewayId": known[names.GATEWAY][gateway.id],
+            "InternetGatewayId": ec2_ids[names.GATEWAY][gateway.id],
             "OwnerId": gateway.project_id.hex,
             "Attachments": [
-                {"State": "available", "VpcId": known[names.VPC][network_id]}
+                {"State": "available", "VpcId": ec2_ids[names.VPC][network_id]}
                 for network_id in (attached.get(gateway.router_id, []) if gateway.router_id else [])
             ],
             "Tags": tagged[gateway.id],

@@ -28,10 +28,10 @@ LONGEST_PREFIX, SHORTEST_PREFIX = 28, 16
 
 def vpc_named(call: Call, ec2_id: str) -> selectors.VpcNetwork:
     """Return a VPC that the caller may see. Raises Ec2Error."""
-    found = selectors.vpcs_for(call.context, [names.resource(names.VPC, ec2_id)])
-    if not found:
+    vpcs = selectors.vpcs_for(call.context, [names.resource(names.VPC, ec2_id)])
+    if not vpcs:
         raise names.not_found(names.VPC, [ec2_id])
-    return found[0]
+    return vpcs[0]
 
 
 def vpc_to_change(call: Call, ec2_id: str, *rules: str) -> selectors.VpcNetwork:
@@ -51,12 +51,12 @@ def subnet_named(call: Call, ec2_id: str) -> Subnet:
 def table_named(call: Call, ec2_id: str) -> selectors.Table:
     """Return a router on a network that the caller may see, as a route table. Raises Ec2Error."""
     requested = names.resource(names.ROUTE_TABLE, ec2_id)
-    found = next(
+    table = next(
         (table for table in selectors.tables_of(selectors.vpcs_for(call.context)) if table.router.id == requested), None
     )
-    if found is None:
+    if table is None:
         raise names.not_found(names.ROUTE_TABLE, [ec2_id])
-    return found
+    return table
 
 
 def owner_of(network: Network) -> dict[str, object]:
@@ -132,14 +132,14 @@ def delete_vpc(call: Call) -> Shape:
 
 
 def _shapes(call: Call, networks: Sequence[Network]) -> list[Shape]:
-    known = {vpc.network.id: vpc for vpc in selectors.vpcs_for(call.context, [network.id for network in networks])}
-    return shapes(call, [known[network.id] for network in networks])
+    vpcs = {vpc.network.id: vpc for vpc in selectors.vpcs_for(call.context, [network.id for network in networks])}
+    return shapes(call, [vpcs[network.id] for network in networks])
 
 
 def shapes(call: Call, every: Sequence[selectors.VpcNetwork]) -> list[Shape]:
     """Return the representations of VPCs."""
     keys = [vpc.network.id for vpc in every]
-    own, tagged = ids.ids_of(names.VPC.prefix, keys), tags.shapes(names.VPC, keys)
+    own, tagged = names.VPC.ids_of(keys), tags.shapes(names.VPC, keys)
     default = selectors.default_network(call.context)
     return [
         {
@@ -203,7 +203,7 @@ def describe_vpc_attribute(call: Call) -> Shape:
     vpc = vpc_named(call, call.arguments["VpcId"])
     requested = call.arguments["Attribute"]
     name = f"{requested[0].upper()}{requested[1:]}"
-    return {"VpcId": ids.id_of(names.VPC.prefix, vpc.network.id), name: {"Value": ATTRIBUTES[name]}}
+    return {"VpcId": names.VPC.id_of(vpc.network.id), name: {"Value": ATTRIBUTES[name]}}
 
 
 @action("ModifyVpcAttribute", "update_network", takes=f"VpcId {' '.join(ATTRIBUTES)}", missing=names.VPC.missing)
@@ -232,9 +232,9 @@ ENTRIES = [
 def _acl_shapes(call: Call, every: Sequence[Network]) -> list[Shape]:
     keys = [network.id for network in every]
     subnets = [subnet.id for network in every for subnet in network.subnets.all()]
-    known = names.known({names.ACL: keys, names.VPC: keys, names.SUBNET: subnets})
+    ec2_ids = names.ids_of({names.ACL: keys, names.VPC: keys, names.SUBNET: subnets})
     tagged = tags.shapes(names.ACL, keys)
-    own, vpcs, of_subnets = (known[kind] for kind in (names.ACL, names.VPC, names.SUBNET))
+    own, vpcs, of_subnets = (ec2_ids[kind] for kind in (names.ACL, names.VPC, names.SUBNET))
     return [
         {
             "NetworkAclId": own[network.id],
