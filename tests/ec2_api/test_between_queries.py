@@ -29,21 +29,21 @@ LOOKS = (
 @contextmanager
 def before_query(number: int, change: Callable[[], object]) -> Iterator[list[str]]:
     """Do something before the query of this number; the list has the queries of all others."""
-    asked: list[str] = []
+    queries: list[str] = []
     changing = False
 
     def hook(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         nonlocal changing
         if not changing:
-            asked.append(sql)
-            if len(asked) == number:
+            queries.append(sql)
+            if len(queries) == number:
                 changing = True
                 change()
                 changing = False
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(hook):
-        yield asked
+        yield queries
 
 
 @pytest.mark.slow
@@ -64,10 +64,10 @@ def test_what_comes_or_goes_meanwhile(alice: Any, people: People, cloud: Cloud, 
     }
     broken = []
     for look, (words, change) in (product if every else zip)(LOOKS, changes.items()):
-        number, asked = 0, [""] * MOST_QUERIES
-        while number < len(asked):
+        number, queries = 0, [""] * MOST_QUERIES
+        while number < len(queries):
             number += 1
-            with transaction.atomic(), before_query(number, change) as asked:
+            with transaction.atomic(), before_query(number, change) as queries:
                 try:
                     getattr(alice, look)()
                 except ClientError as error:

@@ -34,7 +34,7 @@ def found(boto: Any, name: str, *values: str) -> list[str]:
 def test_instances_are_found_by_their_interfaces(alice: Any, instance: str) -> None:
     shape = shown(alice, instance)
     (interface,) = shape["NetworkInterfaces"]
-    wanted = {
+    requested = {
         "addresses.private-ip-address": shape["PrivateIpAddress"],
         "addresses.primary": "true",
         "attachment.attachment-id": interface["Attachment"]["AttachmentId"],
@@ -48,7 +48,7 @@ def test_instances_are_found_by_their_interfaces(alice: Any, instance: str) -> N
         "requester-managed": "false",
         "status": "in-use",
     }
-    for name, value in wanted.items():
+    for name, value in requested.items():
         assert found(alice, f"network-interface.{name}", value) == [instance], name
         assert found(alice, f"network-interface.{name}", "other") == [], name
     for name in ("addresses.association.public-ip", "association.public-ip", "ipv6-addresses.ipv6-address"):
@@ -62,8 +62,8 @@ def test_what_shall_not_be_and_is_not_is_no_reason_to_refuse(alice: Any, cloud: 
     off = {"DisableApiStop": False, "EnclaveOptions": {"Enabled": False}, "EnablePrimaryIpv6": False}
     assert run(alice, cloud, **off)["Instances"]
     for name, value in off.items():
-        wanted: Any = {"Enabled": True} if value else True
-        assert refused(run, boto=alice, cloud=cloud, **{name: wanted}) == "UnsupportedOperation"
+        requested: Any = {"Enabled": True} if value else True
+        assert refused(run, boto=alice, cloud=cloud, **{name: requested}) == "UnsupportedOperation"
 
 
 def test_attributes_may_be_set_to_what_they_are(alice: Any, cloud: Cloud, instance: str) -> None:
@@ -97,11 +97,11 @@ def test_tags_go_with_what_they_are_of(alice: Any) -> None:
 
 
 def test_an_interface_without_a_subnet_is_on_the_usual_network(alice: Any, cloud: Cloud) -> None:
-    wanted = [{"DeviceIndex": 0, "AssociatePublicIpAddress": False}]
-    instance = launched(alice, cloud, NetworkInterfaces=wanted)
+    requested = [{"DeviceIndex": 0, "AssociatePublicIpAddress": False}]
+    instance = launched(alice, cloud, NetworkInterfaces=requested)
     assert shown(alice, instance)["SubnetId"] == ids.id_of("subnet", cloud.network.subnets.get().id)
-    wanted[0]["PrivateIpAddress"] = "10.20.0.9"
-    assert refused(run, boto=alice, cloud=cloud, NetworkInterfaces=wanted) == "MissingParameter"
+    requested[0]["PrivateIpAddress"] = "10.20.0.9"
+    assert refused(run, boto=alice, cloud=cloud, NetworkInterfaces=requested) == "MissingParameter"
 
 
 def test_who_has_several_networks_is_told_to_name_a_subnet(alice: Any, cloud: Cloud, people: Any) -> None:
@@ -111,7 +111,7 @@ def test_who_has_several_networks_is_told_to_name_a_subnet(alice: Any, cloud: Cl
 
 
 def test_the_image_of_a_volume_is_that_of_its_instance(alice: Any, cloud: Cloud, instance: str) -> None:
-    """Terraform makes an instance anew whose image is another than was asked for."""
+    """Terraform replaces an instance whose image differs from the requested one."""
     image = ids.id_of("ami", cloud.image.id)
     Instance.objects.update(image_id=None)
     BlockDevice.objects.create(

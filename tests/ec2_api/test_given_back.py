@@ -78,8 +78,8 @@ def test_types_of_volumes(
 
 
 def test_speeds_belong_to_amazons_types(alice: Any, cloud: Cloud) -> None:
-    wanted = {"AvailabilityZone": "nova", "Size": 1, "Iops": 100}
-    assert refused(alice.create_volume, **wanted) == "UnsupportedOperation"
+    requested = {"AvailabilityZone": "nova", "Size": 1, "Iops": 100}
+    assert refused(alice.create_volume, **requested) == "UnsupportedOperation"
 
 
 def test_a_type_is_shown_by_the_name_it_was_asked_for(alice: Any, cloud: Cloud) -> None:

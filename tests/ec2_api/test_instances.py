@@ -24,14 +24,14 @@ from tests.support.tables import each_row
 
 
 def run(boto: Any, cloud: Cloud, **arguments: Any) -> dict[str, Any]:
-    asked = {
+    request = {
         "ImageId": ids.id_of("ami", cloud.image.id),
         "InstanceType": cloud.small.name,
         "MinCount": 1,
         "MaxCount": 1,
         **arguments,
     }
-    made: dict[str, Any] = boto.run_instances(**asked)
+    made: dict[str, Any] = boto.run_instances(**request)
     return made
 
 
@@ -88,7 +88,7 @@ def test_ids_are_the_beginning_of_uuids_and_others_when_these_are_taken(db: None
 
 
 def test_an_id_that_only_the_guest_knows_is_found(alice: Any, charlie: Any, people: People) -> None:
-    """A guest reads its id in its metadata; nobody may have asked the API for it before."""
+    """A guest reads its id in its metadata, even if no response has contained it before."""
     guest_id = f"i-{put_server(people.alice).id.hex[:17]}"
     assert refused(charlie.describe_instances, InstanceIds=[guest_id]) == "InvalidInstanceID.NotFound"
     assert shown(alice, guest_id)["InstanceId"] == guest_id

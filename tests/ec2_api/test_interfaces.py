@@ -165,9 +165,9 @@ def test_limits_of_interfaces(alice: Any, people: People, net: Network, subnet: 
     assert code == "PrivateIpAddressLimitExceeded"
     set_limits(people.alice.project_id, {"fixed_ips": -1})
     small = services.create_subnet(net, "10.45.0.0/30", enable_dhcp=False)
-    wanted = ids.id_of("subnet", small.id)
-    alice.create_network_interface(SubnetId=wanted, Description="the last")
-    assert refused(alice.create_network_interface, SubnetId=wanted) == "InsufficientFreeAddressesInSubnet"
+    requested = ids.id_of("subnet", small.id)
+    alice.create_network_interface(SubnetId=requested, Description="the last")
+    assert refused(alice.create_network_interface, SubnetId=requested) == "InsufficientFreeAddressesInSubnet"
 
 
 def test_on_a_shared_network_nobody_chooses_addresses(alice: Any, cloud: Cloud) -> None:
@@ -240,8 +240,8 @@ def test_an_interface_goes_with_its_instance_or_stays(
     attachment, modify = attached(alice, server, eni, cloud), alice.modify_network_interface_attribute
     before = usage_of(people.alice.project_id)
     for value in (True, True, False, True):
-        wanted = {"AttachmentId": attachment, "DeleteOnTermination": value}
-        modify(NetworkInterfaceId=eni, Attachment=wanted)
+        requested = {"AttachmentId": attachment, "DeleteOnTermination": value}
+        modify(NetworkInterfaceId=eni, Attachment=requested)
         assert shown(alice, eni)["Attachment"]["DeleteOnTermination"] is value
         assert usage_of(people.alice.project_id) == before
     other = {"AttachmentId": "eni-attach-0123456789abcdef0", "DeleteOnTermination": False}

@@ -68,7 +68,7 @@ ROWS = table()
 
 @pytest.fixture(autouse=True)
 def _quick(settings: Settings) -> None:
-    """Nobody has asked too often."""
+    """Switch rate limits off."""
     settings.RATE_LIMITS = {}
 
 
@@ -78,8 +78,8 @@ def things(people: People, made_world: World) -> Things:
     return make_things(people, made_world)
 
 
-def _asked(client: Client, things: Things, row: Row, person: str, **also: Any) -> Answer:
-    """Ask, and undo what it did."""
+def _response(client: Client, things: Things, row: Row, person: str, **also: Any) -> Answer:
+    """Return the response to a request, and roll its changes back."""
     given = json.loads(things.filled(row.arguments)) if row.arguments else {}
     with transaction.atomic():
         answer = ask(client, things.keys[person], row.action, pairs_of(row.action, given | also))
@@ -88,13 +88,13 @@ def _asked(client: Client, things: Things, row: Row, person: str, **also: Any) -
 
 
 def _differences(row: Row, person: str, answer: Answer, things: Things, world: World) -> Iterator[str]:
-    """Say what of alice's project stands in an answer, and not in the question."""
-    asked = things.filled(row.arguments)
+    """Yield resources of alice's project that are in the response, but not in the request."""
+    arguments = things.filled(row.arguments)
     open_to_all = {things.ids["public-image"], things.ids["outside"], things.ids["public-subnet"]}
     open_to_all |= {things.ids["zone"], things.ids["type"], things.ids["group-name"]}
     hidden = {SECRET, *things.ids.values(), *(world.ids[name] for name in ("server", "image", "port"))} - open_to_all
     yield from (
-        f"{row.action}: {person} is told {word}" for word in hidden if word in answer.text and word not in asked
+        f"{row.action}: {person} is told {word}" for word in hidden if word in answer.text and word not in arguments
     )
 
 
@@ -109,7 +109,7 @@ def test_every_action_has_its_rows_and_every_row_an_action(things: Things) -> No
         for arguments in guessed:
             row = Row(name, {}, json.dumps(arguments).removeprefix("{}"))
             try:
-                found = {person: _asked(client, things, row, person).code for person in PERSONS}
+                found = {person: _response(client, things, row, person).code for person in PERSONS}
                 wrong.append(row.line(found))
             except KeyError as error:
                 unknown = f"{row.line(dict.fromkeys(PERSONS, '?'))}  (tests/ec2_api/things.py has nothing for {error})"
@@ -131,7 +131,7 @@ def test_everybody_gets_what_the_table_says(things: Things, world: World, everyb
     client, wrong, shown = Client(), [], []
     for row in ROWS:
         persons = PERSONS if everybody else _persons(row)
-        answers = {person: _asked(client, things, row, person) for person in persons}
+        answers = {person: _response(client, things, row, person) for person in persons}
         found = {person: answer.code for person, answer in answers.items()}
         differs = ", ".join(person for person in found if found[person] != row.codes[person])
         if differs:
@@ -150,7 +150,7 @@ def test_who_may_is_told_so_by_a_dry_run_that_does_nothing(things: Things) -> No
         rows = [row for row in ROWS if row.action == name]
         for person in ("reader", "member"):
             with CaptureQueriesContext(connection) as queries:
-                code = _asked(client, things, rows[0], person, DryRun=True).code
+                code = _response(client, things, rows[0], person, DryRun=True).code
             denied = all(row.codes[person] == WORDS["denied"] for row in rows)
             if code != (WORDS["denied"] if denied else "DryRunOperation"):
                 wrong.append(f"{name}: {person} gets {code}")

@@ -1,8 +1,8 @@
-"""What shows something costs a number of queries that the number of things does not change: ``query_baseline.txt``
-holds it, with few things and with many.
+"""The number of queries of each action that only reads does not depend on the number of records: it is in
+``query_baseline.txt``, for few records and for many.
 
-Every action that only shows is asked with the arguments that ``guesses`` makes for it, so a new one is here by itself.
-When a change is meant, write the file anew with ``WRITE_QUERY_BASELINE=1`` and look at the difference.
+Requests have the arguments of ``guesses``, so a new action is included automatically. After an intended change, renew
+the file with ``WRITE_QUERY_BASELINE=1`` and check the difference.
 """
 
 from __future__ import annotations
@@ -168,10 +168,10 @@ def _shown() -> Iterator[tuple[str, dict[str, Any]]]:
             yield from ((name, arguments) for arguments in guesses(ACTIONS[name]))
 
 
-def _counted(keys: Keys, asked: list[tuple[str, str, dict[str, Any]]]) -> dict[str, int]:
+def _counted(keys: Keys, requests: list[tuple[str, str, dict[str, Any]]]) -> dict[str, int]:
     """Return the queries of each request that shows something; what has no id of EC2 yet has been given one."""
     client, found = Client(), {}
-    for line, name, arguments in asked:
+    for line, name, arguments in requests:
         pairs = pairs_of(name, arguments)
         if ask(client, keys, name, pairs).code != OK:
             continue
@@ -186,17 +186,17 @@ def test_what_shows_something_costs_what_the_baseline_says(people: People, monke
     monkeypatch.setattr(calls, "call", lambda *_, **__: ConsoleOutput(text="x"))
     world, keys = Ec2World(people.alice), Keys(*create_ec2_credential(people.alice.user, people.alice.project))
     world.grow(SIZES[0])
-    asked = [
+    requests = [
         (f"{name} {json.dumps(arguments)}".removesuffix(" {}"), name, _filled(arguments, people.alice))
         for name, arguments in _shown()
     ]
-    few = _counted(keys, asked)
+    few = _counted(keys, requests)
     silent = {name for name, _ in _shown()} - {line.split()[0] for line in few}
     assert not silent, (
         "nobody sees what these show: Ec2World has nothing for them, or the arguments of guesses are wrong"
     )
     world.grow(SIZES[1])
-    many = _counted(keys, asked)
+    many = _counted(keys, requests)
     grown = {line: (few[line], many[line]) for line in few if many[line] > few[line]}
     lines = [f"{line:<90} {few[line]:>3} {many[line]:>3}" for line in sorted(few)]
     if os.environ.get("WRITE_QUERY_BASELINE"):

@@ -1,4 +1,4 @@
-"""Who signed, what is asked, and everything that is refused before an action is looked at."""
+"""Signatures and parameters: everything that is rejected before an action runs."""
 
 from __future__ import annotations
 

@@ -135,8 +135,8 @@ def test_permissions_are_authorized_and_revoked(alice: Any, web: str) -> None:
     assert ingress(alice, web) == [empty | each for each in given]
     gone = alice.revoke_security_group_ingress(GroupId=web, IpPermissions=given[:3])["RevokedSecurityGroupRules"]
     assert [rule["SecurityGroupRuleId"] for rule in gone] == [rule["SecurityGroupRuleId"] for rule in made[:3]]
-    wanted = [rule["SecurityGroupRuleId"] for rule in made[3:]]
-    alice.revoke_security_group_ingress(GroupId=web, SecurityGroupRuleIds=wanted)
+    requested = [rule["SecurityGroupRuleId"] for rule in made[3:]]
+    alice.revoke_security_group_ingress(GroupId=web, SecurityGroupRuleIds=requested)
     assert ingress(alice, web) == []
 
 
@@ -187,8 +187,8 @@ def test_egress_is_revoked_and_authorized(alice: Any, web: str) -> None:
     assert group["IpPermissions"] == []
     rules = alice.describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [web]}])["SecurityGroupRules"]
     assert [(rule["IsEgress"], rule["CidrIpv4"], rule["Description"]) for rule in rules] == [(True, "10.0.0.0/8", "us")]
-    wanted = [rules[0]["SecurityGroupRuleId"]]
-    assert refused(alice.revoke_security_group_ingress, GroupId=web, SecurityGroupRuleIds=wanted) == (
+    requested = [rules[0]["SecurityGroupRuleId"]]
+    assert refused(alice.revoke_security_group_ingress, GroupId=web, SecurityGroupRuleIds=requested) == (
         "InvalidSecurityGroupRuleId.NotFound"
     )
 

@@ -96,8 +96,8 @@ def _rows(table: Described[Any], people: People) -> Iterator[Model]:
 
 def _among(shape: Shape, found: list[Shape]) -> bool:
     if "Instances" in shape:
-        wanted = shape["Instances"][0]["InstanceId"]
-        return any(each["InstanceId"] == wanted for group in found for each in group["Instances"])
+        ec2_id = shape["Instances"][0]["InstanceId"]
+        return any(each["InstanceId"] == ec2_id for group in found for each in group["Instances"])
     return any(each == shape for each in found)
 
 

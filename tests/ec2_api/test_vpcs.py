@@ -271,8 +271,8 @@ def test_a_group_remembers_its_vpc(alice: Any, vpc: str, foreign: Network) -> No
     made = alice.create_security_group(GroupName="web", Description="x", VpcId=vpc)["GroupId"]
     assert alice.describe_security_groups(GroupIds=[made])["SecurityGroups"][0]["VpcId"] == vpc
 
-    def within(wanted: str) -> list[str]:
-        found = alice.describe_security_groups(Filters=[{"Name": "vpc-id", "Values": [wanted]}])["SecurityGroups"]
+    def within(vpc_id: str) -> list[str]:
+        found = alice.describe_security_groups(Filters=[{"Name": "vpc-id", "Values": [vpc_id]}])["SecurityGroups"]
         return [group["GroupName"] for group in found]
 
     assert within(vpc) == ["default", "web"]

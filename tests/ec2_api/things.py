@@ -169,8 +169,8 @@ def _image_with_data(alice: Person) -> uuid.UUID:
 
 def _attach(alice: Person, port: Port, server: str) -> None:
     instance = Instance.objects.get(pk=server)
-    wanted = interface_for(alice.context, None, str(port.id), None)
-    network.add_interface(instance.id, instance.project_id, wanted, "h1", "nova")
+    interface = interface_for(alice.context, None, str(port.id), None)
+    network.add_interface(instance.id, instance.project_id, interface, "h1", "nova")
     network.set_interface_status(port.id, "ACTIVE")
 
 
@@ -252,9 +252,8 @@ def prefix_of(parameter: str) -> str | None:
 
 
 def guesses(action: Action) -> list[dict[str, Any]]:
-    """Return arguments with which an action may be asked: what it requires, and the ids that it takes.
-
-    What only shows something may be asked without ids as well.
+    """Return possible arguments of an action: the required ones, and ids. A Describe action also gets a request without
+    ids.
     """
     shape = model.operation(action.name).input_shape
     if shape is None:
