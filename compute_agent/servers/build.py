@@ -39,7 +39,7 @@ class Creation(ServerHandler[N]):
         earlier = context.begun or uuid in self.powers or context.leftover
         removal = self._removal(context, request, may_run=earlier)
         try:
-            if not (earlier and await self._runs_already(context, removal)):
+            if not (earlier and await self._runs_already(context, request, removal)):
                 context.describe(described(request.instance))
                 # An earlier process may have completed more than this one begins: then everything is removed.
                 steps = self._steps(context, request, None if earlier else removal)
@@ -63,8 +63,14 @@ class Creation(ServerHandler[N]):
             self.host, context.subject.id, context.generation, may_run=may_run, keep_root=self._keeps_root(request)
         )
 
-    async def _runs_already(self, context: CommandContext, removal: Removal) -> bool:
-        """Return whether this attempt runs already. Remove an earlier or incomplete guest."""
+    def _continues(self, request: N) -> bool:
+        """Return whether the steps continue with the disks of an incomplete guest of the same attempt."""
+        return False
+
+    async def _runs_already(self, context: CommandContext, request: N, removal: Removal) -> bool:
+        """Return whether this attempt runs already. Remove an earlier guest, and one with which the steps do not
+        continue.
+        """
         guest = await find_guest(self.host, context.subject.id)
         if guest is None:
             return False
@@ -72,7 +78,8 @@ class Creation(ServerHandler[N]):
             raise SupersededError
         if _runs(guest, context.generation):
             return True
-        await context.work(lambda: removal.remove(context.subject.id))
+        if not (guest.attempt == context.generation and self._continues(request)):
+            await context.work(lambda: removal.remove(context.subject.id))
         self.powers.forget(context.subject.id)
         return False
 

@@ -75,6 +75,9 @@ class SendGuest(ServerHandler[SendGuestRequest]):
 class ReceiveGuest(Creation[ReceiveGuestRequest], ServerHandler[ReceiveGuestRequest]):
     """Creates a guest as a build does, with disks copied from the host that it leaves."""
 
+    def _continues(self, request: ReceiveGuestRequest) -> bool:
+        return bool(request.origin.disks)
+
     def _keeps_root(self, request: ReceiveGuestRequest) -> bool:
         return bool(request.origin.root_pool)
 
@@ -124,7 +127,7 @@ def receive_steps(host: HostServices, request: ReceiveGuestRequest, attempt: int
     def copy() -> None:
         if origin.disks and host.transfer is None:
             raise UnsupportedError(NO_TRANSFER)
-        fetch = host.transfer.fetch(spec.uuid, origin, stopped) if host.transfer and origin.disks else _nothing
+        fetch = host.transfer.fetch(spec.uuid, attempt, origin, stopped) if host.transfer and origin.disks else _nothing
         host.driver.receive_disks(spec, sources.disk, origin, fetch)
 
     def boot_files() -> None:

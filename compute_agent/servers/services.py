@@ -92,8 +92,9 @@ class GuestTransfer(Protocol):
     def end(self, uuid: str) -> None:
         """End the exports of a guest. Does nothing if there are none."""
 
-    def fetch(self, uuid: str, origin: GuestOrigin, stopped: Stopped) -> Fetch:
-        """Return a function that copies a disk of the origin, and repeats an interrupted copy a few times.
+    def fetch(self, uuid: str, attempt: int, origin: GuestOrigin, stopped: Stopped) -> Fetch:
+        """Return a function that copies a disk of the origin, and repeats an interrupted copy a few times. It continues
+        the copy of an earlier process with the same ``attempt``.
 
         It raises CopyFailedError, StoppedError.
         """

@@ -99,7 +99,9 @@ class ConsoleChunk:
 
 
 Fetch = Callable[[SentDisk, Path, str], None]
-"""Copies a disk of another host into a new file with this path and format (``raw``, ``qcow2``)."""
+"""Copies a disk of another host into a file with this path and format (``raw``, ``qcow2``). A file that an earlier
+process has copied is completed if it belongs to the same move, and replaced otherwise.
+"""
 
 
 @dataclass(frozen=True)

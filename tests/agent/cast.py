@@ -18,7 +18,7 @@ from compute_agent.engine.threads import AfterStep, Threads
 from compute_agent.host import Host
 from compute_agent.network.fake import FakeNetwork
 from compute_agent.network.host_network import HostNetwork
-from compute_agent.servers.services import HostServices
+from compute_agent.servers.services import GuestTransfer, HostServices
 from compute_agent.virt.driver import BootFiles, ComputeDriver, Guest
 from compute_agent.virt.fake.images import FakeImageCache
 from compute_agent.virt.migration_link.address import MigrationAddress
@@ -144,6 +144,7 @@ def make_stage(
     after_step: AfterStep | None = None,
     workers: int = 3,
     volumes: Volumes | None = None,
+    transfer: GuestTransfer | None = None,
 ) -> Stage:
     """A host that is not started yet; on the same folder it is the next process of the same host."""
     driver = driver or WatchedDriver(state_dir)
@@ -160,6 +161,7 @@ def make_stage(
         boot_timeout=2.0,
         after_step=after_step,
         volumes=volumes,
+        transfer=transfer,
         migrations=MigrationAddress(lambda: "127.0.0.1", None, MIGRATION_PORTS),
     )
     return Stage(Host("host-1", services, state_dir / "agent.sqlite3"), driver, network, images, threads)

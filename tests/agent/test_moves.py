@@ -17,7 +17,7 @@ from compute_agent.contract.commands import (
     SendGuestRequest,
 )
 from compute_agent.contract.messages import Command
-from compute_agent.contract.moves import GuestOrigin
+from compute_agent.contract.moves import ROOT, GuestOrigin, SentDisk
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import (
     APPLY_FIREWALL,
@@ -31,6 +31,7 @@ from compute_agent.contract.steps import (
     STOP_GUEST,
 )
 from compute_agent.network.fake import FakeNetwork
+from compute_agent.virt.driver import Fetch, SentGuest, Stopped
 from compute_agent.virt.errors import RetryableHostError, UnsupportedError
 from compute_agent.virt.processes import progress
 from tests.agent.cast import Gate, build, make_command, make_spec, make_stage, on_stage, stopped
@@ -90,6 +91,38 @@ async def test_a_target_that_is_killed_at_any_step_has_the_guest_afterwards(tmp_
         assert [(guest.attempt, guest.power_state) for guest in stage.driver.guests()] == [(2, RUNS)]
         assert isinstance(stage.network, FakeNetwork)
         assert stage.network.plugged == stage.network.filtered == {spec.uuid}
+
+
+class Exports:
+    """The exports of another host, whose disks are copied without any time."""
+
+    def check(self) -> None: ...
+
+    def export(self, uuid: str, sent: SentGuest, host_id: str) -> GuestOrigin:
+        return GuestOrigin()
+
+    def end(self, uuid: str) -> None: ...
+
+    def fetch(self, uuid: str, attempt: int, origin: GuestOrigin, stopped: Stopped) -> Fetch:
+        return lambda disk, path, disk_format: None
+
+
+@pytest.mark.parametrize("step", RECEIVING[1:-1])
+async def test_a_target_that_is_killed_after_the_copy_keeps_the_disks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    spec, gate, removed = make_spec(), Gate(step), list[str]()
+    origin = GuestOrigin(disks=[SentDisk(name=ROOT, size=1)])
+    command = make_command(ReceiveGuestRequest(instance=spec, origin=origin), spec.uuid, 2)
+    async with on_stage(make_stage(tmp_path, after_step=gate, transfer=Exports())) as stage:
+        stage.host.accept(command)
+        await gate.until_reached()
+        await stopped(stage, gate)
+    async with on_stage(make_stage(tmp_path, transfer=Exports())) as stage:
+        monkeypatch.setattr(stage.driver, "destroy", removed.append)
+        assert (await stage.end_of(command)).kind == "finished"
+        assert removed == []
+        assert [(guest.attempt, guest.power_state) for guest in stage.driver.guests()] == [(2, RUNS)]
 
 
 @pytest.mark.parametrize("step", RECEIVING)

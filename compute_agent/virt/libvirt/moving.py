@@ -57,6 +57,9 @@ class MoveOperations(Domains):
         if cd and image is None:
             raise RetryableHostError("The host has no image for the guest's CD-ROM drive.")
         try:
+            for target in [paths.root_disk, *(local.path for local in local_disks(spec, paths))]:
+                if _name_of(target, paths) in sent and target.exists() and not _part(target).exists():
+                    target.replace(_part(target))  # perhaps complete already, before a restart of the agent
             create_disks(spec, image if cd else None, paths)
             if boot_volume(spec) is None:
                 _receive_root(spec, paths.root_disk, None if cd else image, origin, sent, fetch)
@@ -74,13 +77,12 @@ class MoveOperations(Domains):
 def _name_of(path: Path, paths: InstancePaths) -> str:
     if path.name.startswith(LOCAL):
         return path.name.removesuffix(".raw")
-    return {paths.ephemeral_disk: EPHEMERAL, paths.swap_disk: SWAP}.get(path, "")
+    return {paths.root_disk: ROOT, paths.ephemeral_disk: EPHEMERAL, paths.swap_disk: SWAP}.get(path, "")
 
 
 def _part(target: Path) -> Path:
-    part = target.with_suffix(".part")
-    part.unlink(missing_ok=True)
-    return part
+    """Return the path of a disk that is being received, which has no other use."""
+    return target.with_suffix(".received")
 
 
 def _receive_root(

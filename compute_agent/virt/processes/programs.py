@@ -1,5 +1,6 @@
 """Run programs of the host with limits of time, memory and CPU time."""
 
+import math
 import os
 import re
 import shutil
@@ -18,6 +19,8 @@ SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 PERCENT = re.compile(rb"\(([0-9.]+)/100%\)")
 POLL = 0.2
 """Seconds between checks of a long-running program."""
+ENDING_WITH_AGENT = ("setpriv", "--pdeathsig", "KILL", "--")
+"""The kernel kills the program when the thread that has started it ends, and therefore when the agent is killed."""
 
 
 @dataclass(frozen=True)
@@ -70,17 +73,24 @@ def _prefix(limits: Limits, rights: Rights | None) -> list[str]:
 
 
 def run_long(
-    *command: str, limits: Limits, stopped: Callable[[], bool], total: int = 0, rights: Rights | None = None
+    *command: str,
+    limits: Limits,
+    stopped: Callable[[], bool],
+    total: int = 0,
+    rights: Rights | None = None,
+    most_still: float = math.inf,
 ) -> None:
-    """Run ``command`` like ``run_program``, but kill it when ``stopped`` returns True.
+    """Run ``command`` like ``run_program``, but kill it when ``stopped`` returns True, when it has read and written
+    nothing for ``most_still`` seconds, or when the agent dies.
 
     Bytes read and written are reported as progress. ``total``: the number of bytes of which the program prints the
     percentage done, like ``qemu-img -p``. Raises ProgramError.
     """
-    name, prefix = Path(command[0]).name, _prefix(limits, rights)
+    name, prefix = Path(command[0]).name, [*ENDING_WITH_AGENT, *_prefix(limits, rights)]
     if shutil.which(command[0], path=SYSTEM_PATH) is None:
         raise ProgramError(f"{name} is not installed")
     deadline, watched = time.monotonic() + limits.seconds, progress.Watched()
+    still_until = time.monotonic() + most_still
     done = progress.Watched()
     with (
         tempfile.TemporaryFile() as output_file,
@@ -98,10 +108,11 @@ def run_long(
             except subprocess.TimeoutExpired:
                 written = [path for path in rights.places if path.is_file()] if rights is not None else ()
                 # The I/O counters of another account's program require CAP_SYS_PTRACE.
-                watched.look((progress.moved_by_program(process.pid), progress.size_on_disk(*written)))
+                if watched.look((progress.moved_by_program(process.pid), progress.size_on_disk(*written))):
+                    still_until = time.monotonic() + most_still
                 if total:
                     done.look(_done(output_file.fileno(), total), total)
-                if stopped() or time.monotonic() > deadline:
+                if stopped() or time.monotonic() > min(deadline, still_until):
                     process.kill()
             else:
                 break

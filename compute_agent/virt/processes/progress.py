@@ -66,15 +66,16 @@ class Watched:
     def __init__(self) -> None:
         self._last: object = None
 
-    def look(self, amount: object, total: int = 0) -> None:
-        """Compare ``amount`` with the previous value; None is ignored. ``total``: the final value, if ``amount`` counts
-        bytes.
+    def look(self, amount: object, total: int = 0) -> bool:
+        """Compare ``amount`` with the previous value, and return whether it has changed; None is ignored. ``total``:
+        the final value, if ``amount`` counts bytes.
         """
         if amount is None or amount == self._last:
-            return
+            return False
         if self._last is not None:
             moved(amount if isinstance(amount, int) else 0, total)
         self._last = amount
+        return True
 
 
 def moved_by_program(pid: int) -> object:

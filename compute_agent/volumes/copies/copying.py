@@ -6,6 +6,7 @@ to the files and sockets of the copy.
 
 import contextlib
 import json
+import math
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,6 +23,8 @@ from compute_agent.volumes.daemons.export_address import check_certificates
 from compute_agent.volumes.errors import CopyFailedError
 
 LIMITS = Limits(seconds=24 * 3600, cpu_seconds=12 * 3600, memory=2 << 30)
+MOST_STILL = 60.0
+"""Seconds without data after which a copy from another host is interrupted, because the network may swallow packets."""
 FORMATS = {"raw": "raw", "qcow2": "qcow2", "vmdk": "vmdk", "vdi": "vdi", "vhd": "vpc", "vhdx": "vhdx"}
 """The names that ``qemu-img`` uses for the formats of images."""
 PARALLEL = ("-W", "-m", "16")
@@ -114,7 +117,7 @@ def fetch_file(
     with contextlib.ExitStack() as held:
         words, source = _remote(origin, certificates, account, held)
         words += [*PARALLEL, "-O", disk_format, source, str(path)]
-        _convert(*words, total=size, stopped=stopped, account=account, files=[path])
+        _convert(*words, total=size, stopped=stopped, account=account, files=[path], most_still=MOST_STILL)
 
 
 def fetch_piece(
@@ -134,7 +137,7 @@ def fetch_piece(
         words, source = _remote(origin, certificates, account, held, extent)
         into = ",".join(f"{name}={value}" for name, value in target.items())
         words += [*PARALLEL, "-n", "--target-is-zero", "--target-image-opts", source, into]
-        _convert(*words, total=len(piece), stopped=stopped, account=account, files=[path])
+        _convert(*words, total=len(piece), stopped=stopped, account=account, files=[path], most_still=MOST_STILL)
 
 
 def _remote(
@@ -188,11 +191,12 @@ def _convert(
     account: StorageAccount | None,
     files: Sequence[Path],
     read: Sequence[Path] = (),
+    most_still: float = math.inf,
 ) -> None:
     command = ("qemu-img", "convert", "-p", *words)
     try:
         with lent(account, *files, read=read) as rights:
-            run_long(*command, limits=LIMITS, stopped=stopped, total=total, rights=rights)
+            run_long(*command, limits=LIMITS, stopped=stopped, total=total, rights=rights, most_still=most_still)
     except ProgramError as error:
         if stopped():
             raise StoppedError("The volume was not copied completely.") from error

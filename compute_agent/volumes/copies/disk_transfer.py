@@ -13,6 +13,7 @@ from compute_agent.contract.moves import FLAT, ROOT, GuestOrigin, SentDisk, expo
 from compute_agent.virt.driver import Fetch, SentGuest, Stopped
 from compute_agent.virt.processes import progress
 from compute_agent.volumes.copies import copying
+from compute_agent.volumes.copies.copy_journal import CopyJournal
 from compute_agent.volumes.daemons.daemon import Daemons
 from compute_agent.volumes.daemons.export_address import TCP_WITHOUT_TLS
 from compute_agent.volumes.errors import CopyFailedError, NotExportedError
@@ -22,7 +23,9 @@ log = logging.getLogger(__name__)
 PAUSES = (1.0, 3.0, 9.0)
 """Seconds before an interrupted copy continues. A copy that has made progress begins with the first one again."""
 PIECE = 256 << 20
-"""Bytes of a file that are copied together. After an interruption, the copy continues with the same piece."""
+"""Bytes of a file that are copied together. After an interruption, also of the agent, the copy continues with the same
+piece.
+"""
 SECTOR = 512
 
 
@@ -67,7 +70,7 @@ class DiskTransfer:
     def end(self, uuid: str) -> None:
         self._daemons.end_sending(uuid)
 
-    def fetch(self, uuid: str, origin: GuestOrigin, stopped: Stopped) -> Fetch:
+    def fetch(self, uuid: str, attempt: int, origin: GuestOrigin, stopped: Stopped) -> Fetch:
         if not (origin.address and origin.port and origin.tls_hostname):
             raise NotExportedError(TCP_WITHOUT_TLS)
 
@@ -84,19 +87,24 @@ class DiskTransfer:
             def again(copy_some: Callable[[], None]) -> None:
                 _insist(copy_some, f"Disk {disk.name} of server {uuid}", stopped)
 
-            if disk_format != "raw":  # its size is not known before
+            end = -(-disk.size // SECTOR) * SECTOR
+            journal = CopyJournal(path, f"{origin.tls_hostname} {connection.export} {end} attempt {attempt}")
+            done = journal.done()
+            if disk_format != "raw" and done < end:  # the size of the file is not known before
                 again(
                     lambda: copying.fetch_file(connection, certificates, path, disk_format, disk.size, stopped, account)
                 )
+                journal.record(end)
                 return
-            path.unlink(missing_ok=True)
-            path.touch(mode=0o600)
-            end = -(-disk.size // SECTOR) * SECTOR
-            os.truncate(path, end)
-            for begin in range(0, end, PIECE):
+            if not done:
+                path.unlink(missing_ok=True)
+                path.touch(mode=0o600)
+                os.truncate(path, end)
+            for begin in range(done, end, PIECE):
                 piece = range(begin, min(begin + PIECE, end))
                 with progress.counted_from(begin, end):
                     again(partial(copying.fetch_piece, connection, certificates, path, piece, stopped, account))
+                journal.record(piece.stop)
 
         return copy
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +14,7 @@ import pytest
 from compute_agent.contract.volume import VolumeSource
 from compute_agent.images.cache import ImageCache
 from compute_agent.virt.driver import never
-from compute_agent.virt.processes import programs
+from compute_agent.virt.processes import processes, programs
 from compute_agent.virt.processes.programs import Limits, ProgramError, run_long, run_program
 from compute_agent.virt.processes.rights import Rights, lent
 from compute_agent.volumes.copies import copying
@@ -140,3 +143,25 @@ def test_what_is_stopped_ends(tmp_path: Path) -> None:
         run_long(
             "/usr/bin/python3", "-c", script, str(begun), limits=Limits(), stopped=begun.exists, rights=Rights()
         )  # fmt: skip
+
+
+def test_a_program_that_does_nothing_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "POLL", 0.01)
+    with pytest.raises(ProgramError):
+        run_long("sleep", "600", limits=Limits(seconds=600), stopped=bool, rights=Rights(), most_still=0.01)
+
+
+def test_a_long_program_ends_with_the_agent(tmp_path: Path) -> None:
+    """A program that an earlier agent has started must not write to a disk that the next one gives to a guest."""
+    os.mkfifo(tmp_path / "begun")
+    program = "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(600)"
+    agent = f"""
+from compute_agent.virt.processes.programs import Limits, run_long
+from compute_agent.virt.processes.rights import Rights
+words = ("/usr/bin/python3", "-c", {program!r}, {str(tmp_path / "begun")!r})
+run_long(*words, limits=Limits(seconds=600), stopped=bool, rights=Rights())
+"""
+    with subprocess.Popen([sys.executable, "-c", agent]) as running:
+        pid = int((tmp_path / "begun").read_text())
+        running.send_signal(signal.SIGKILL)
+    assert processes.ended(pid, 60)

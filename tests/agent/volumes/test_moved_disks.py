@@ -22,13 +22,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from compute_agent.contract.build import InstanceSpec
+from compute_agent.contract.build import InstanceSpec, LocalDisk, VolumeConnection
 from compute_agent.contract.moves import GuestOrigin
 from compute_agent.virt.driver import SentFile, SentGuest, never
 from compute_agent.virt.errors import ImageUnacceptableError
 from compute_agent.virt.machine.certificates import HostCertificates
 from compute_agent.virt.processes import processes, progress
-from compute_agent.volumes.copies import disk_transfer
+from compute_agent.volumes.copies import copy_journal, copying, disk_transfer
 from compute_agent.volumes.copies.disk_transfer import DiskTransfer
 from compute_agent.volumes.daemons import daemon_process
 from compute_agent.volumes.daemons.daemon import Daemons
@@ -68,10 +68,10 @@ class Machine:
     def disk(self, spec: InstanceSpec) -> Any:
         return self.paths.instance(spec.uuid)
 
-    def receive(self, spec: InstanceSpec, origin: GuestOrigin, base: Path | None) -> Path:
+    def receive(self, spec: InstanceSpec, origin: GuestOrigin, base: Path | None, attempt: int = 2) -> Path:
         """Receive the disks as the driver does, without libvirt."""
         driver = SimpleNamespace(_power_off=lambda uuid: None, _folder=self._folder, _paths=self.paths)
-        fetch = self.transfer.fetch(spec.uuid, origin, never)
+        fetch = self.transfer.fetch(spec.uuid, attempt, origin, never)
         moving.MoveOperations.receive_disks(driver, spec, base, origin, fetch)
         return self._folder(spec.uuid).root_disk
 
@@ -237,10 +237,10 @@ def _shut(one: socket.socket) -> None:
         one.shutdown(socket.SHUT_RDWR)
 
 
-def large(source: Machine, spec: InstanceSpec) -> SentGuest:
-    """A root disk of 12 MiB of random data."""
+def large(source: Machine, spec: InstanceSpec, size: int = 12) -> SentGuest:
+    """A root disk with ``size`` MiB of random data."""
     disk, data = source._folder(spec.uuid).root_disk, source.folder / "data"
-    data.write_bytes(os.urandom(12 * MIB))
+    data.write_bytes(os.urandom(size * MIB))
     qemu_img("convert", "-q", "-f", "raw", "-O", "qcow2", str(data), str(disk))
     return SentGuest((SentFile("root", disk),), None)
 
@@ -263,6 +263,137 @@ def test_a_copy_that_is_cut_continues_where_it_was(
     assert subprocess.run(["qemu-img", "compare", "-q", str(source), str(disk)], timeout=60).returncode == 0
     assert [amount.done for amount in amounts] == sorted(amount.done for amount in amounts)
     assert {amount.total for amount in amounts} <= {size}
+
+
+# ----- agents that die ------------------------------------------------------------------------------------------------
+
+
+class Killed(BaseException):
+    """The agent was killed here."""
+
+
+@pytest.fixture
+def copied(monkeypatch: pytest.MonkeyPatch) -> list[range]:
+    """The pieces of 1 MiB that were copied completely."""
+    done, copy = list[range](), copying.fetch_piece
+
+    def fetch_piece(origin: VolumeConnection, certificates: Any, path: Path, piece: range, *rest: Any) -> None:
+        copy(origin, certificates, path, piece, *rest)
+        done.append(piece)
+
+    monkeypatch.setattr(copying, "fetch_piece", fetch_piece)
+    monkeypatch.setattr(disk_transfer, "PIECE", MIB)
+    return done
+
+
+@contextlib.contextmanager
+def killed_in(number: int) -> Iterator[None]:
+    """Let the agent be killed in the middle of the piece with this number."""
+    copy, left = copying.fetch_piece, [number]
+
+    def fetch_piece(origin: VolumeConnection, certificates: Any, path: Path, piece: range, *rest: Any) -> None:
+        if not left[0]:
+            copy(origin, certificates, path, piece[: len(piece) // 1024 * 512], *rest)
+            raise Killed
+        left[0] -= 1
+        copy(origin, certificates, path, piece, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(copying, "fetch_piece", fetch_piece)
+        yield
+
+
+def two_disks(source: Machine, spec: InstanceSpec) -> SentGuest:
+    """A root disk of 3 MiB of data and an empty disk with 2 MiB."""
+    sent, other = large(source, spec, 3), source._folder(spec.uuid).local_disk(0)
+    other.write_bytes(os.urandom(2 * MIB))
+    return SentGuest((*sent.files, SentFile("local-0", other)), None)
+
+
+def same(one: Machine, two: Machine, spec: InstanceSpec) -> bool:
+    sent, received = one.disk(spec), two.disk(spec)
+    words = ("qemu-img", "compare", "-q", str(sent.root_disk), str(received.root_disk))
+    equal = subprocess.run(words, timeout=60, check=False).returncode == 0
+    return equal and sent.local_disk(0).read_bytes() == received.local_disk(0).read_bytes()
+
+
+def test_a_copy_continues_after_the_agent_was_killed_in_each_piece(
+    hosts: tuple[Machine, Machine], spec: InstanceSpec, copied: list[range]
+) -> None:
+    one, two = hosts
+    spec = replace(spec, local_disks=[LocalDisk(size_mb=2)])
+    origin = replace(one.transfer.export(spec.uuid, two_disks(one, spec), two.id), address="127.0.0.1")
+    pieces = sum(-(-disk.size // MIB) for disk in origin.disks)
+    for _ in range(pieces):
+        with killed_in(1), contextlib.suppress(Killed):
+            two.receive(spec, origin, None)
+    assert len(copied) == pieces + pieces - 1, "one half piece is repeated after each kill"
+    copied.clear()
+    two.receive(spec, origin, None)
+    assert copied == []
+    assert same(one, two, spec)
+
+
+@pytest.mark.parametrize("place", ["_check_header", "_info"])
+def test_complete_disks_are_not_copied_again(
+    hosts: tuple[Machine, Machine],
+    spec: InstanceSpec,
+    copied: list[range],
+    monkeypatch: pytest.MonkeyPatch,
+    place: str,
+) -> None:
+    one, two = hosts
+    spec = replace(spec, local_disks=[LocalDisk(size_mb=2)])
+    origin = replace(one.transfer.export(spec.uuid, two_disks(one, spec), two.id), address="127.0.0.1")
+
+    def die(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"compute_agent.virt.libvirt.moving.{place}", die)
+        with pytest.raises(Killed):
+            two.receive(spec, origin, None)
+    two.receive(spec, origin, None)
+    assert len(copied) == sum(-(-disk.size // MIB) for disk in origin.disks)
+    assert same(one, two, spec)
+
+
+@pytest.mark.parametrize("other", ["move", "boot", "journal"])
+def test_an_old_part_of_a_copy_is_not_used(
+    hosts: tuple[Machine, Machine],
+    spec: InstanceSpec,
+    copied: list[range],
+    monkeypatch: pytest.MonkeyPatch,
+    other: str,
+) -> None:
+    """After another move the guest has written to its disk; a restart of the machine may have lost data."""
+    one, two = hosts
+    sent = large(one, spec, 3)
+    origin = replace(one.transfer.export(spec.uuid, sent, two.id), address="127.0.0.1")
+    with killed_in(2), pytest.raises(Killed):
+        two.receive(spec, origin, None)
+    one.transfer.end(spec.uuid)
+    write(sent.files[0].path, "write -P 0xbb 0 64k")
+    origin = replace(one.transfer.export(spec.uuid, sent, two.id), address="127.0.0.1")
+    if other == "boot":
+        (two.folder / "boot_id").write_text("another one")
+        monkeypatch.setattr(copy_journal, "BOOT_ID", two.folder / "boot_id")
+    if other == "journal":
+        for journal in two.disk(spec).folder.glob("*.json"):
+            journal.write_bytes(b"{")
+    disk = two.receive(spec, origin, None, attempt=3 if other == "move" else 2)
+    assert reads(disk, "read -P 0xbb 0 64k")
+
+
+def test_a_whole_content_is_copied_again_only_if_it_was_incomplete(
+    hosts: tuple[Machine, Machine], spec: InstanceSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = hosts
+    origin = replace(one.transfer.export(spec.uuid, made(one, spec), two.id), address="127.0.0.1")
+    disk, copies = two.receive(spec, origin, None), list[Path]()
+    monkeypatch.setattr(copying, "fetch_file", lambda *words: copies.append(words[2]))
+    assert two.receive(spec, origin, None) == disk
+    assert (copies, reads(disk, *DATA)) == ([], True)
 
 
 def test_a_network_that_stays_away_ends_the_copy(
