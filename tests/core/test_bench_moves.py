@@ -17,6 +17,7 @@ from tools.bench.cloud import BenchError
 from tools.bench.moves import command
 from tools.bench.moves.cloud import Moved, Mover
 from tools.bench.moves.command import FEWEST, PANIC, Bare, Found, prediction, ratio, rows_of
+from tools.bench.moves.counter import BEGINS, Counter
 from tools.bench.moves.outside import ECHO_REPLY, HEADER, LATE, Line, checksum, longest_gap, lost, number_in, request
 
 
@@ -130,6 +131,19 @@ def test_a_lost_connection_is_counted_and_opened_again(
     found, guest = Found(), Guest(panicked=panicked)
     command._use(cast(Mover, guest), "server", Broken(), found)
     assert (found.answers, found.checks, found.wrong, guest.rebooted) == (2, 3, [wrong], int(panicked))
+
+
+def test_a_guest_that_counts() -> None:
+    counter = Counter()
+    assert counter.read(f"boot\r\n{BEGINS}\r\n+counted 1\r\n+counted 2\r\n") == []
+    assert counter.read("+counted 4\r\n+counted 5\r\n") == [], "output of the pause may be lost"
+    assert counter.read("+counted 4\n+counted 6\n+counted 6\n") != []
+    assert counter.read("+counted 5\n") != [], "an older guest"
+    assert counter.read("+lost 5 4\n+counted 6\n") == ["the guest wrote 5, and read 4"]
+    assert counter.read("+lost 6 \n+counted 7\n") == ["the guest wrote 6, and read nothing"]
+    assert (counter.last, counter.confirmed) == (7, 8)
+    counter.booted()
+    assert counter.read(f"+counted 9\n{BEGINS}\n+counted 1\n") == []
 
 
 def test_it_explains_itself(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -89,6 +89,11 @@ class Mover:
         self.admin.call("POST", f"/compute/v2.1/servers/{server}/action", {"os-stop": None})
         self.records.reached(server, "stopped", began)
 
+    def console(self, server: str) -> str:
+        """Return the output of a server on its present host. Raises BenchError."""
+        folder = self._cloud.data / "hosts" / self.host(server)
+        return console_log(folder, server).read_text(errors="replace")
+
     def panicked(self, server: str) -> bool:
         """Whether the newest part of the server's console is the report of a kernel's panic."""
         return PANIC in console_log(self._cloud.data, server).read_text(errors="replace")[-5000:]

@@ -1,6 +1,7 @@
 """``bin/bench moves``: measures moves of real guests between hosts, and prints a table.
 
-A slow result does not cause a failure; a lost connection, two guests of a server, or leftovers on a host do.
+A slow result does not cause a failure; a lost connection, a lost write, two guests of a server, or leftovers on a host
+do.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 
 from tools.bench.cloud import BenchError, Cloud
 from tools.bench.moves.cloud import DIRTIES, ECHO, FILLED, FILLS, WAITS, Moved, Mover, copied
+from tools.bench.moves.counter import COUNTS, Counter
 from tools.bench.moves.outside import LATE, Line, Pings
 from tools.bench.networking.rows import Row, judged, spread
 from tools.bench.volumes.guest import until
@@ -94,12 +96,14 @@ class Found:
     copies: list[float] = field(default_factory=list)
     aborts: list[bool] = field(default_factory=list)
     """For each request to abort whether the guest stayed."""
+    writes: int = 0
+    """Numbers of the counter that a guest has confirmed."""
     wrong: list[str] = field(default_factory=list)
 
 
 def part_live(mover: Mover, found: Found, image: Path, times: int, aborts: int, dice: random.Random) -> None:
     """Migrate a guest with an open connection live, in turns with the bare calls; then abort migrations."""
-    server = mover.launch("moved", WAITS)
+    server, counter = mover.launch("moved", WAITS + COUNTS), Counter()
     address = mover.floating_ip(server)
     bare = Bare(image) if times else None
     try:
@@ -108,10 +112,10 @@ def part_live(mover: Mover, found: Found, image: Path, times: int, aborts: int, 
             line = Line(mover.switch.world, (address, ECHO))
             for _ in range(times):
                 since = time.monotonic()
-                _use(mover, server, line, found)
+                _use(mover, server, line, found, counter)
                 found.rest.append(pings.gap(since, time.monotonic()))
                 moved = mover.live(server)
-                _observed(mover, found, server, pings, line, moved)
+                _observed(mover, found, server, pings, line, moved, counter)
                 found.live.append(moved)
                 found.pauses.append(pings.gap(moved.began, moved.ended + LATE))
                 if bare is not None:
@@ -121,10 +125,12 @@ def part_live(mover: Mover, found: Found, image: Path, times: int, aborts: int, 
             usual = statistics.median([moved.seconds for moved in found.live] or [3.0])
             for _ in range(aborts):
                 found.aborts.append(mover.aborted(server, dice.uniform(0, usual)))
-                _use(mover, server, line, found)
+                _use(mover, server, line, found, counter)
                 _verify(mover, found, server)
+                found.wrong += counter.read(mover.console(server))
             line.close()
     finally:
+        found.writes = counter.confirmed
         if bare is not None:
             bare.close()
     mover.delete(server)
@@ -160,7 +166,7 @@ def part_cold(mover: Mover, found: Found, data: Path, folder: Path, times: int) 
     mover.delete(server)
 
 
-def _use(mover: Mover, server: str, line: Line, found: Found) -> None:
+def _use(mover: Mover, server: str, line: Line, found: Found, counter: Counter | None = None) -> None:
     """Use the connection for some seconds; if it is lost, count that, and connect again. A guest whose kernel has
     panicked is started again. Raises OSError.
     """
@@ -173,6 +179,8 @@ def _use(mover: Mover, server: str, line: Line, found: Found) -> None:
             line.close()
             if panicked:
                 mover.reboot(server)
+                if counter is not None:
+                    counter.booted()
             line.connect()
         else:
             found.answers += 1
@@ -180,10 +188,14 @@ def _use(mover: Mover, server: str, line: Line, found: Found) -> None:
         time.sleep(1)
 
 
-def _observed(mover: Mover, found: Found, server: str, pings: Pings, line: Line, moved: Moved) -> None:
+def _observed(
+    mover: Mover, found: Found, server: str, pings: Pings, line: Line, moved: Moved, counter: Counter | None = None
+) -> None:
     """Use the connection until late replies have arrived, and count."""
     until(pings.answered, "the guest answers after its migration", ANSWERS_WITHIN)
-    _use(mover, server, line, found)
+    _use(mover, server, line, found, counter)
+    if counter is not None:
+        found.wrong += counter.read(mover.console(server))
     found.pings.append(pings.lost(moved.began, moved.ended + LATE / 2))
     _verify(mover, found, server)
 
@@ -244,9 +256,11 @@ def rows_of(found: Found) -> list[Row]:
         stayed = sum(found.aborts)
         text = f"{stayed} aborted, {len(found.aborts) - stayed} completed before"
         rows.append(Row(f"{len(found.aborts)} aborts at random moments", text))
+    if found.writes:
+        rows.append(Row("numbers that the guest wrote to its disk, and read again", str(found.writes)))
     rows.append(
         Row(
-            "lost connections, second guests, leftovers",
+            "lost connections, lost writes, second guests, leftovers",
             str(len(found.wrong)),
             f"0: {'missed' if found.wrong else 'met'}",
         )
