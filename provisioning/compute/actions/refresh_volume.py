@@ -15,6 +15,7 @@ from provisioning.compute.records import instance_actions
 from provisioning.compute.records.faults import record_fault
 from provisioning.volumes.models import Attachment
 from provisioning.volumes.services.connections import attachments
+from provisioning.volumes.states import AttachStatus
 
 log = logging.getLogger(__name__)
 
@@ -33,9 +34,13 @@ class RefreshVolume(TasklessAction[None, RefreshVolumeRequest]):
         return RefreshVolumeRequest(instance=spec, disk=disk)
 
     def end(self, instance: Instance, body: RefreshVolumeRequest, outcome: Outcome) -> Instance | None:
-        """Report to the volume that the guest uses its new state; a failure is recorded as a fault of the server."""
+        """Report to the volume that the guest uses its new state; a failure is recorded as a fault of the server. An
+        attachment that was connected to another host is complete in both cases.
+        """
+        attachment = Attachment.objects.filter(id=body.disk.attachment_id).select_related("volume").first()
+        if attachment is not None and attachment.status == AttachStatus.ATTACHING:
+            attachments.complete(attachment.id)
         if outcome.well:
-            attachment = Attachment.objects.filter(id=body.disk.attachment_id).select_related("volume").first()
             if attachment is not None:
                 attachments.refreshed(attachment)
         else:

@@ -116,7 +116,7 @@ class Servers(uses.VolumeUser):
 @when_broken_off
 @transaction.atomic
 def connected(attachment_id: str, *, again: bool = False) -> None:
-    """Continue a build, or plug in a disk, that waits for the connection.
+    """Continue a build, or plug in a disk, that waits for the connection. A disk that the guest has already is updated.
 
     ``again``: only if the server has no task and no unfinished command.
     """
@@ -132,10 +132,12 @@ def connected(attachment_id: str, *, again: bool = False) -> None:
         cold.cast_move(instance)
     elif attachment is None or not block_devices.is_connected(attachment, instance):
         return
-    elif attachment.id == device.attachment_id:
-        AttachVolume().go_on(instance, device)
-    else:
+    elif attachment.id != device.attachment_id:
         SwapVolume().go_on(instance, device)
+    elif device.plugged and not device.leaving:
+        send_refresh(instance, device)
+    else:
+        AttachVolume().go_on(instance, device)
 
 
 @job(REFUSED, topic=TOPIC)

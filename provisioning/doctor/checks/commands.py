@@ -11,9 +11,11 @@ from compute_agent.contract.commands import BuildRequest, ConfirmResizeRequest, 
 from compute_agent.contract.messages import decode_command_body
 from provisioning.common.database.prepared import Prepared
 from provisioning.compute.actions.registry import awaiting, commanded_tasks, host_actions
+from provisioning.compute.disks import block_devices
 from provisioning.compute.host_link.release import host_holding, send_destroy
 from provisioning.compute.launch.builds import build_kind_of
 from provisioning.compute.models import Instance
+from provisioning.compute.moves import cold
 from provisioning.compute.records.host_commands import about_servers, of_tasks
 from provisioning.compute.states import TaskState, VmState
 from provisioning.doctor.finding import Finding, Repair, check
@@ -96,6 +98,8 @@ def _withdraw(found: HostCommand) -> Repair:
 def missing() -> Iterator[Finding]:
     """Find servers with a task for which no command, or more than one command, is open."""
     for row in UNTOLD():
+        if cold.waits_for_volumes(row) and block_devices.are_connecting(row):
+            continue  # the volumes have their own deadlines
         sentence = f"It is {row.task_state}, but no host has an open command for this task."
         yield Finding("error", named(row), sentence, "End the task now.", _end_now(row), moment_of(row))
     yield from _commanded_twice()

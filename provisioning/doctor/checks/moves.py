@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
+from provisioning.common.values.ids import NOBODY
+from provisioning.compute.host_link import newer_guests
 from provisioning.compute.host_link.allocations import release_second, second_of
-from provisioning.compute.models import Instance, MoveAllocation
+from provisioning.compute.models import Allocation, Instance, MoveAllocation
 from provisioning.compute.moves.hosts import leave_second
 from provisioning.compute.records.host_commands import destroys_awaited
 from provisioning.compute.records.migration_records import OPEN
@@ -15,9 +17,12 @@ from provisioning.compute.states import TaskState
 from provisioning.doctor.checks.allocations import PATIENCE, PLACED
 from provisioning.doctor.finding import Finding, Repair, check
 from provisioning.doctor.repairs import alone, moment_of, named, of_instance
+from provisioning.hosts.selectors import is_alive
 from provisioning.network import services as network
 from provisioning.network.models import Port
 from provisioning.volumes.models import Attachment
+from provisioning.volumes.records import holds
+from provisioning.volumes.services.connections import attachments
 from provisioning.volumes.services.connections.second_hosts import drop
 
 
@@ -134,17 +139,50 @@ def _end_second(found: Attachment) -> Repair:
     return alone(work)
 
 
+def _misplaced() -> QuerySet[Attachment]:
+    """Return attachments whose volume is exported to another host than that of their server, which has no task."""
+    server = Instance.objects.filter(PLACED, id=OuterRef("instance_id"), task_state=None, host__isnull=False)
+    rows = Attachment.objects.filter(Exists(server.exclude(host=OuterRef("host"))), host__isnull=False)
+    return rows.select_related("host", "volume").order_by("id")
+
+
 @check("connections")
 def connections() -> Iterator[Finding]:
     """Find volumes that are exported to a host which does not have their server."""
-    server = Instance.objects.filter(PLACED, id=OuterRef("instance_id"), task_state=None, host__isnull=False)
-    rows = Attachment.objects.select_related("host").filter(
-        Exists(server.exclude(host=OuterRef("host"))), host__isnull=False
-    )
-    for row in rows.order_by("id"):
+    for row in _misplaced():
         name = row.host.name if row.host else "?"
-        sentence = (
-            f"It is exported to host {name}, but its server {row.instance_id} is on another one. Migrating the server"
-            " while it is stopped connects its volumes to its host again."
-        )
-        yield Finding("error", f"volume {row.volume_id}", sentence, evidence=(row.pk, row.host_id))
+        sentence = f"It is exported to host {name}, but its server {row.instance_id} is on another one."
+        evidence, obstacle = (row.pk, row.host_id), _keeps_export(row)
+        if obstacle:
+            yield Finding("error", f"volume {row.volume_id}", f"{sentence} {obstacle}", evidence=evidence)
+        else:
+            remedy = "Export it to the server's host instead."
+            yield Finding("error", f"volume {row.volume_id}", sentence, remedy, _export_there(row), evidence)
+
+
+def _keeps_export(row: Attachment) -> str:
+    """Return why the other host may still use the export, or the server's host cannot; empty: neither."""
+    now, server = timezone.now(), Instance.objects.select_related("host").get(id=row.instance_id or NOBODY)
+    here = {"instance": server.id, "host": row.host}
+    if row.host is None or server.host is None or not is_alive(server.host, now):
+        return "The server's host is down: the export is changed when it is back."
+    if not (row.host.forced_down or is_alive(row.host, now)):
+        return "That host is down and may still use it: force it down if it is powered off or isolated."
+    if newer_guests.open_of(server.id):
+        return "An operator has to decide about a newer guest of the server first."
+    removal = destroys_awaited().filter(subject_id=server.id, host_id=row.host.id)
+    held = Allocation.objects.filter(**here).exists() or MoveAllocation.objects.filter(**here).exists()
+    if not row.host.forced_down and (held or removal.exists()):
+        return "That host has not confirmed yet that it has removed the server."
+    return holds.reason(row.volume)
+
+
+def _export_there(found: Attachment) -> Repair:
+    def work(instance: Instance) -> str | None:
+        row = _misplaced().filter(pk=found.pk, host=found.host).first()
+        if row is None or instance.host is None or _keeps_export(row):
+            return None
+        attachments.connect(row, instance.host)
+        return f"It is exported to host {instance.host.name}, and the guest's disk is updated."
+
+    return of_instance(found.instance_id or NOBODY, work)

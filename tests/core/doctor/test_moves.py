@@ -7,16 +7,24 @@ import uuid
 import pytest
 from django.utils import timezone
 
+from compute_agent.contract.commands import RefreshVolumeRequest
 from provisioning.common.context import RequestContext
+from provisioning.compute.actions.attach_volume import VolumeToAttach, attach_volume
+from provisioning.compute.actions.power import Stop
 from provisioning.compute.flavors.sizes import room_of
 from provisioning.compute.host_link.allocations import claim_room, record_second
+from provisioning.compute.host_link.release import send_destroy
 from provisioning.compute.models import Instance, Migration, MoveAllocation
 from provisioning.compute.records.migration_records import MIGRATION, open_migration
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.network.models import Port
 from provisioning.volumes.models import Attachment, Volume
+from provisioning.volumes.records.requests import VolumeRequest
+from provisioning.volumes.services import create_volume
 from tests.core.doctor.findings import OLD, broken, look, only, repaired
-from tests.support.clouds import Cloud
+from tests.support import invariants
+from tests.support.clouds import Cloud, context
+from tests.support.jobs import drain
 
 pytestmark = pytest.mark.django_db
 
@@ -67,15 +75,73 @@ def test_ports_of_another_host(cloud: Cloud, server: Instance) -> None:
     assert {port.host for port in Port.objects.filter(device_id=server.id)} == {"one"}
 
 
-def test_a_volume_that_is_exported_to_another_host(cloud: Cloud, server: Instance) -> None:
-    two = Host.objects.get(name="two")
-    volume = Volume.objects.create(project_id=server.project_id, user_id=uuid.uuid4(), size_gb=1, status="in-use")
-    row = Attachment.objects.create(volume=volume, project_id=server.project_id, instance_id=server.id, host=two)
+@pytest.fixture
+def misplaced(cloud: Cloud, server: Instance, alice: RequestContext) -> Attachment:
+    """A volume of a server on ``one`` that is exported to ``two``; a third host serves it."""
+    cloud.add_host("storage").serve()
+    Host.objects.filter(name="storage").update(enabled=False)
+    volume = create_volume(alice, VolumeRequest(size_gb=1))
+    cloud.run()
+    attach_volume(alice, server.id, VolumeToAttach(str(volume.id)))
+    cloud.run()
+    Attachment.objects.update(host=Host.objects.get(name="two"))
+    return Attachment.objects.get()
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_a_volume_that_is_exported_to_another_host(
+    cloud: Cloud, server: Instance, misplaced: Attachment, *, running: bool
+) -> None:
+    if not running:
+        Stop.begin(context("alice"), server.id)
+        cloud.run()
     assert "exported to host two" in only("connections").sentence
-    Attachment.objects.filter(pk=row.pk).update(host=server.host)
-    assert look("connections") == []
-    row.delete()
-    volume.delete()
+    repaired("connections")
+    row = Attachment.objects.get()
+    assert (row.host, row.status, row.connection) == (server.host, "attaching", {})
+    [connect] = cloud.agents["storage"].take()
+    assert [client.host_id for client in connect.body.clients] == [str(server.host_id)], "the other export ends"
+    cloud.agents["storage"].carry_out(connect)
+    drain()
+    [refresh] = cloud.agents["one"].take()
+    assert isinstance(refresh.body, RefreshVolumeRequest)
+    assert refresh.body.disk.connection.export
+    cloud.agents["one"].carry_out(refresh)
+    row.refresh_from_db()
+    assert (row.host, row.status, row.volume.status) == (server.host, "attached", "in-use")
+    invariants.check()
+
+
+def test_an_export_that_may_be_in_use_is_kept(cloud: Cloud, server: Instance, misplaced: Attachment) -> None:
+    two, long_ago = Host.objects.filter(name="two"), timezone.now() - OLD
+    two.update(last_seen_at=long_ago)
+    assert "force it down" in only("connections").sentence
+    two.update(forced_down=True)
+    assert only("connections").repair is not None
+    two.update(forced_down=False, last_seen_at=timezone.now())
+    send_destroy(server.id, two.get().id, server.attempt + 1)
+    found = only("connections")
+    assert "has not confirmed" in found.sentence
+    assert found.repair is None
+    cloud.agents["two"].work()
+    found = only("connections")
+    assert found.repair is not None
+    Host.objects.filter(name="one").update(last_seen_at=long_ago)
+    assert found.repair() is None
+    assert "is back" in only("connections").sentence
+    assert Attachment.objects.get().host == two.get()
+
+
+def test_a_guest_without_the_disk_keeps_its_volume(cloud: Cloud, server: Instance, misplaced: Attachment) -> None:
+    repaired("connections")
+    cloud.agents["storage"].work()
+    drain()
+    [refresh] = cloud.agents["one"].take()
+    cloud.agents["one"].fail(refresh, "The guest does not have the volume.", retryable=False)
+    row = Attachment.objects.get()
+    assert (row.host, row.status) == (server.host, "attached")
+    assert server.faults.count() == 1
+    invariants.check()
 
 
 def test_a_volume_that_is_still_exported_to_a_second_host(cloud: Cloud, server: Instance) -> None:
