@@ -7,7 +7,8 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from compute_agent.contract.commands import BuildRequest, DestroyRequest
+from compute_agent.contract.commands import BuildRequest, DestroyRequest, PowerRequest, ReturnGuestRequest
+from compute_agent.contract.moves import ROOT_POOL_TRAIT, root_pool_trait
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
@@ -15,7 +16,8 @@ from provisioning.compute.actions.attach_volume import VolumeToAttach, attach_vo
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.evacuate import Evacuate
 from provisioning.compute.actions.evacuation_checks import obstacles
-from provisioning.compute.models import Allocation, Instance, Migration
+from provisioning.compute.actions.power import HardReboot, Start, Stop
+from provisioning.compute.models import Allocation, Instance, InstanceAction, Migration
 from provisioning.compute.services.hosts import change_host
 from provisioning.compute.upkeep.reaper import reap
 from provisioning.hosts.models import Host, HostCommand
@@ -254,6 +256,90 @@ def test_a_host_that_may_write_to_a_volume_has_to_be_forced_down(cloud: Cloud, w
     returns(cloud, "one")
     assert [name for name, agent in cloud.agents.items() if agent.guests] == [third]
     assert connected() == third
+    invariants.check()
+
+
+def home_again(cloud: Cloud, server: Instance) -> None:
+    """Its evacuation has failed for good: the other host never returns, its own host does, and it is stopped."""
+    dies("one", forced=True)
+    dies_on_the_way(cloud, server, forced=True)
+    returns(cloud, "one")
+    Stop.begin(context("alice"), server.id)
+    work(cloud, "one", "storage")
+    assert state_of(server) == ("stopped", None)
+
+
+def test_a_start_on_its_own_host_connects_its_volumes_again(cloud: Cloud, with_volume: Instance) -> None:
+    server = with_volume
+    home_again(cloud, server)
+    assert "its own host" in server.faults.latest("id").message
+    assert not connected()
+    Start.begin(context("alice"), server.id)
+    assert state_of(server) == ("stopped", "powering-on")
+    work(cloud, "one", "storage")
+    assert (state_of(server), connected()) == (("active", None), "one")
+    now = cloud.fresh(server)
+    assert cloud.agents["one"].guests == {str(server.id): (now.attempt, PowerState.RUNNING)}
+    assert now.guest_attempt is None
+    assert InstanceAction.objects.filter(instance=server, action="start", message=None).latest("id").finished_at
+    invariants.check()
+    Stop.begin(context("alice"), server.id)
+    work(cloud, "one")
+    Start.begin(context("alice"), server.id)
+    [start] = cloud.agents["one"].take()
+    assert isinstance(start.body, PowerRequest), "its disks are there"
+
+
+def test_a_root_disk_in_a_pool_is_taken_back_by_a_start(cloud: Cloud, server: Instance) -> None:
+    Host.objects.update(traits=[ROOT_POOL_TRAIT, root_pool_trait("00000000-0000-4000-8000-00000000ceff")])
+    dies("one", forced=True)
+    target = dies_on_the_way(cloud, server)
+    returns(cloud, "one")
+    with pytest.raises(ConflictError, match="Stop it"):
+        HardReboot.begin(context("alice"), server.id)
+    Stop.begin(context("alice"), server.id)
+    work(cloud, "one")
+    with pytest.raises(ConflictError):
+        Start.begin(context("alice"), server.id)
+    force_down(target)
+    Start.begin(context("alice"), server.id)
+    drain()
+    [back] = cloud.agents["one"].take()
+    assert isinstance(back.body, ReturnGuestRequest)
+    assert back.body.start
+    cloud.agents["one"].carry_out(back)
+    assert state_of(server) == ("active", None)
+    invariants.check()
+
+
+def test_a_start_whose_volumes_cannot_be_connected_can_be_repeated(cloud: Cloud, with_volume: Instance) -> None:
+    server = with_volume
+    home_again(cloud, server)
+    cloud.agents["storage"].failing["connect_volume_request"] = "It has no room."
+    Start.begin(context("alice"), server.id)
+    work(cloud, "one", "storage")
+    assert state_of(server) == ("stopped", None)
+    assert "no room" in server.faults.latest("id").message
+    assert InstanceAction.objects.filter(instance=server, action="start").latest("id").message
+    invariants.check()
+    Start.begin(context("alice"), server.id)
+    work(cloud, "one", "storage")
+    assert (state_of(server), connected()) == (("active", None), "one")
+    invariants.check()
+
+
+def test_a_start_on_its_own_host_that_gets_no_answer_ends(cloud: Cloud, with_volume: Instance) -> None:
+    server = with_volume
+    home_again(cloud, server)
+    Start.begin(context("alice"), server.id)
+    drain()
+    expires(server)
+    assert state_of(server) == ("stopped", None)
+    work(cloud, "one", "storage")
+    assert state_of(server) == ("stopped", None)
+    Start.begin(context("alice"), server.id)
+    work(cloud, "one", "storage")
+    assert (state_of(server), connected()) == (("active", None), "one")
     invariants.check()
 
 

@@ -15,7 +15,6 @@ from provisioning.compute import selectors
 from provisioning.compute.actions.base import ServerAction
 from provisioning.compute.actions.evacuation_checks import (
     EVACUATED_FROM,
-    FENCE_FIRST,
     may_be_evacuated,
     missing_parts,
     obstacles,
@@ -29,6 +28,7 @@ from provisioning.compute.launch.retry import cast_schedule
 from provisioning.compute.models import Instance
 from provisioning.compute.moves.estimates import EVACUATE, estimates_of
 from provisioning.compute.moves.hosts import leave_second
+from provisioning.compute.moves.returning import FENCE_FIRST
 from provisioning.compute.notifications import Note, notify
 from provisioning.compute.records import host_commands, instance_actions
 from provisioning.compute.records.migration_records import close_migration, open_evacuation

@@ -3,28 +3,19 @@
 import uuid
 from collections.abc import Sequence
 
-from django.db.models import F
-from django.utils import timezone
-
 from provisioning.common.errors import ConflictError, InvalidInputError, NovellaError
 from provisioning.compute.actions.rescue import UNUSABLE_IMAGE, usable_images
 from provisioning.compute.disks import block_devices
 from provisioning.compute.host_link import newer_guests
-from provisioning.compute.host_link.release import is_cut_off
-from provisioning.compute.models import Allocation, BlockDevice, Instance
+from provisioning.compute.models import BlockDevice, Instance
+from provisioning.compute.moves.returning import held_elsewhere
 from provisioning.compute.selectors.root_pools import shared_pool
 from provisioning.compute.states import VmState
-from provisioning.hosts.selectors import is_alive
 from provisioning.volumes.models import StoragePool
 
 NOT_IN_STATE = "It is {state}: only active and stopped servers, and those in error, are evacuated."
 NEVER_BUILT = "It has never been built."
 BUSY = "It has a task in progress ({task})."
-FENCE_FIRST = (
-    "Server {id} has volumes or a root disk in a pool, which host {host} may still have open. Make sure that the host"
-    " is powered off or isolated, force it down, and try again."
-)
-NOT_CONFIRMED = "Host {host} has not confirmed yet that it has removed what an evacuation of server {id} left there."
 EVACUATED_FROM = (VmState.ACTIVE, VmState.STOPPED, VmState.ERROR)
 
 
@@ -52,7 +43,7 @@ def missing_parts(servers: Sequence[Instance]) -> dict[uuid.UUID, NovellaError]:
     """Return server → the error for parts that another host could not get."""
     ids = [server.id for server in servers]
     undecided = newer_guests.undecided_among(ids)
-    elsewhere = _held_elsewhere(servers)
+    elsewhere = held_elsewhere(servers)
     kept_there = _volumes_on_host_only(servers)
     usable = usable_images({server.image_id for server in servers if server.image_id is not None})
     result: dict[uuid.UUID, NovellaError] = {}
@@ -68,18 +59,6 @@ def missing_parts(servers: Sequence[Instance]) -> dict[uuid.UUID, NovellaError]:
             result[server.id] = InvalidInputError(f"Volume {volume} is stored on host {host} only.")
         elif not (block_devices.boots_from_volume(server) or shared_pool(server)) and server.image_id not in usable:
             result[server.id] = InvalidInputError(UNUSABLE_IMAGE, field="imageRef")
-    return result
-
-
-def _held_elsewhere(servers: Sequence[Instance]) -> dict[uuid.UUID, str]:
-    """Return server → why the host of an earlier evacuation, which has failed, may still write to the server's data."""
-    now, by_id = timezone.now(), {server.id: server for server in servers}
-    rows = Allocation.objects.select_related("host").filter(instance__in=list(by_id))
-    result = {}
-    for row in rows.exclude(host=F("instance__host")):
-        if not is_cut_off(by_id[row.instance_id], row.host):
-            reason = NOT_CONFIRMED if is_alive(row.host, now) else FENCE_FIRST
-            result[row.instance_id] = reason.format(id=row.instance_id, host=row.host.name)
     return result
 
 

@@ -1,16 +1,28 @@
 """Start, stop, reboot, pause and suspend servers, trigger crash dumps, and set passwords inside guests."""
 
 import uuid
+from datetime import datetime
 from typing import ClassVar, Literal
 
-from compute_agent.contract.commands import CommandBody, CrashDumpRequest, PasswordRequest, PowerRequest
+from compute_agent.contract.commands import (
+    CommandBody,
+    CrashDumpRequest,
+    PasswordRequest,
+    PowerRequest,
+    ReturnGuestRequest,
+)
 from provisioning.common.context import RequestContext
-from provisioning.compute.actions.base import HostAction, Prepared
+from provisioning.common.errors import ConflictError
+from provisioning.compute.actions.base import Ending, HostAction, Prepared
 from provisioning.compute.actions.button import Button
 from provisioning.compute.actions.taskless import TasklessAction
 from provisioning.compute.actions.ways import DrainWay, each
+from provisioning.compute.disks import block_devices
+from provisioning.compute.host_link.allocations import raise_attempt
 from provisioning.compute.host_link.graceful_stop import seconds_of
+from provisioning.compute.host_link.outcome import Outcome
 from provisioning.compute.models import Instance
+from provisioning.compute.moves import cold, returning
 from provisioning.compute.states import AT_REST, TaskState, VmState
 
 NOT_RUNNING = "It does not run."
@@ -33,7 +45,9 @@ class PowerAction(HostAction[None, PowerRequest]):
 
 
 class Start(PowerAction):
-    """Power a stopped server on."""
+    """Power a stopped server on. After a failed evacuation, the server first gets the disks back that the other host
+    may have acquired. Raises ConflictError while that host may have them open.
+    """
 
     key, record, api, power = "power_on", "start", "os-start", "start"
     done = "Started"
@@ -51,6 +65,34 @@ class Start(PowerAction):
         "The guest boots from the disk it was stopped with.",
         "{name} is starting.",
     )
+
+    def awaits(self, body: CommandBody) -> bool:
+        return isinstance(body, ReturnGuestRequest) or super().awaits(body)
+
+    def start(self, context: RequestContext, instance: Instance, request: None, started: datetime) -> Instance:
+        if not returning.is_needed(instance):
+            return super().start(context, instance, request, started)
+        if returning.held_elsewhere([instance]):
+            raise ConflictError(returning.FENCE_BEFORE_START)
+        before = instance.attempt
+        columns = {"attempt": before + 1, "guest_attempt": instance.guest_attempt}
+        moved = self.enter(context, instance, Prepared(columns=columns))
+        raise_attempt(moved.id, before, moved.attempt)
+        self.host_of(moved, started)
+        self.write_begin(context, moved, started)
+        block_devices.disconnect(moved.id)  # from where an earlier attempt has connected them
+        cold.cast_move(moved)
+        return moved
+
+    def end(self, instance: Instance, body: PowerRequest | ReturnGuestRequest, outcome: Outcome) -> Instance | None:
+        moved = super().end(instance, body, outcome)  # type: ignore[arg-type]
+        if moved is not None and isinstance(body, ReturnGuestRequest) and outcome.well:
+            cold.is_there(moved)
+        return moved
+
+    def finished(self, instance: Instance, body: PowerRequest | ReturnGuestRequest, outcome: Outcome) -> Ending:
+        returned = isinstance(body, ReturnGuestRequest) and outcome.well
+        return Ending(columns={"guest_attempt": None} if returned else {})
 
 
 class Stop(PowerAction):
@@ -109,7 +151,9 @@ class Reboot(PowerAction):
 
 
 class HardReboot(PowerAction):
-    """Reboot by power cycling the guest."""
+    """Reboot by power cycling the guest. Raises ConflictError for a server that has to be started after a failed
+    evacuation.
+    """
 
     key, record, power = "reboot_hard", "reboot", "reboot_hard"
     doing = "Resetting"
@@ -127,6 +171,11 @@ class HardReboot(PowerAction):
         "The power is cut and switched on again. Data that the guest has not written to disk is lost.",
         "{name} is being reset.",
     )
+
+    def start(self, context: RequestContext, instance: Instance, request: None, started: datetime) -> Instance:
+        if returning.is_needed(instance):
+            raise ConflictError(returning.STOP_FIRST)
+        return super().start(context, instance, request, started)
 
 
 class Pause(PowerAction):

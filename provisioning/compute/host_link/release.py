@@ -134,7 +134,14 @@ def is_cut_off(instance: Instance, host: Host) -> bool:
     """
     if host.forced_down or is_alive(host, timezone.now()):
         return host.forced_down
-    return not (is_in_pool(instance, host) or block_devices.volumes_of(instance.id))
+    return not has_shared_disks(instance, host)
+
+
+def has_shared_disks(instance: Instance, host: Host | None = None) -> bool:
+    """Whether a server has volumes, or a root disk in a pool, which another host could acquire. ``host``: as in
+    ``is_in_pool``.
+    """
+    return is_in_pool(instance, host) or bool(block_devices.volumes_of(instance.id))
 
 
 def remove_interface(instance: Instance, port_id: uuid.UUID | str) -> None:
@@ -239,7 +246,9 @@ def return_from_dead(host_id: uuid.UUID) -> None:
         return_home(instance)
 
 
-_WAITS_FOR_OTHER = Q(vm_state=VmState.ERROR, task_state=None, host__isnull=False) & ~Q(host=F("allocation__host"))
+_WAITS_FOR_OTHER = (
+    Q(task_state=None, host__isnull=False) & ~Q(vm_state=VmState.DELETED) & ~Q(host=F("allocation__host"))
+)
 """Servers whose allocation is on another host than theirs, because that host has not confirmed their removal."""
 
 

@@ -10,6 +10,7 @@ from provisioning.compute.disks import block_devices
 from provisioning.compute.host_link import newer_guests
 from provisioning.compute.host_link.allocations import release_allocation
 from provisioning.compute.host_link.release import (
+    has_shared_disks,
     host_holding,
     is_cut_off,
     leave_host,
@@ -39,6 +40,8 @@ from provisioning.quotas.services.sizes import grow, shrink
 from provisioning.scheduler import explain
 from provisioning.scheduler.condition import hosts_in_words
 
+WAY_BACK = "When its own host is up again, stop and start the server: it gets its disks back."
+
 
 def fail(instance: Instance, message: str, *, details: str = "", clean: bool = False) -> Instance | None:
     """Set a launch to ERROR without a host, inside the caller's transaction; an unshelving returns to
@@ -61,6 +64,7 @@ def fail(instance: Instance, message: str, *, details: str = "", clean: bool = F
     changes: dict[str, object] = {"host": None}
     if kind is EVACUATE:
         changes["host"] = evacuated_from(instance.id)
+        message = f"{message} {WAY_BACK}" if has_shared_disks(instance) else message
     if kind.keeps_ports:
         changes |= {"excluded_hosts": [], "requested_host": ""}
     if holder is not None:

@@ -35,6 +35,7 @@ from provisioning.compute.host_link.outcome import Outcome
 from provisioning.compute.host_link.release import is_cut_off, send_destroy
 from provisioning.compute.launch.map_block_devices import map_block_devices
 from provisioning.compute.models import Instance, InstanceAction, Migration, MoveAllocation
+from provisioning.compute.moves import returning
 from provisioning.compute.moves.origins import origin_of
 from provisioning.compute.notifications import Note
 from provisioning.compute.records import host_commands, instance_actions
@@ -98,9 +99,9 @@ def is_moving(instance: Instance) -> bool:
 
 
 def waits_for_volumes(instance: Instance) -> bool:
-    """Whether the server waits for its volumes on the host that it moves to."""
+    """Whether the server waits for its volumes on the host that it moves or returns to."""
     waiting = instance.task_state in (TaskState.RESIZE_MIGRATED, TaskState.RESIZE_REVERTING)
-    return waiting and not host_commands.is_busy_with(instance.id)
+    return (waiting or returning.is_in_progress(instance)) and not host_commands.is_busy_with(instance.id)
 
 
 def cast_move(instance: Instance) -> None:
@@ -211,6 +212,8 @@ def volume_refused(instance: Instance, message: str) -> None:
     """Process that a volume cannot be connected to the host, inside the caller's transaction."""
     if instance.task_state == TaskState.RESIZE_MIGRATED:
         go_back(instance, message, "volumes")
+    elif instance.task_state == TaskState.POWERING_ON:
+        returning.not_returned(instance, message)
     else:
         _broke(instance, message)
 
@@ -227,8 +230,9 @@ def _hand_over(instance: Instance, host: Host) -> None:
     if not mapped:
         state.announce_steps(instance, rows)
         return
-    if instance.task_state == TaskState.RESIZE_REVERTING:
-        start = (instance.previous_vm_state or instance.vm_state) != VmState.STOPPED
+    if instance.task_state != TaskState.RESIZE_MIGRATED:
+        before = instance.previous_vm_state or instance.vm_state
+        start = before != VmState.STOPPED or instance.task_state == TaskState.POWERING_ON
         _command(host, instance, ReturnGuestRequest(instance=guest_spec(instance), start=start))
         return
     second = second_of(instance.id)
@@ -251,7 +255,9 @@ def _command(host: Host, instance: Instance, body: ReceiveGuestRequest | ReturnG
 
 
 def current_action(instance: Instance) -> InstanceAction | None:
-    """Return the action record of the move, or of its revert."""
+    """Return the action record of the move, of its revert, or of the start that returns the server."""
+    if instance.task_state == TaskState.POWERING_ON:
+        return instance_actions.current(instance.id, returning.RECORD)
     record = "revertResize" if instance.vm_state == VmState.RESIZED else record_of(instance)
     return instance_actions.current(instance.id, record)
 
