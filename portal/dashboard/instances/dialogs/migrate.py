@@ -78,7 +78,9 @@ class LiveMigrate(InstanceSheet):
     def about(self) -> str:
         text = (
             "The instance keeps running while its memory and local disks are copied, and pauses for less than a second"
-            " at the end. Its volumes are not copied. If the migration fails, the instance stays on its host."
+            " at the end. Its volumes are not copied. Connections inside its networks and through a floating IP"
+            " continue; others to external networks end, because they use the address of the present host. If the"
+            " migration fails, the instance stays on its host."
         )
         return f"{super().about()} {text}".strip()
 
