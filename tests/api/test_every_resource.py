@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from portal.api.compute.dialect import MICROVERSIONS
-from portal.api.volume.dialect.resource import MICROVERSIONS as VOLUME_MICROVERSIONS
+from portal.api.volume.dialect import MICROVERSIONS as VOLUME_MICROVERSIONS
 from tests.api.resources import CHANGED_ELSEWHERE, NOT_CREATED, ROWS, Examined, World, declared
 from tests.support.tables import each_row
 

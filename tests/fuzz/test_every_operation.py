@@ -22,7 +22,7 @@ from jsonschema import Draft202012Validator
 from portal.api.common.requests import Version
 from portal.api.compute.dialect import MICROVERSIONS
 from portal.api.openapi.operations import SHAPES
-from portal.api.volume.dialect.resource import MICROVERSIONS as VOLUME
+from portal.api.volume.dialect import MICROVERSIONS as VOLUME
 from tests.fuzz.requests import Operation, Sent, operations, path_of, requests_for
 from tests.security.conftest import World
 

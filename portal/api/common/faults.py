@@ -19,11 +19,7 @@ from portal.api.common import ec2_faults
 from portal.api.common.links import SERVICES
 from portal.common.http import error_status
 from provisioning.common.database import outage
-from provisioning.common.errors import (
-    NovellaError,
-    OverQuotaError,
-    TooManyRequestsError,
-)
+from provisioning.common.errors import NovellaError, OverQuotaError, TooManyRequestsError
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ import functools
 import ipaddress
 import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,6 +88,25 @@ class Microversions:
 
 
 Schema = dict[str, Any]
+
+
+def inner(properties: Mapping[str, Schema], required: Sequence[str] = (), *, closed: bool = True) -> Schema:
+    """Return the schema of an object; ``closed``: without additional names."""
+    result: Schema = {"type": "object", "properties": dict(properties)}
+    if closed:
+        result["additionalProperties"] = False
+    return result | ({"required": [*required]} if required else {})
+
+
+def body(name: str, properties: Mapping[str, Schema], required: Sequence[str] = (), *, closed: bool = True) -> Schema:
+    """Return the schema of a body with one object: ``{name: {…}}``."""
+    return {
+        "type": "object",
+        "properties": {name: inner(properties, required, closed=closed)},
+        "required": [name],
+        "additionalProperties": False,
+    }
+
 
 SECRETS = frozenset(
     {"password", "original_password", "adminPass", "admin_pass", "user_data", "private_key", "secret", "id_token"}

@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Any, ClassVar, NoReturn, cast
 
 from django.db import connection
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponseBase
 from django.utils.cache import patch_vary_headers
 from rest_framework.exceptions import APIException
 from rest_framework.request import Request
@@ -25,6 +25,8 @@ from provisioning.common.errors import NotFoundError, NovellaError, TooManyReque
 from provisioning.identity import policy
 from provisioning.identity.errors import TooManyAttemptsError
 
+Json = dict[str, Any]
+"""A JSON object: the representation of a record, or a body."""
 Schemas = Mapping[str, Schema | Callable[[Version], Schema]]
 BEGUN_ANEW = 3
 """Retries of a request that lost a race."""
@@ -77,7 +79,7 @@ class ServiceView(APIView):
     """Method → the schema of its query, an object of lists of text; used by ``checked_query``."""
 
     successes: ClassVar[Mapping[str, int]] = {}
-    """Method → status of a success, for the OpenAPI document, if the view declares it."""
+    """Method → status of a success, if it is not 200, or 204 without a body."""
     sentences: ClassVar[Mapping[str, str]] = {}
     """Method → its description in the OpenAPI document, if the handler's docstring is not."""
 
@@ -211,7 +213,14 @@ class ServiceView(APIView):
     def request_id(self) -> str:
         return request_id_of(self.request)
 
-    def handle_exception(self, exc: Exception) -> Response:
+    def acted(self, made: Any, status: int = 0) -> Response:
+        """Return the response to an action: ``made`` is its body, None without one, or a whole response.
+
+        Default status: 200, or 202 without a body.
+        """
+        return made if isinstance(made, Response) else Response(made, status=status or (202 if made is None else 200))
+
+    def handle_exception(self, exc: Exception) -> Any:
         """Answer with the fault in the service's format.
 
         A request that lost a race is retried from the start of its handler.
@@ -222,11 +231,9 @@ class ServiceView(APIView):
             if not lost_race(exc, method) or not self.admitted or streamed or connection.in_atomic_block:
                 break
             try:
-                answer: Response = getattr(self, method.lower())(self.request, *self.args, **self.kwargs)
+                return getattr(self, method.lower())(self.request, *self.args, **self.kwargs)
             except Exception as error:  # noqa: BLE001 - as every error of a handler
                 exc = error
-            else:
-                return answer
         return self.fault(exc)
 
     def fault(self, error: Exception) -> Response:
@@ -244,8 +251,11 @@ class ServiceView(APIView):
             response["Retry-After"] = str(error.retry_after)
         return response
 
-    def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
-        """Add the headers common to all responses."""
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Response:
+        """Add the headers common to all responses; a handler may return the body of a success, or None without one."""
+        if not isinstance(response, HttpResponseBase):
+            status = self.successes.get(str(request.method)) or (204 if response is None else 200)
+            response = Response(response, status=status)
         answer = super().finalize_response(request, response, *args, **kwargs)
         if _has_secret(getattr(answer, "data", None)):
             answer["Cache-Control"] = "no-store"

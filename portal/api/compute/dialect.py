@@ -18,23 +18,20 @@ from django.utils.dateparse import parse_datetime
 from oslo_utils import strutils
 from rest_framework.request import Request
 
-from portal.api.common import links
-from portal.api.common.requests import Microversions, Schema, Version, validate
-from portal.api.common.views import ServiceView, schema_for
-from portal.api.frame import resource as frame
-from portal.api.frame import views
-from portal.api.frame.lists import Pages
-from portal.api.frame.parts import urls
-from portal.api.frame.resource import Attribute, Checked, Parameter, Reader, query_of
-from portal.api.frame.views import Dialect
+from portal.api import frame
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.values.ids import read_id
 from provisioning.common.values.numbers import MAX_INTEGER
 
-POSITIVE: Schema = {"type": ["integer", "string"], "pattern": r"^[0-9]{1,10}\Z", "minimum": 1, "maximum": MAX_INTEGER}
-NOT_NEGATIVE: Schema = POSITIVE | {"minimum": 0}
+POSITIVE: frame.Schema = {
+    "type": ["integer", "string"],
+    "pattern": r"^[0-9]{1,10}\Z",
+    "minimum": 1,
+    "maximum": MAX_INTEGER,
+}
+NOT_NEGATIVE: frame.Schema = POSITIVE | {"minimum": 0}
 # fmt: off
-BOOLEAN: Schema = {
+BOOLEAN: frame.Schema = {
     "enum": [
         True, "True", "TRUE", "true", "1", "ON", "On", "on", "YES", "Yes", "yes",
         False, "False", "FALSE", "false", "0", "OFF", "Off", "off", "NO", "No", "no",
@@ -42,15 +39,20 @@ BOOLEAN: Schema = {
 }
 # fmt: on
 """The values that Nova accepts as booleans."""
-TEXT: Schema = {"type": "string", "pattern": r"^[^\x00]*\Z"}
+TEXT: frame.Schema = {"type": "string", "pattern": r"^[^\x00]*\Z"}
 """Text of a query, without NUL characters."""
-NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^(?!\s)[^\x00-\x1f\x7f]*(?<!\s)\Z"}
+NAME: frame.Schema = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 255,
+    "pattern": r"^(?!\s)[^\x00-\x1f\x7f]*(?<!\s)\Z",
+}
 """A name without leading or trailing blanks."""
-HOST: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[a-zA-Z0-9._-]*\Z"}
+HOST: frame.Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[a-zA-Z0-9._-]*\Z"}
 """A host's name."""
-COUNT: Schema = {"type": "string", "pattern": r"^[0-9]{1,10}\Z"}
+COUNT: frame.Schema = {"type": "string", "pattern": r"^[0-9]{1,10}\Z"}
 """A whole number from 0 in a query."""
-PAGE_SCHEMAS: Schema = {"limit": COUNT, "marker": TEXT}
+PAGE_SCHEMAS: frame.Schema = {"limit": COUNT, "marker": TEXT}
 """The query parameters of paging."""
 STRICT_QUERIES = (2, 75)
 """From this version on an unknown parameter is rejected."""
@@ -61,21 +63,21 @@ def boolean(value: object) -> bool:
     return bool(strutils.bool_from_string(value))
 
 
-SHARED_VOLUMES: Version = (2, 60)
+SHARED_VOLUMES: frame.Version = (2, 60)
 """From this version on clients may attach multiattach volumes."""
 
 
 def body(
-    name: str, properties: Mapping[str, Schema], required: tuple[str, ...] = (), *, others: bool = False
-) -> Schema:
+    name: str, properties: Mapping[str, frame.Schema], required: tuple[str, ...] = (), *, others: bool = False
+) -> frame.Schema:
     """Return the schema of a body with one object: ``{name: {…}}``. With ``others``, unknown fields are ignored."""
-    inner: Schema = {"type": "object", "properties": dict(properties), "additionalProperties": others}
+    inner: frame.Schema = {"type": "object", "properties": dict(properties), "additionalProperties": others}
     if required:
         inner["required"] = list(required)
     return {"type": "object", "properties": {name: inner}, "required": [name], "additionalProperties": others}
 
 
-def query(version: Version, parameters: Mapping[str, Schema]) -> Schema:
+def query(version: frame.Version, parameters: Mapping[str, frame.Schema]) -> frame.Schema:
     """Return the schema of a query. Parameters may be repeated; unknown parameters are accepted only before 2.75."""
     properties = {name: {"type": "array", "items": schema} for name, schema in parameters.items()}
     return {"type": "object", "properties": properties, "additionalProperties": version < STRICT_QUERIES}
@@ -137,24 +139,24 @@ def read_end(value: str, name: str) -> datetime:
     return found if found.microsecond else found + SECOND
 
 
-MICROVERSIONS = Microversions("compute", (2, 1), (2, 96), legacy_header="X-OpenStack-Nova-API-Version")
+MICROVERSIONS = frame.Microversions("compute", (2, 1), (2, 96), legacy_header="X-OpenStack-Nova-API-Version")
 """The supported range; fields appear and disappear as in the reference, up to 2.96."""
 
 
-LIST_PAGES = Pages(zero_is_none=True)
+LIST_PAGES = frame.Pages(zero_is_none=True)
 """Lists with a marker."""
-WITH_OFFSET = Pages()
+WITH_OFFSET = frame.Pages()
 """Lists with an offset."""
 
 
-class ComputeView(ServiceView):
+class ComputeView(frame.ServiceView):
     """A resource of the Compute API.
 
     Its path may contain the caller's project, ``/v2.1/{project_id}/servers``; the routes remove it.
     """
 
     service: ClassVar[str] = "compute"
-    microversions: ClassVar[Microversions | None] = MICROVERSIONS
+    microversions: ClassVar[frame.Microversions | None] = MICROVERSIONS
     url_project: str | None = None
 
     def dispatch(self, request: HttpRequest, *args: Any, url_project: str | None = None, **kwargs: Any) -> Any:
@@ -179,12 +181,12 @@ class ComputeView(ServiceView):
     @property
     def base(self) -> str:
         """The endpoint's address, with the project if the request's path contains one."""
-        return links.endpoint(self.request, "compute") + self._project
+        return frame.endpoint(self.request, "compute") + self._project
 
     @property
     def bookmark(self) -> str:
         """The service's address without a version, for bookmark links."""
-        return links.endpoint(self.request, "compute").rsplit("/", 1)[0] + self._project
+        return frame.endpoint(self.request, "compute").rsplit("/", 1)[0] + self._project
 
     @property
     def _project(self) -> str:
@@ -197,28 +199,28 @@ View = Callable[..., HttpResponseBase]
 class WithoutMicroversions(ComputeView):
     """Mixin that every view gets under ``/compute/v2``."""
 
-    microversions: ClassVar[Microversions | None] = None
-    microversion: Version = (2, 1)
+    microversions: ClassVar[frame.Microversions | None] = None
+    microversion: frame.Version = (2, 1)
 
     @property
     def base(self) -> str:
         """The endpoint's address, ``…/compute/v2``."""
-        return links.endpoint(self.request, "compute").rsplit("/", 1)[0] + "/v2" + self._project
+        return frame.endpoint(self.request, "compute").rsplit("/", 1)[0] + "/v2" + self._project
 
-    def body(self, schema: Schema) -> Any:
+    def body(self, schema: frame.Schema) -> Any:
         """Return the validated body without members that the schema does not have."""
-        return validate(pruned(self.request.data, schema), schema)
+        return frame.validate(pruned(self.request.data, schema), schema)
 
     def checked_body(self) -> Any:
         """Return the validated body without members that the schema does not have."""
-        return self.body(schema_for(self.schemas, str(self.request.method), self.microversion))
+        return self.body(frame.schema_for(self.schemas, str(self.request.method), self.microversion))
 
 
 class LegacyView(ComputeView):
     """Forwards ``/compute/v2/…`` to the view of ``/compute/v2.1/…``, which checks its own rule."""
 
     public = True
-    microversions: ClassVar[Microversions | None] = None
+    microversions: ClassVar[frame.Microversions | None] = None
 
     def dispatch(self, request: HttpRequest, *args: Any, url_project: str | None = None, **kwargs: Any) -> Any:
         """Answer with the response of the view of ``/compute/v2.1/…``."""
@@ -258,15 +260,15 @@ def pruned(value: Any, schema: Mapping[str, Any]) -> Any:
     }
 
 
-SHOWN = Checked({})
+SHOWN = frame.Checked({})
 """A value of responses, not converted."""
-TEXT_OR_NULL = Checked({}, writer=lambda text: text or None)
+TEXT_OR_NULL = frame.Checked({}, writer=lambda text: text or None)
 """A text of responses; null if it is empty."""
-ID = Checked({}, writer=str)
-PROJECT = Checked({}, writer=lambda identity: identity.hex)
+ID = frame.Checked({}, writer=str)
+PROJECT = frame.Checked({}, writer=lambda identity: identity.hex)
 """The id of a project or user, which Keystone writes without dashes."""
-TIME = Checked({}, writer=timestamp_micro)
-PAGES = (Parameter("limit", COUNT), Parameter("marker", TEXT))
+TIME = frame.Checked({}, writer=timestamp_micro)
+PAGES = (frame.Parameter("limit", COUNT), frame.Parameter("marker", TEXT))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -279,10 +281,10 @@ class Resource(frame.Resource):
     """The attribute that identifies an object in markers and links."""
 
 
-class Links(Attribute):
+class Links(frame.Attribute):
     """The links of an object, with and without the version."""
 
-    def reader(self, view: Any, rows: Sequence[Any]) -> Reader:
+    def reader(self, view: Any, rows: Sequence[Any]) -> frame.Reader:
         where, key = view.resource.path, view.key
         own, bookmark = f"{view.base}/{where}/", f"{view.bookmark}/{where}/"
 
@@ -296,13 +298,13 @@ class Links(Attribute):
 LINKS = Links("links", SHOWN)
 
 
-class ResourceView(views.ResourceView, ComputeView):
+class ResourceView(frame.ResourceView, ComputeView):
     """Base of the views of a resource."""
 
     resource: ClassVar[Resource]
 
     @property
-    def key(self) -> Reader:
+    def key(self) -> frame.Reader:
         """The function that returns the id of an object in markers and links, at the microversion."""
         found = self.resource.attributes
         return next(a.value_of for a in found if a.name == self.resource.key and a.is_at(self.microversion))
@@ -313,10 +315,10 @@ class ResourceView(views.ResourceView, ComputeView):
         return self.resource.show.call(self, identity)
 
 
-class ListView(ResourceView, views.ListView):
+class ListView(ResourceView, frame.ListView):
     """``/v2.1/{resources}``."""
 
-    def page(self) -> tuple[Sequence[Any], dict[str, Any]]:
+    def page(self) -> tuple[Sequence[Any], frame.Json]:
         """Return the requested objects, and the link to the next page where lists have pages."""
         resource, known = self.resource, self.parameters.get("GET", ())
         query = self.query_values if known else {}
@@ -328,25 +330,25 @@ class ListView(ResourceView, views.ListView):
         return rows, {f"{resource.plural}_links": following} if following else {}
 
 
-class DetailView(ResourceView, views.DetailView):
+class DetailView(ResourceView, frame.DetailView):
     """``/v2.1/{resources}/{id}``."""
 
 
-COMPUTE = Dialect(
+COMPUTE = frame.Dialect(
     lists=ListView,
     details=DetailView,
     identity="<str:{parameter}>",
-    parameters=partial(query_of, strict_from=STRICT_QUERIES),
+    parameters=partial(frame.query_of, strict_from=STRICT_QUERIES),
 )
 
 
 def routes(
-    resource: Resource, beside: Mapping[str, type[ServiceView]] | None = None, dialect: Dialect = COMPUTE
+    resource: Resource, beside: Mapping[str, type[frame.ServiceView]] | None = None, dialect: frame.Dialect = COMPUTE
 ) -> list[URLPattern]:
     """Return the routes of a resource below ``/v2.1``.
 
     ``beside``: path below one object → ordinary view.
     """
     more = {f"{dialect.path_of(resource)}/{where}": view for where, view in (beside or {}).items()}
-    result: dict[str, type[ServiceView]] = {**dialect.views_of(resource), **more}
-    return urls("/v2.1/", result)
+    result: dict[str, type[frame.ServiceView]] = {**dialect.views_of(resource), **more}
+    return frame.urls("/v2.1/", result)

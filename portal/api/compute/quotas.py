@@ -5,9 +5,8 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from portal.api.common.requests import Schema, Version
 from portal.api.compute.dialect import BOOLEAN, ComputeView, body, boolean, last, query
-from portal.api.frame.parts import Call, at_version, parts
+from portal.api.frame import Call, Json, Schema, Version, at_version, parts
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.values.ids import NOBODY, read_id
@@ -100,11 +99,11 @@ def _user(view: ComputeView) -> uuid.UUID | None:
     return (read_id(user_id) or NOBODY) if user_id else None
 
 
-def _user_and_version(view: ComputeView) -> dict[str, Any]:
+def _user_and_version(view: ComputeView) -> Json:
     return {"user": _user(view), "version": view.microversion}
 
 
-def _known_user_and_version(view: ComputeView) -> dict[str, Any]:
+def _known_user_and_version(view: ComputeView) -> Json:
     """Return the user as ``_user`` does, for an update. Raises InvalidInputError if the user does not exist."""
     user = _user(view)
     if user is not None and user != view.context.user_id and user not in users_by_id([user]):
@@ -120,11 +119,11 @@ def _limits(project: uuid.UUID, user: uuid.UUID | None, version: Version) -> dic
     return shape_of({**bounds.project, **bounds.user}, version) | hidden_limits(project, version)
 
 
-def _show(project: uuid.UUID, *, user: uuid.UUID | None, version: Version) -> dict[str, Any]:
+def _show(project: uuid.UUID, *, user: uuid.UUID | None, version: Version) -> Json:
     return {"id": project.hex, **_limits(project, user, version)}
 
 
-def _update(project: uuid.UUID, body: dict[str, Any], *, user: uuid.UUID | None, version: Version) -> dict[str, int]:
+def _update(project: uuid.UUID, body: Json, *, user: uuid.UUID | None, version: Version) -> dict[str, int]:
     force = boolean(body.pop("force", False))
     set_limits(project, read_limits(body, resources_of(version)), force=force, user_id=user)
     return _limits(project, user, version)
@@ -134,22 +133,22 @@ def _reset(project: uuid.UUID, *, user: uuid.UUID | None, version: Version) -> N
     reset_limits(project, resources_of(version).values(), user_id=user)
 
 
-def _defaults(project: uuid.UUID, *, version: Version) -> dict[str, Any]:
+def _defaults(project: uuid.UUID, *, version: Version) -> Json:
     return {"id": project.hex, **shape_of(selectors.default_limits(), version), **hidden_limits(None, version)}
 
 
-def _detail(project: uuid.UUID, *, user: uuid.UUID | None, version: Version) -> dict[str, Any]:
+def _detail(project: uuid.UUID, *, user: uuid.UUID | None, version: Version) -> Json:
     found = selectors.detail_of(project) if user is None else selectors.detail_in(project, user)
     if user is not None:
         keys = selectors.detail_of(user)["key_pairs"]
         found["key_pairs"] = keys._replace(limit=found["key_pairs"].limit)
-    shape: dict[str, Any] = {name: found[resource]._asdict() for name, resource in resources_of(version).items()}
+    shape: Json = {name: found[resource]._asdict() for name, resource in resources_of(version).items()}
     for name, limit in hidden_limits(project, version).items():
         shape[name]["limit"] = limit
     return {"id": project.hex, **shape}
 
 
-def _update_class(context: RequestContext, class_name: str, body: dict[str, Any], *, version: Version) -> Any:
+def _update_class(context: RequestContext, class_name: str, body: Json, *, version: Version) -> Any:
     if class_name != "default":
         raise InvalidInputError("There is no quota class but 'default'.", field="quota_class_name")
     set_limits(None, read_limits(body, class_resources_of(version)))
@@ -180,7 +179,7 @@ def hidden_limits(project: uuid.UUID | None, version: Version) -> dict[str, int]
     return {name: UNLIMITED for name, resource in names.items() if resource not in known}
 
 
-def read_limits(values: dict[str, Any], names: Mapping[str, str]) -> dict[str, int | None]:
+def read_limits(values: Json, names: Mapping[str, str]) -> dict[str, int | None]:
     """Return resource → limit for the limits in a body; ``names`` maps names in the API to resources."""
     return {names.get(name, name): int(limit) for name, limit in values.items()}
 
@@ -279,11 +278,11 @@ _FILE_MAXIMA = {"maxPersonality": "injected_files", "maxPersonalitySize": "injec
 _NETWORK_USED = {"totalFloatingIpsUsed": "floatingips", "totalSecurityGroupsUsed": "security_groups"}
 
 
-def _asked_limits(view: ComputeView) -> dict[str, Any]:
+def _asked_limits(view: ComputeView) -> Json:
     return {"tenant_id": last(view.checked_query(), "tenant_id"), "version": view.microversion}
 
 
-def _show_limits(context: RequestContext, *, tenant_id: str | None, version: Version) -> dict[str, Any]:
+def _show_limits(context: RequestContext, *, tenant_id: str | None, version: Version) -> Json:
     if tenant_id:
         project = read_id(tenant_id) or NOBODY  # Identity is not queried: a project without records has the defaults
         if project != context.project_id:

@@ -5,19 +5,21 @@ parts.
 from django.urls import URLPattern, path, re_path
 
 from portal.api.compute import dialect, quotas, versions
-from portal.api.compute.dialect import ComputeView, routes
-from portal.api.compute.proxies import extensions, images, network, volumes
-from portal.api.compute.proxies.base import TABLE, ProxyView, view_of
-from portal.api.compute.resources import aggregates, flavors, hypervisors, migrations, scheduling, services, usage
-from portal.api.compute.resources.aggregates import AGGREGATE, AggregateActionView, AggregateImagesView
-from portal.api.compute.resources.flavors import FLAVOR, FLAVORS
-from portal.api.compute.resources.keypairs import KEYPAIR
-from portal.api.compute.resources.server_groups import SERVER_GROUP
-from portal.api.compute.resources.services import SERVICE, SERVICES
+from portal.api.compute.proxies import base, extensions, images, network, volumes
+from portal.api.compute.resources import (
+    aggregates,
+    flavors,
+    hypervisors,
+    keypairs,
+    migrations,
+    scheduling,
+    server_groups,
+    services,
+    usage,
+)
 from portal.api.compute.server_actions.views import ServerActionView
 from portal.api.compute.servers import attachments, events, guests, views
-from portal.api.compute.servers.views import OneServerView, ServersDetailView, ServersView
-from portal.api.frame.parts import urls
+from portal.api.frame import urls
 from portal.common.http.routing import by_prefix, with_or_without_slash, with_project
 
 _SERVER = "/v2.1/servers/<str:server_id>"
@@ -35,24 +37,24 @@ SERVERS: list[URLPattern] = [
 ]
 
 
-VIEWS: dict[str, type[ComputeView]] = {
+VIEWS: dict[str, type[dialect.ComputeView]] = {
     "images": images.ImagesView,
     "images/detail": images.ImagesDetailView,
-    "os-volumes_boot": ServersView,
-    "os-volumes_boot/detail": ServersDetailView,
-    "os-volumes_boot/<str:server_id>": OneServerView,
+    "os-volumes_boot": views.ServersView,
+    "os-volumes_boot/detail": views.ServersDetailView,
+    "os-volumes_boot/<str:server_id>": views.OneServerView,
     "os-volumes_boot/<str:server_id>/action": ServerActionView,
 }
 """Address below ``/compute/v2.1`` → view."""
 _PARTS = images.PARTS | network.FLOATING_IPS | network.NETWORKS | network.SECURITY_GROUPS | volumes.ASSISTED_SNAPSHOTS
-_refusing = {row.path: view_of(row.path, _PARTS.get(row.path, ProxyView)) for row in TABLE}
+_refusing = {row.path: base.view_of(row.path, _PARTS.get(row.path, base.ProxyView)) for row in base.TABLE}
 """Path → the view, which also has the methods that the table does not have."""
 PROXIES: list[URLPattern] = [
     *(path(f"/v2.1/{address}", view.as_view()) for address, view in VIEWS.items()),
     *urls("/v2.1/", _refusing | {where: view for where, view in _PARTS.items() if where not in _refusing}),
-    *routes(extensions.EXTENSION),
-    *routes(volumes.VOLUME, dialect=volumes.PROXY),
-    *routes(volumes.SNAPSHOT, dialect=volumes.PROXY),
+    *dialect.routes(extensions.EXTENSION),
+    *dialect.routes(volumes.VOLUME, dialect=volumes.PROXY),
+    *dialect.routes(volumes.SNAPSHOT, dialect=volumes.PROXY),
 ]
 
 
@@ -72,17 +74,19 @@ ROUTES = by_prefix(
         *urls("/v2.1/", scheduling.PARTS | usage.AUDITS | services.HOSTS | aggregates.AVAILABILITY_ZONES),
         *urls("/v2.1/", quotas.LIMITS | quotas.QUOTA_SETS),
         path("/v2.1/novella-would-fit", scheduling.WouldFitView.as_view()),
-        *routes(SERVER_GROUP),
-        *routes(FLAVOR, flavors.PARTS, FLAVORS),
-        *routes(KEYPAIR),
+        *dialect.routes(server_groups.SERVER_GROUP),
+        *dialect.routes(flavors.FLAVOR, flavors.PARTS, flavors.FLAVORS),
+        *dialect.routes(keypairs.KEYPAIR),
         path("/v2.1/os-simple-tenant-usage", usage.UsagesView.as_view()),
         path("/v2.1/os-simple-tenant-usage/<str:project_id>", usage.UsageView.as_view()),
-        *routes(AGGREGATE, {"action": AggregateActionView, "images": AggregateImagesView}),
-        *routes(SERVICE, dialect=SERVICES),
+        *dialect.routes(
+            aggregates.AGGREGATE, {"action": aggregates.AggregateActionView, "images": aggregates.AggregateImagesView}
+        ),
+        *dialect.routes(services.SERVICE, dialect=services.SERVICES),
         path("/v2.1/os-hypervisors/statistics", hypervisors.HypervisorStatisticsView.as_view()),
         path("/v2.1/os-hypervisors/<str:pattern>/search", hypervisors.HypervisorSearchView.as_view()),
         path("/v2.1/os-hypervisors/<str:pattern>/servers", hypervisors.HypervisorServersView.as_view()),
-        *routes(hypervisors.HYPERVISOR, {"uptime": hypervisors.HypervisorUptimeView}, hypervisors.HYPERVISORS),
+        *dialect.routes(hypervisors.HYPERVISOR, {"uptime": hypervisors.HypervisorUptimeView}, hypervisors.HYPERVISORS),
         *PROXIES,
         re_path("^/", versions.NoSuchResource.as_view()),
     ]

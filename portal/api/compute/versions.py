@@ -5,26 +5,24 @@ from typing import Any
 from django.http import HttpRequest
 from rest_framework.response import Response
 
-from portal.api.common import links, views
-from portal.api.common.conditional import document
-from portal.api.common.requests import text_of
+from portal.api import frame
 from portal.api.compute.dialect import MICROVERSIONS, ComputeView
 
 
-def current(base: str) -> dict[str, Any]:
+def current(base: str) -> frame.Json:
     """Return the document of v2.1; ``base`` is its address without a slash at the end."""
     return {
         "id": "v2.1",
         "status": "CURRENT",
-        "version": text_of(MICROVERSIONS.maximum),
-        "min_version": text_of(MICROVERSIONS.minimum),
+        "version": frame.text_of(MICROVERSIONS.maximum),
+        "min_version": frame.text_of(MICROVERSIONS.minimum),
         "updated": "2013-07-23T11:33:21Z",
         "links": _links(base),
         "media-types": _media_types("2.1"),
     }
 
 
-def legacy(base: str) -> dict[str, Any]:
+def legacy(base: str) -> frame.Json:
     """Return the document of v2.0, which has no microversions."""
     return {
         "id": "v2.0",
@@ -49,24 +47,24 @@ def _media_types(version: str) -> list[dict[str, str]]:
     return [{"base": "application/json", "type": kind}]
 
 
-def _base(view: views.ServiceView) -> str:
-    return links.endpoint(view.request, "compute")
+def _base(view: frame.ServiceView) -> str:
+    return frame.endpoint(view.request, "compute")
 
 
-def _entry(whole: dict[str, Any]) -> dict[str, Any]:
+def _entry(whole: frame.Json) -> frame.Json:
     return {name: value for name, value in whole.items() if name != "media-types"} | {"links": whole["links"][:1]}
 
 
-VERSIONS = document(
+VERSIONS = frame.document(
     ComputeView,
     "Answer 200 with the list, as Nova does.",
     lambda view: {"versions": [_entry(legacy(_base(view))), _entry(current(_base(view)))]},
     microversions=None,
 )
 """``GET /compute/``: the supported versions."""
-V21 = document(ComputeView, "Answer with the version document.", lambda view: {"version": current(_base(view))})
+V21 = frame.document(ComputeView, "Answer with the version document.", lambda view: {"version": current(_base(view))})
 """``GET /compute/v2.1/``: the version in detail."""
-V20 = document(
+V20 = frame.document(
     ComputeView,
     "Answer with the version document.",
     lambda view: {"version": legacy(_base(view))},
@@ -75,7 +73,7 @@ V20 = document(
 """``GET /compute/v2/``: the version of old clients in detail."""
 
 
-class NoSuchResource(views.NoSuchResource):
+class NoSuchResource(frame.NoSuchResource):
     """Unknown paths: 404 below a version, otherwise 300 with both versions, as in Nova."""
 
     service = "compute"

@@ -1,1 +1,71 @@
-"""Declarations of resources, and the views, checks and documents derived from them, in the dialect of each service."""
+"""Declarations of resources, and the views, checks and documents derived from them, in the dialect of each service.
+
+Services import the names of this package; they include the public names of ``portal.api.common``.
+"""
+
+from portal.api.common.authentication import challenge
+from portal.api.common.conditional import document
+from portal.api.common.links import SERVICES, endpoint, public_url
+from portal.api.common.requests import NEWEST, OLDEST, Microversions, Schema, Version, body, inner, text_of, validate
+from portal.api.common.views import Json, NoSuchResource, Schemas, ServiceView, schema_for
+from portal.api.frame.calls import Call, Entries, Service, Shape, Views, at_version, parts, refuse, sent, urls
+from portal.api.frame.lists import Column, Page, Pages, Sorting, check_no_nul, identity, lower, number, truth, upper
+from portal.api.frame.resource import Attribute, Checked, Kind, Operation, Parameter, Reader, Resource, Values, query_of
+from portal.api.frame.views import METHODS, DetailView, Dialect, ListView, ResourceView
+
+__all__ = [
+    "METHODS",
+    "NEWEST",
+    "OLDEST",
+    "SERVICES",
+    "Attribute",
+    "Call",
+    "Checked",
+    "Column",
+    "DetailView",
+    "Dialect",
+    "Entries",
+    "Json",
+    "Kind",
+    "ListView",
+    "Microversions",
+    "NoSuchResource",
+    "Operation",
+    "Page",
+    "Pages",
+    "Parameter",
+    "Reader",
+    "Resource",
+    "ResourceView",
+    "Schema",
+    "Schemas",
+    "Service",
+    "ServiceView",
+    "Shape",
+    "Sorting",
+    "Values",
+    "Version",
+    "Views",
+    "at_version",
+    "body",
+    "challenge",
+    "check_no_nul",
+    "document",
+    "endpoint",
+    "identity",
+    "inner",
+    "lower",
+    "number",
+    "parts",
+    "public_url",
+    "query_of",
+    "refuse",
+    "schema_for",
+    "sent",
+    "text_of",
+    "the names of this package; they include the public names of ``portal.api.common``.",
+    "truth",
+    "upper",
+    "urls",
+    "validate",
+]

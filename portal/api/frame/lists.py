@@ -172,10 +172,6 @@ class Sorting:
         return tuple(Sort(known[key], descending=way == "desc") for key, way in zip(keys, ways, strict=False))
 
 
-def text(value: str) -> object:
-    return value
-
-
 def lower(value: str) -> object:
     return value.lower()
 
@@ -219,7 +215,7 @@ class Column:
     """A filter on a column or Django lookup, and the reader of values. It returns the condition for a value."""
 
     lookup: str
-    read: Read = text
+    read: Read = str
 
     def __call__(self, value: str) -> Q:
         return Q(**{self.lookup: self.read(value)})

@@ -9,7 +9,7 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any
 
-from portal.api.common.requests import NEWEST, OLDEST, Schema, Version
+from portal.api.common.requests import NEWEST, OLDEST, Schema, Version, body
 from portal.api.common.views import ServiceView
 from provisioning.common.values.unset import UNSET
 
@@ -187,7 +187,7 @@ class Resource:
 
     ``list(context, all_projects=…)`` returns the objects that a caller may see, ``show(context, id)`` one of them, or
     raises its NotFoundError. ``create(view, values)``, ``update(view, id, values)`` and ``delete(view, id)`` call one
-    service each. They return an object to show, None for a response without a body, or the whole response.
+    service each. They return an object to show, a body, None for a response without one, or the whole response.
     ``clear(view)`` deletes all objects of the list, those below one object of another resource.
     """
 
@@ -248,24 +248,6 @@ class Resource:
     @cached_property
     def by_name(self) -> Mapping[str, Any]:
         return {attribute.name: attribute for attribute in self.attributes}
-
-
-def inner(properties: Mapping[str, Schema], required: Sequence[str] = (), *, closed: bool = True) -> Schema:
-    """Return the schema of an object; ``closed``: without additional names."""
-    result: Schema = {"type": "object", "properties": dict(properties)}
-    if closed:
-        result["additionalProperties"] = False
-    return result | ({"required": [*required]} if required else {})
-
-
-def body(name: str, properties: Mapping[str, Schema], required: Sequence[str] = (), *, closed: bool = True) -> Schema:
-    """Return the schema of a body with one object: ``{name: {…}}``."""
-    return {
-        "type": "object",
-        "properties": {name: inner(properties, required, closed=closed)},
-        "required": [name],
-        "additionalProperties": False,
-    }
 
 
 def new_body(resource: Resource) -> Callable[[Version], Schema]:

@@ -103,8 +103,8 @@ class ResourceView(ServiceView):
             return made
         operation: Operation = self.resource.operation(verb)
         status = operation.status or self.statuses.get(verb, 200)
-        if made is None:
-            return Response(status=status)
+        if made is None or isinstance(made, dict):
+            return Response(made, status=status)
         [shape] = self.shapes([made], operation.shows)
         return Response(self.resource.envelope(self, shape), status=status)
 
@@ -123,13 +123,13 @@ class ListView(ResourceView):
         rows, beside = self.page()
         return {self.resource.plural: self.resource.entries(self.shapes(rows, self.selected()))} | beside
 
-    def get(self, request: Request) -> Response:
-        return Response(self.whole())
+    def get(self, request: Request) -> Any:
+        return self.whole()
 
-    def post(self, request: Request) -> Response:
+    def post(self, request: Request) -> Any:
         return self.answer("create", self.resource.create.call(self, self.values(new=True)))
 
-    def delete(self, request: Request) -> Response:
+    def delete(self, request: Request) -> Any:
         return self.answer("clear", self.resource.clear.call(self))
 
 
@@ -138,20 +138,20 @@ class DetailView(ResourceView):
 
     http_method_names: list[str] = []
 
-    def get(self, request: Request, identity: str) -> Response:
+    def get(self, request: Request, identity: str) -> Any:
         [shape] = self.shapes([self.row(identity)], self.selected())
-        return Response(self.resource.envelope(self, shape))
+        return self.resource.envelope(self, shape)
 
     def reference(self, identity: str) -> Any:
         """Return the second argument of the calls that update and delete: the id, or in some dialects the object."""
         return identity
 
-    def put(self, request: Request, identity: str) -> Response:
+    def put(self, request: Request, identity: str) -> Any:
         return self.answer("update", self.resource.update.call(self, self.reference(identity), self.values()))
 
     patch = put
 
-    def delete(self, request: Request, identity: str) -> Response:
+    def delete(self, request: Request, identity: str) -> Any:
         return self.answer("delete", self.resource.delete.call(self, self.reference(identity)))
 
 

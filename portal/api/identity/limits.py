@@ -5,54 +5,40 @@ resources, and limits of single projects and domains.
 from dataclasses import replace
 
 from rest_framework.request import Request
-from rest_framework.response import Response
 
-from portal.api.common.requests import Schema
-from portal.api.common.views import ServiceView
-from portal.api.frame.parts import Call, parts
-from portal.api.identity.dialect import (
-    IDENTITY,
-    Attribute,
-    Checked,
-    ListView,
-    Operation,
-    Paged,
-    Resource,
-    patterns,
-    routes,
-)
-from portal.api.identity.dialect.resource import KEY, KEY_OR_NULL, new_body, reference
+from portal.api.frame import Call, Checked, Json, Operation, Schema, ServiceView, parts
+from portal.api.identity import dialect
+from portal.api.identity.dialect import lists
 from provisioning.common.lists.listing import Part
+from provisioning.identity.directory import unified_limits as directory
 from provisioning.identity.directory.listing import RowPage
-from provisioning.identity.directory.unified_limits import (
-    MODEL,
-    existing_limit,
-    existing_registered_limit,
-    limits_for,
-    registered_limits,
-)
 from provisioning.identity.models import LONG, Limit
 from provisioning.identity.services import unified_limits
 
 MOST = 1000
 """Maximum number of limits that one request creates."""
-_REGION = reference(LONG, null=True)
+_REGION = dialect.reference(LONG, null=True)
 _RESOURCE = Checked({"type": "string", "minLength": 1, "maxLength": LONG, "pattern": r"\S"})
 _NUMBER = Checked({"type": "integer", "minimum": -1, "maximum": 0x7FFFFFFF})
 _TEXT = Checked({"type": ["string", "null"], "maxLength": LONG})
 
 
-class SeveralView(ListView):
+class SeveralView(dialect.ListView):
     """A list; one request creates several records."""
 
-    def post(self, request: Request) -> Response:
+    def post(self, request: Request) -> Json:
         made = self.resource.create.call(self.checked_body()[self.resource.plural])
-        return Response({self.resource.plural: self.shapes(made)}, status=201)
+        return {self.resource.plural: self.shapes(made)}
 
 
-def _several(resource: Resource) -> Schema:
+def _several(resource: dialect.Resource) -> Schema:
     """Return the schema of a list of new objects."""
-    items = {"type": "array", "items": new_body(resource)["properties"][resource.name], "minItems": 1, "maxItems": MOST}
+    items = {
+        "type": "array",
+        "items": dialect.new_body(resource)["properties"][resource.name],
+        "minItems": 1,
+        "maxItems": MOST,
+    }
     return {
         "type": "object",
         "properties": {resource.plural: items},
@@ -61,12 +47,12 @@ def _several(resource: Resource) -> Schema:
     }
 
 
-_SEVERAL = replace(IDENTITY, lists=SeveralView, new=_several)
+_SEVERAL = replace(dialect.IDENTITY, lists=SeveralView, new=_several)
 
-REGISTERED_LIMIT = Resource(
+REGISTERED_LIMIT = dialect.Resource(
     name="registered_limit",
-    list=Operation(lambda view, part: registered_limits(part), "identity:list_registered_limits"),
-    show=Operation(existing_registered_limit, "identity:get_registered_limit"),
+    list=Operation(lambda view, part: directory.registered_limits(part), "identity:list_registered_limits"),
+    show=Operation(directory.existing_registered_limit, "identity:get_registered_limit"),
     create=Operation(
         unified_limits.create_registered_limits,
         "identity:create_registered_limits",
@@ -83,14 +69,14 @@ REGISTERED_LIMIT = Resource(
         "Delete a registered limit; 403 while a limit refers to it.",
     ),
     attributes=(
-        Attribute("service_id", KEY, post=True, put=True, required=True),
-        Attribute("region_id", _REGION, post=True, put=True),
-        Attribute("resource_name", _RESOURCE, post=True, put=True, required=True),
-        Attribute("id", KEY),
-        Attribute("default_limit", _NUMBER, post=True, put=True, required=True),
-        Attribute("description", _TEXT, post=True, put=True),
+        dialect.Attribute("service_id", dialect.KEY, post=True, put=True, required=True),
+        dialect.Attribute("region_id", _REGION, post=True, put=True),
+        dialect.Attribute("resource_name", _RESOURCE, post=True, put=True, required=True),
+        dialect.Attribute("id", dialect.KEY),
+        dialect.Attribute("default_limit", _NUMBER, post=True, put=True, required=True),
+        dialect.Attribute("description", _TEXT, post=True, put=True),
     ),
-    lists=Paged(
+    lists=lists.Paged(
         texts=("region_id", "resource_name"),
         ids=("service_id",),
         by_part="resource_name",
@@ -100,7 +86,7 @@ REGISTERED_LIMIT = Resource(
 
 
 def _limits(view: ServiceView, part: Part) -> RowPage[Limit]:
-    return limits_for(view.context, part, everything=view.allows("novella:list_every_limit"))
+    return directory.limits_for(view.context, part, everything=view.allows("novella:list_every_limit"))
 
 
 def _owner(limit: Limit | None) -> dict[str, object]:
@@ -112,14 +98,14 @@ def _owner(limit: Limit | None) -> dict[str, object]:
     }
 
 
-LIMIT = Resource(
+LIMIT = dialect.Resource(
     name="limit",
     list=Operation(
         _limits,
         "identity:list_limits",
         "List the limits that the caller may see: all limits, or the limits of the token's domain or project.",
     ),
-    show=Operation(existing_limit, "identity:get_limit"),
+    show=Operation(directory.existing_limit, "identity:get_limit"),
     create=Operation(
         unified_limits.create_limits, "identity:create_limits", "Create several limits, all or none (201)."
     ),
@@ -127,16 +113,18 @@ LIMIT = Resource(
     delete=Operation(lambda view, record: unified_limits.delete_limit(record), "identity:delete_limit"),
     target=_owner,
     attributes=(
-        Attribute("service_id", KEY, post=True, required=True, column="registered_limit__service_id"),
-        Attribute("region_id", _REGION, post=True, column="registered_limit__region_id"),
-        Attribute("resource_name", _RESOURCE, post=True, required=True, column="registered_limit__resource_name"),
-        Attribute("id", KEY),
-        Attribute("project_id", KEY_OR_NULL, post=True),
-        Attribute("domain_id", KEY_OR_NULL, post=True),
-        Attribute("resource_limit", _NUMBER, post=True, put=True, required=True),
-        Attribute("description", _TEXT, post=True, put=True),
+        dialect.Attribute("service_id", dialect.KEY, post=True, required=True, column="registered_limit__service_id"),
+        dialect.Attribute("region_id", _REGION, post=True, column="registered_limit__region_id"),
+        dialect.Attribute(
+            "resource_name", _RESOURCE, post=True, required=True, column="registered_limit__resource_name"
+        ),
+        dialect.Attribute("id", dialect.KEY),
+        dialect.Attribute("project_id", dialect.KEY_OR_NULL, post=True),
+        dialect.Attribute("domain_id", dialect.KEY_OR_NULL, post=True),
+        dialect.Attribute("resource_limit", _NUMBER, post=True, put=True, required=True),
+        dialect.Attribute("description", _TEXT, post=True, put=True),
     ),
-    lists=Paged(
+    lists=lists.Paged(
         texts=("region_id", "resource_name", "domain_id"),
         ids=("service_id", "project_id"),
         by_part="resource_name",
@@ -145,9 +133,9 @@ LIMIT = Resource(
 )
 
 
-_MODEL = Call(lambda context: MODEL, "identity:get_limit_model", name="model")
+_MODEL = Call(lambda context: directory.MODEL, "identity:get_limit_model", name="model")
 ROUTES: dict[str, type[ServiceView]] = {
-    **patterns(parts(ServiceView, "limits/model", {"GET": _MODEL})),
-    **routes(REGISTERED_LIMIT, dialect=_SEVERAL),
-    **routes(LIMIT, dialect=_SEVERAL),
+    **dialect.patterns(parts(ServiceView, "limits/model", {"GET": _MODEL})),
+    **dialect.routes(REGISTERED_LIMIT, dialect=_SEVERAL),
+    **dialect.routes(LIMIT, dialect=_SEVERAL),
 }

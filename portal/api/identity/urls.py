@@ -2,7 +2,7 @@
 
 from django.urls import re_path
 
-from portal.api.common.views import NoSuchResource, ServiceView
+from portal.api.frame import NoSuchResource, ServiceView
 from portal.api.identity import limits, trusts, v2, versions
 from portal.api.identity.auth import tokens
 from portal.api.identity.catalog import endpoint_groups, services

@@ -1,14 +1,12 @@
 """Identity API v2.0, for clients without domains: tokens and tenants of the default domain."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 from django.conf import settings
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.conditional import document
-from portal.api.common.views import Schemas, ServiceView
-from portal.api.frame.parts import Call, parts
+from portal.api.frame import Call, Json, ServiceView, document, parts
 from portal.api.identity import versions
 from portal.api.identity.auth import requests, tokens
 from portal.api.identity.auth.tokens import subject_of
@@ -47,7 +45,7 @@ class TokensView(V2View):
     """``POST /v2.0/tokens``."""
 
     limited = frozenset({"POST"})
-    schemas: ClassVar[Schemas] = {"POST": requests.AUTH_V2}
+    schemas = {"POST": requests.AUTH_V2}
 
     def post(self, request: Request) -> Response:
         """Issue a token (200)."""
@@ -86,7 +84,7 @@ class TokenView(V2View):
         body = tokens.access_shape(self.request, self.kwargs["token_id"], data, self._worth)
         return Response(body, headers={"Cache-Control": "no-store"})
 
-    def endpoints(self, data: TokenData) -> dict[str, Any]:
+    def endpoints(self, data: TokenData) -> Json:
         """Return the endpoints of the catalog of the token of the path."""
         self.check()
         found = tokens.services_v2(self.request, data) if data.project_id else []
@@ -129,9 +127,9 @@ class TenantsView(V2View):
     public = False
     rules = {"GET": "identity:get_auth_projects"}
 
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request) -> Json:
         """List the caller's own projects."""
         found = [each for each in projects_open_to(self.context) if each.domain_id == DOMAIN]
         name = request.query_params.get("name")
         tenants = [tokens.tenant_shape(each) for each in found if name is None or each.name == name]
-        return Response({"tenants": tenants, "tenants_links": []})
+        return {"tenants": tenants, "tenants_links": []}

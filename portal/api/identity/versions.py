@@ -1,38 +1,34 @@
 """Version documents of the Identity API."""
 
-from typing import Any
-
 from django.conf import settings
 from rest_framework.request import Request
 
-from portal.api.common import links
-from portal.api.common.conditional import document
-from portal.api.common.views import ServiceView
+from portal.api.frame import Json, ServiceView, document, endpoint, public_url
 
 
-def document_v3(request: Request) -> dict[str, Any]:
+def document_v3(request: Request) -> Json:
     """Describe version 3."""
     return {
         "id": "v3.14",
         "status": "stable",
         "updated": "2020-04-07T00:00:00Z",
-        "links": [{"rel": "self", "href": links.endpoint(request, "identity") + "/"}],
+        "links": [{"rel": "self", "href": endpoint(request, "identity") + "/"}],
         "media-types": [{"base": "application/json", "type": "application/vnd.openstack.identity-v3+json"}],
     }
 
 
-def document_v2(request: Request) -> dict[str, Any]:
+def document_v2(request: Request) -> Json:
     """Describe version 2.0."""
     return {
         "id": "v2.0",
         "status": "deprecated",
         "updated": "2016-08-04T00:00:00Z",
-        "links": [{"rel": "self", "href": links.public_url(request) + "/identity/v2.0/"}],
+        "links": [{"rel": "self", "href": public_url(request) + "/identity/v2.0/"}],
         "media-types": [{"base": "application/json", "type": "application/vnd.openstack.identity-v2.0+json"}],
     }
 
 
-def _documents(request: Request) -> list[dict[str, Any]]:
+def _documents(request: Request) -> list[Json]:
     return [document_v3(request), *([document_v2(request)] if settings.IDENTITY_V2 else [])]
 
 

@@ -14,13 +14,7 @@ from django.http.response import HttpResponseBase
 from django.urls import URLPattern, re_path, resolve
 from rest_framework.response import Response
 
-from portal.api.common.links import endpoint
-from portal.api.common.requests import Schema
-from portal.api.common.views import ServiceView
-from portal.api.frame import resource as frame
-from portal.api.frame import views
-from portal.api.frame.resource import Attribute
-from portal.api.frame.views import Dialect
+from portal.api import frame
 from provisioning.common.errors import ForbiddenError
 from provisioning.identity import policy
 
@@ -73,7 +67,7 @@ def _version_in(path: str) -> str:
     return _VERSION.match(path)[1]  # type: ignore[index]
 
 
-class ImageView(ServiceView):
+class ImageView(frame.ServiceView):
     """A resource of the Image API."""
 
     service = "image"
@@ -96,19 +90,19 @@ class Resource(frame.Resource):
     """The attribute that identifies an object in paths; in bodies it is not empty."""
     seen: str = ""
     """The policy rule for seeing the objects of a list; empty: that of the list."""
-    definitions: Schema = field(default_factory=dict)
+    definitions: frame.Schema = field(default_factory=dict)
     """Definitions that the schemas of its attributes refer to."""
-    links: Callable[["ListView", Sequence[Any]], dict[str, Any]] = lambda view, rows: {}
+    links: Callable[["ListView", Sequence[Any]], frame.Json] = lambda view, rows: {}
     """Returns the members of a list's body other than the objects."""
 
-    def envelope(self, view: Any, shape: Mapping[str, Any]) -> dict[str, Any]:
+    def envelope(self, view: Any, shape: Mapping[str, Any]) -> frame.Json:
         return dict(shape)
 
     def content(self, body: Any) -> Any:
         return body
 
 
-class ResourceView(views.ResourceView, ImageView):
+class ResourceView(frame.ResourceView, ImageView):
     """Base of the views of a resource."""
 
     resource: ClassVar[Resource]
@@ -124,7 +118,7 @@ class ResourceView(views.ResourceView, ImageView):
         assert self.resource.show is not None  # noqa: S101 - only resources with objects have such paths
         return self.resource.show.call(self, identity)
 
-    def shapes(self, rows: Sequence[Any], attributes: Sequence[Attribute] | None = None) -> list[dict[str, Any]]:
+    def shapes(self, rows: Sequence[Any], attributes: Sequence[frame.Attribute] | None = None) -> list[frame.Json]:
         """Return the objects without unset attributes."""
         found = super().shapes(rows, attributes)
         return [{name: value for name, value in shape.items() if value is not None} for shape in found]
@@ -140,25 +134,25 @@ class ResourceView(views.ResourceView, ImageView):
         """Add the ``Location`` of a new object that has an address of its own."""
         response = super().answer(verb, made)
         if verb == "create" and "self" in response.data:
-            response["Location"] = f"{endpoint(self.request, 'image')}{response.data['self']}"
+            response["Location"] = f"{frame.endpoint(self.request, 'image')}{response.data['self']}"
         return response
 
 
-class ListView(ResourceView, views.ListView):
+class ListView(ResourceView, frame.ListView):
     """``/image/v2/{resources}``."""
 
-    def page(self) -> tuple[Sequence[Any], dict[str, Any]]:
+    def page(self) -> tuple[Sequence[Any], frame.Json]:
         """Return the objects of the requested page that the caller may see, and its links."""
         resource = self.resource
         rows = resource.list.call(self)
         return rows if not resource.seen or self.allows(resource.seen) else (), resource.links(self, rows)
 
 
-class DetailView(ResourceView, views.DetailView):
+class DetailView(ResourceView, frame.DetailView):
     """``/image/v2/{resources}/{name}``."""
 
 
-def body_of(resource: Resource, settable: Sequence[Attribute]) -> Schema:
+def body_of(resource: Resource, settable: Sequence[frame.Attribute]) -> frame.Schema:
     """Return the schema of a body with these attributes."""
     properties = {each.name: each.kind.schema for each in settable}
     properties[resource.key] = properties[resource.key] | {"minLength": 1}
@@ -171,7 +165,7 @@ def body_of(resource: Resource, settable: Sequence[Attribute]) -> Schema:
     }
 
 
-IMAGE = Dialect(
+IMAGE = frame.Dialect(
     lists=ListView,
     details=DetailView,
     identity="(?P<{parameter}>[^/]+)",
@@ -180,7 +174,7 @@ IMAGE = Dialect(
 )
 
 
-def urls(views: Mapping[str, type[ServiceView]]) -> list[URLPattern]:
+def urls(views: Mapping[str, type[frame.ServiceView]]) -> list[URLPattern]:
     """Return the routes of declared calls below ``/v2``; a slash is optional, except where an id would follow it."""
     return [
         re_path(
@@ -193,7 +187,7 @@ def urls(views: Mapping[str, type[ServiceView]]) -> list[URLPattern]:
     ]
 
 
-def routes(resource: Resource, dialect: Dialect = IMAGE) -> list[URLPattern]:
+def routes(resource: Resource, dialect: frame.Dialect = IMAGE) -> list[URLPattern]:
     """Return the routes of a resource below ``/v2``; a slash is optional, except where an id would follow it."""
     found = dialect.views_of(resource)
     whole = dialect.list_path(resource) if len(found) > 1 else None

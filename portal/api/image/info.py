@@ -7,8 +7,7 @@ from typing import Any
 
 from django.conf import settings
 
-from portal.api.common.requests import Schema
-from portal.api.frame.parts import Call, parts, refuse
+from portal.api.frame import Call, Json, Schema, parts, refuse
 from portal.api.image.dialect import ImageView
 from portal.api.image.images.schemas import published
 from portal.api.image.images.views import moment
@@ -22,7 +21,7 @@ from provisioning.images.models import Image
 from provisioning.images.selectors.storage import store_properties, usage_of
 
 
-def _usage(context: RequestContext) -> dict[str, Any]:
+def _usage(context: RequestContext) -> Json:
     return {name: {"limit": limit, "usage": used} for name, (used, limit) in usage_of(context).items()}
 
 
@@ -33,16 +32,16 @@ def _schema(context: RequestContext, name: str) -> Schema:
     return schema
 
 
-def _methods(context: RequestContext) -> dict[str, Any]:
+def _methods(context: RequestContext) -> Json:
     return {"description": "Import methods available.", "type": "array", "value": settings.IMPORT_METHODS}
 
 
-def _stores(context: RequestContext) -> list[dict[str, Any]]:
+def _stores(context: RequestContext) -> list[Json]:
     description = "The store of all images of this cloud."
     return [{"id": settings.IMAGE_STORE_ID, "description": description, "default": "true"}]
 
 
-def _with_properties(view: Any, stores: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _with_properties(view: Any, stores: list[Json]) -> list[Json]:
     return [{**store, "type": "file", "weight": 0, "properties": store_properties()} for store in stores]
 
 
@@ -102,14 +101,14 @@ PARTS = parts(
 )
 
 
-CATALOGUE_ADD: dict[str, Any] = {
+CATALOGUE_ADD: Json = {
     "type": "object",
     "properties": {"visibility": {"enum": [Image.Visibility.PUBLIC.value, Image.Visibility.PRIVATE.value]}},
     "additionalProperties": False,
 }
 
 
-def _list_catalogue(context: RequestContext) -> dict[str, Any]:
+def _list_catalogue(context: RequestContext) -> Json:
     found = catalogue_for(context)
     return {
         "catalogue": [offer_shape(offer) for offer in found.offers],
@@ -124,7 +123,7 @@ def _add_from_catalogue(context: RequestContext, entry_id: str, body: dict[str, 
     return offer_for(context, entry_id)
 
 
-def offer_shape(offer: Offer) -> dict[str, Any]:
+def offer_shape(offer: Offer) -> Json:
     """Show an entry; sizes are in bytes, ``min_disk`` in GiB, ``min_ram`` in MiB."""
     entry = offer.entry
     return {

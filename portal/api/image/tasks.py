@@ -1,14 +1,11 @@
 """The Tasks API, which only operators may use, as in Glance, and imports: background work on images."""
 
 import datetime
-from typing import Any, ClassVar
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.links import endpoint
-from portal.api.common.views import Schemas
-from portal.api.frame.parts import Call, parts
+from portal.api.frame import Call, Json, Schema, endpoint, parts
 from portal.api.image.dialect import ImageView
 from portal.api.image.images.queries import LIST_PAGES
 from portal.api.image.images.views import moment
@@ -20,9 +17,8 @@ from provisioning.images import selectors, services
 from provisioning.images.models import ImageTask
 from provisioning.images.selectors import tasks
 
-Shape = dict[str, Any]
 TYPES = ("import", "api_image_import")
-TASK: Shape = {
+TASK: Schema = {
     "type": "object",
     "properties": {
         "type": {"enum": ["import"]},
@@ -39,7 +35,7 @@ TASK: Shape = {
     "required": ["type", "input"],
 }
 _one = {"type": "array", "items": {"type": "string", "maxLength": 255}}
-TASK_QUERY: Shape = {
+TASK_QUERY: Schema = {
     "type": "object",
     "properties": {
         **dict.fromkeys(("limit", "marker", "owner"), _one),
@@ -55,12 +51,12 @@ class Tasks(ImageView):
     """``/image/v2/tasks``."""
 
     rules = {"GET": "tasks_api_access", "POST": "tasks_api_access"}
-    schemas: ClassVar[Schemas] = {"POST": TASK}
-    queries: ClassVar[Schemas] = {"GET": TASK_QUERY}
+    schemas = {"POST": TASK}
+    queries = {"GET": TASK_QUERY}
 
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request) -> Json:
         """List tasks without their input and result."""
-        query: dict[str, Any] = {name: values[-1] for name, values in self.checked_query().items() if values}
+        query: Json = {name: values[-1] for name, values in self.checked_query().items() if values}
         page = LIST_PAGES.read(request)
         sort = Sort(query.get("sort_key", "created_at"), descending=query.get("sort_dir", "desc") == "desc")
         if "owner" in query:
@@ -69,13 +65,12 @@ class Tasks(ImageView):
         first = request.query_params.copy()
         first.pop("marker", None)
         following = LIST_PAGES.next_query(request, page, [row.id for row in rows])
-        body = {
+        return {
             "tasks": [stub(row) for row in rows],
             "first": f"/v2/tasks?{first.urlencode()}" if first else "/v2/tasks",
             "schema": "/v2/schemas/tasks",
             **({"next": f"/v2/tasks?{following}"} if following else {}),
         }
-        return Response(body)
 
     def post(self, request: Request) -> Response:
         """Create an image from a URL; the older form of an import."""
@@ -89,7 +84,7 @@ class Tasks(ImageView):
         return response
 
 
-def stub(row: ImageTask) -> Shape:
+def stub(row: ImageTask) -> Json:
     return {
         "id": str(row.id),
         "type": row.type,
@@ -103,12 +98,12 @@ def stub(row: ImageTask) -> Shape:
     }
 
 
-def shape(row: ImageTask) -> Shape:
+def shape(row: ImageTask) -> Json:
     known = {name: value for name, value in _references(row).items() if value}
     return {**stub(row), **known, "input": row.input, "result": row.result, "message": row.message}
 
 
-def shape_of_image(row: ImageTask) -> Shape:
+def shape_of_image(row: ImageTask) -> Json:
     """Return a task as ``/images/{id}/tasks`` shows it: other names than in ``/tasks``, and times with microseconds."""
     references = _references(row)
     return {
@@ -130,7 +125,7 @@ def shape_of_image(row: ImageTask) -> Shape:
     }
 
 
-def _references(row: ImageTask) -> Shape:
+def _references(row: ImageTask) -> Json:
     return {
         "image_id": str(row.image_id) if row.image_id else "",
         "request_id": row.request_id,
@@ -162,7 +157,7 @@ PARTS = parts(
 )
 
 
-IMPORT: dict[str, Any] = {
+IMPORT: Json = {
     "type": "object",
     "properties": {
         "method": {
@@ -185,7 +180,7 @@ class ImageImport(ImageView):
     """``/image/v2/images/{id}/import``."""
 
     rules = {"POST": "modify_image"}
-    schemas: ClassVar[Schemas] = {"POST": IMPORT}
+    schemas = {"POST": IMPORT}
 
     def post(self, request: Request, image_id: str) -> Response:
         """Start the import. The image service has one store; ``stores`` and the older header ``X-Image-Meta-Store`` may
@@ -203,7 +198,7 @@ class ImageImport(ImageView):
         return Response(status=202)
 
 
-def _known(body: dict[str, Any]) -> dict[str, Any]:
+def _known(body: Json) -> Json:
     """Return the supported members of a request, for the task's record."""
     method = {name: body["method"][name] for name in ("name", "uri") if name in body["method"]}
     return {

@@ -7,7 +7,7 @@ from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.links import endpoint
+from portal.api.frame import endpoint
 from portal.api.image.dialect import KNOWN, MINOR_VERSIONS, ImageView, negotiated, version_of
 
 

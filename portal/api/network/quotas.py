@@ -1,10 +1,9 @@
 """Quotas of the Networking API (Networking API reference, "Quotas extension")."""
 
 import uuid
-from typing import Any
 
-from portal.api.frame.parts import Call, parts
-from portal.api.network.dialect.views import NetworkView
+from portal.api.frame import Call, Json, parts
+from portal.api.network.dialect import views
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.values.ids import read_id
@@ -46,7 +45,7 @@ _QUOTA = {
 }
 
 
-class DefaultsView(NetworkView):
+class DefaultsView(views.NetworkView):
     """Quotas whose rule has no target: the project's id in the path is the argument of the services."""
 
     def arguments(self, **ids: str) -> tuple[uuid.UUID, ...]:
@@ -65,7 +64,7 @@ class QuotaView(DefaultsView):
         return {"project_id": self.kwargs.get("project_id", "")}
 
 
-def _update(project: uuid.UUID, quota: dict[str, Any]) -> uuid.UUID:
+def _update(project: uuid.UUID, quota: Json) -> uuid.UUID:
     force = quota.pop("force", False) or not quota.pop("check_limit", True)
     limits: dict[str, int | None] = {NAMES[name]: int(limit) for name, limit in quota.items() if name in NAMES}
     set_limits(project, limits, force=force)
@@ -77,7 +76,7 @@ def _reset(project: uuid.UUID, *, project_id: str) -> None:
         raise TenantQuotaNotFoundError(f"Quota for tenant {project_id[:64]} could not be found.")
 
 
-def _detail(project: uuid.UUID) -> dict[str, Any]:
+def _detail(project: uuid.UUID) -> Json:
     found = selectors.detail_of(project)
     return {
         name: {"limit": found[resource].limit, "used": found[resource].in_use, "reserved": found[resource].reserved}
@@ -85,17 +84,17 @@ def _detail(project: uuid.UUID) -> dict[str, Any]:
     }
 
 
-def _own(context: RequestContext) -> dict[str, Any]:
+def _own(context: RequestContext) -> Json:
     if context.project_id is None:
         raise InvalidInputError("Quotas belong to a project: use a token that is scoped to one.")
     return _project(context.project_id)
 
 
-def _project(project: uuid.UUID) -> dict[str, Any]:
+def _project(project: uuid.UUID) -> Json:
     return {"project_id": project.hex, "tenant_id": project.hex}
 
 
-def _limits_of(project: uuid.UUID) -> dict[str, Any]:
+def _limits_of(project: uuid.UUID) -> Json:
     limits = selectors.limits_of(project)
     return {name: limits[resource] for name, resource in NAMES.items()}
 
@@ -114,7 +113,7 @@ PARTS = {
             )
         },
     ),
-    **parts(NetworkView, "quotas/", {"GET tenant": _OWN, "GET project": _OWN}),
+    **parts(views.NetworkView, "quotas/", {"GET tenant": _OWN, "GET project": _OWN}),
     **parts(
         DefaultsView,
         "quotas/{project_id}/default",

@@ -2,18 +2,14 @@
 using them.
 """
 
-from typing import Any
-
-from portal.api.common.conditional import document
-from portal.api.common.links import endpoint
-from portal.api.frame.parts import Call, parts
-from portal.api.network.dialect.views import NetworkView
+from portal.api.frame import Call, Json, document, endpoint, parts
+from portal.api.network.dialect import views
 from portal.api.network.registry import RESOURCES
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 
 
-def _base(view: NetworkView) -> str:
+def _base(view: views.NetworkView) -> str:
     return f"{endpoint(view.request, 'network')}/v2.0"
 
 
@@ -21,18 +17,18 @@ def _link(href: str) -> list[dict[str, str]]:
     return [{"rel": "self", "href": href}]
 
 
-def _resources(view: NetworkView) -> list[dict[str, Any]]:
+def _resources(view: views.NetworkView) -> list[Json]:
     base = _base(view)
     return [{"name": each.name, "collection": each.plural, "links": _link(f"{base}/{each.path}")} for each in RESOURCES]
 
 
 VERSIONS = document(
-    NetworkView,
+    views.NetworkView,
     "List the only version.",
     lambda view: {"versions": [{"id": "v2.0", "status": "CURRENT", "links": _link(f"{_base(view)}/")}]},
 )
 """``GET /network``."""
-V2 = document(NetworkView, "List every resource with its address.", lambda view: {"resources": _resources(view)})
+V2 = document(views.NetworkView, "List every resource with its address.", lambda view: {"resources": _resources(view)})
 """``GET /network/v2.0``."""
 
 
@@ -136,7 +132,7 @@ def _extension(context: RequestContext, alias: str) -> dict[str, object]:
 
 
 PARTS = parts(
-    NetworkView,
+    views.NetworkView,
     "extensions",
     {
         "GET": Call(lambda context: [*map(shape, EXTENSIONS)], "novella:get_extensions", name="extensions"),

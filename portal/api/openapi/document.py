@@ -21,18 +21,15 @@ from drf_spectacular.generators import EndpointEnumerator, SchemaGenerator
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from portal.api.common.authentication import challenge
-from portal.api.common.links import SERVICES
-from portal.api.common.requests import Version, text_of
-from portal.api.common.views import NoSuchResource, ServiceView
 from portal.api.compute.dialect import MICROVERSIONS, LegacyView
+from portal.api.frame import SERVICES, Json, NoSuchResource, ServiceView, Version, challenge, text_of
 from portal.api.openapi.operations import OperationSchema, components, span
-from portal.api.volume.dialect.resource import MICROVERSIONS as VOLUME_MICROVERSIONS
+from portal.api.volume.dialect import MICROVERSIONS as VOLUME_MICROVERSIONS
 from portal.common.http.routing import route_of_service
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.identity.selectors.tokens import context_for_token
 
-Document = dict[str, Any]
+Document = Json
 Endpoint = tuple[str, str, str, Callable[..., Any]]
 
 DESCRIPTION = (
@@ -166,13 +163,13 @@ def _make(version: Version, service: str | None, form: str) -> bytes:
     return zlib.compress(_FORMS[form](make_document(version, service)), wbits=31)
 
 
-def _yaml(document: dict[str, Any]) -> bytes:
+def _yaml(document: Json) -> bytes:
     plain = orjson.loads(orjson.dumps(document))  # the dumper accepts only plain types
     text: str = yaml.dump(plain, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=120)
     return text.encode()
 
 
-_FORMS: dict[str, Callable[[dict[str, Any]], bytes]] = {"json": orjson.dumps, "yaml": _yaml}
+_FORMS: dict[str, Callable[[Json], bytes]] = {"json": orjson.dumps, "yaml": _yaml}
 
 
 _FORM = re.compile(r"([0-9]{1,3})\.([0-9]{1,4})", re.ASCII)

@@ -14,10 +14,8 @@ from typing import Any
 from drf_spectacular.openapi import AutoSchema
 
 from portal.api.common.faults import COMPUTE_NAMES
-from portal.api.common.links import SERVICES
-from portal.api.common.requests import Schema, Version, text_of
-from portal.api.common.views import ServiceView, schema_for
-from portal.api.volume.dialect.resource import MICROVERSIONS as VOLUME_MICROVERSIONS
+from portal.api.frame import SERVICES, Schema, ServiceView, Version, schema_for, text_of
+from portal.api.volume.dialect import MICROVERSIONS as VOLUME_MICROVERSIONS
 from provisioning.identity import policy
 
 USUAL = {"GET": 200, "POST": 201, "PUT": 200, "PATCH": 200, "DELETE": 204}

@@ -2,18 +2,9 @@
 "Availability zones", "Resource Filters").
 """
 
-from typing import Any
-
-from portal.api.common import links
-from portal.api.common.conditional import document
-from portal.api.common.requests import text_of
-from portal.api.frame.parts import Call, parts
-from portal.api.volume import attachments, backups, messages
-from portal.api.volume.dialect.listing import LIKE, Lists
-from portal.api.volume.dialect.resource import MICROVERSIONS, VolumeView
-from portal.api.volume.groups import GROUP, GROUP_SNAPSHOT
-from portal.api.volume.snapshots import SNAPSHOT
-from portal.api.volume.types import TYPE
+from portal.api.frame import Call, Json, document, endpoint, parts, text_of
+from portal.api.volume.dialect import MICROVERSIONS, VolumeView, listing
+from portal.api.volume.resources import attachments, backups, groups, messages, snapshots, types
 from portal.api.volume.volumes.resource import VOLUME
 from provisioning.common.context import RequestContext
 from provisioning.volumes.selectors.pools import zones
@@ -51,21 +42,21 @@ EXTENSIONS = {
     "scheduler-stats": "Scheduler_stats",
 }
 """Alias → name of the supported extensions of Cinder."""
-LISTS: dict[str, Lists] = {
+LISTS: dict[str, listing.Lists] = {
     "volume": VOLUME.lists,
     "backup": backups.BACKUP.lists,
-    "snapshot": SNAPSHOT.lists,
-    "group": GROUP.lists,
-    "group_snapshot": GROUP_SNAPSHOT.lists,
+    "snapshot": snapshots.SNAPSHOT.lists,
+    "group": groups.GROUP.lists,
+    "group_snapshot": groups.GROUP_SNAPSHOT.lists,
     "attachment": attachments.ATTACHMENT.lists,
     "message": messages.MESSAGE.lists,
-    "volume_type": TYPE.lists,
+    "volume_type": types.TYPE.lists,
 }
 POOL_FILTERS = ("name", "volume_type")
 """Filters of ``GET /scheduler-stats/get_pools``."""
 
 
-def _versions(view: VolumeView) -> dict[str, Any]:
+def _versions(view: VolumeView) -> Json:
     """Return the list of versions; v3 is the only one."""
     version = {
         "id": "v3.0",
@@ -75,7 +66,7 @@ def _versions(view: VolumeView) -> dict[str, Any]:
         "updated": "2023-08-31T00:00:00Z",
         "links": [
             {"rel": "describedby", "type": "text/html", "href": "https://docs.openstack.org/"},
-            {"rel": "self", "href": f"{links.endpoint(view.request, 'volume')}/"},
+            {"rel": "self", "href": f"{endpoint(view.request, 'volume')}/"},
         ],
         "media-types": [{"base": "application/json", "type": "application/vnd.openstack.volume+json;version=3"}],
     }
@@ -88,7 +79,7 @@ V3 = document(VolumeView, "Answer with the version document.", _versions, microv
 """``GET /volume/v3/``: the version in detail."""
 
 
-def _extensions(context: RequestContext) -> list[dict[str, Any]]:
+def _extensions(context: RequestContext) -> list[Json]:
     return [
         {
             "alias": alias,
@@ -101,13 +92,13 @@ def _extensions(context: RequestContext) -> list[dict[str, Any]]:
     ]
 
 
-def _filters(view: VolumeView, resource: str | None) -> list[dict[str, Any]]:
+def _filters(view: VolumeView, resource: str | None) -> list[Json]:
     names = {name: _names(view, each) for name, each in LISTS.items()} | {"pool": [*POOL_FILTERS]}
     return [{"resource": name, "filters": each} for name, each in names.items() if resource in {None, name}]
 
 
-def _names(view: VolumeView, lists: Lists) -> list[str]:
-    like = [f"{name}~" for name in lists.like] if view.microversion >= LIKE else []
+def _names(view: VolumeView, lists: listing.Lists) -> list[str]:
+    like = [f"{name}~" for name in lists.like] if view.microversion >= listing.LIKE else []
     return [*(name for name in lists.filters if view.microversion >= lists.since.get(name, (3, 0))), *like]
 
 

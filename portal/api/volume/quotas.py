@@ -2,14 +2,11 @@
 
 import uuid
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from rest_framework.request import Request
 
-from portal.api.common.requests import Schema
-from portal.api.frame.parts import Call, parts
-from portal.api.volume.dialect import schemas
-from portal.api.volume.dialect.resource import VolumeView
+from portal.api.frame import Call, Json, Schema, parts
+from portal.api.volume.dialect import VolumeView, schemas
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.values.ids import read_id
@@ -54,7 +51,7 @@ def _schema(name: str) -> Schema:
     return {"type": "object", "properties": {name: whole}, "required": [name], "additionalProperties": False}
 
 
-def _limits(body: Mapping[str, Any]) -> dict[str, int | None]:
+def _limits(body: Json) -> dict[str, int | None]:
     """Return the limits of a body. Raises InvalidInputError for one of an unknown volume type."""
     known = {*_names()}
     result: dict[str, int | None] = {}
@@ -87,7 +84,7 @@ def _project(project_id: str) -> uuid.UUID:
     return found
 
 
-def _show(context: RequestContext, project_id: str, *, usage: bool) -> dict[str, Any]:
+def _show(context: RequestContext, project_id: str, *, usage: bool) -> Json:
     project = _project(project_id)
     if not usage:
         return {"id": project_id, **_write(selectors.limits_of(project), _names())}
@@ -97,18 +94,18 @@ def _show(context: RequestContext, project_id: str, *, usage: bool) -> dict[str,
     return {"id": project_id, **{name: found.get(name, empty)._asdict() | {"allocated": 0} for name in _names()}}
 
 
-def _update(context: RequestContext, project_id: str, body: dict[str, Any]) -> dict[str, int]:
+def _update(context: RequestContext, project_id: str, body: Json) -> dict[str, int]:
     project = _project(project_id)
     set_limits(project, _limits(body), force=schemas.boolean(body.get("force", False)))
     return _write(selectors.limits_of(project), _names())
 
 
-def _show_defaults(context: RequestContext, project_id: str) -> dict[str, Any]:
+def _show_defaults(context: RequestContext, project_id: str) -> Json:
     _project(project_id)
     return {"id": project_id, **_defaults()}
 
 
-def _update_defaults(context: RequestContext, class_name: str, body: dict[str, Any]) -> dict[str, int]:
+def _update_defaults(context: RequestContext, class_name: str, body: Json) -> dict[str, int]:
     limits = _limits(body)
     if class_name != "default":
         raise InvalidInputError("There is no quota class but 'default'.", field="class_name")
@@ -132,7 +129,7 @@ _USED = {
 }
 
 
-def _show_limits(context: RequestContext, *, project: uuid.UUID) -> dict[str, Any]:
+def _show_limits(context: RequestContext, *, project: uuid.UUID) -> Json:
     limits, used = selectors.limits_of(project), selectors.usage_of(project)
     absolute = {name: limits[resource] for name, resource in _MAXIMA.items()}
     absolute |= {name: used[resource] for name, resource in _USED.items()}

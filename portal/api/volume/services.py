@@ -2,16 +2,13 @@
 number of volumes that would fit: Novella's own operation.
 """
 
-from typing import Any, ClassVar, NoReturn
+from typing import NoReturn
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.requests import Schema
-from portal.api.frame.parts import Call, parts
-from portal.api.frame.resource import body, inner
-from portal.api.volume.dialect import kinds, schemas
-from portal.api.volume.dialect.resource import VolumeView
+from portal.api.frame import Call, Json, Schema, body, inner, parts
+from portal.api.volume.dialect import VolumeView, kinds, schemas
 from portal.common.http import rate_limits
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError, NotOfferedError
@@ -29,7 +26,7 @@ class WouldFitView(VolumeView):
 
     rules = {"POST": "novella:volumes:would_fit"}
     counted = rate_limits.DRY_RUNS
-    schemas: ClassVar = {
+    schemas = {
         "POST": body(
             "would_fit",
             {
@@ -42,7 +39,7 @@ class WouldFitView(VolumeView):
         )
     }
 
-    def post(self, request: Request) -> Response:
+    def post(self, request: Request) -> Json:
         """Return how many volumes of a size (GiB) the scheduler could place now; nothing is written.
 
         ``fits`` is at most ``most``; quotas are not considered. Only operators see the pools with the number that each
@@ -56,7 +53,7 @@ class WouldFitView(VolumeView):
             zone=body.get("availability_zone", ""),
             hints=body.get("os:scheduler_hints"),
         )
-        answer: dict[str, Any] = {
+        answer: Json = {
             "fits": min(fit.fits, MOST),
             "most": MOST,
             "volume_type": fit.volume_type or None,
@@ -69,15 +66,15 @@ class WouldFitView(VolumeView):
         if self.allows("novella:volumes:would_fit:pools"):
             answer["pools"] = [{"pool": name, "volumes": many, "room": left} for name, many, left in fit.pools]
             answer["losses"] = {name: list(lost) for name, lost in fit.decision.losses.items()}
-        return Response({"would_fit": answer})
+        return {"would_fit": answer}
 
 
 _WORD: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[^\x00]*\Z"}
 VERBS = ("enable", "disable", "disable-log-reason", "freeze", "thaw", "failover_host", "failover", "set-log", "get-log")
 
 
-def _service(view: VolumeView, service: selectors.Service) -> dict[str, Any]:
-    shape: dict[str, Any] = {
+def _service(view: VolumeView, service: selectors.Service) -> Json:
+    shape: Json = {
         "binary": service.binary,
         "host": service.host,
         "zone": service.zone,
@@ -129,7 +126,7 @@ class ServiceChangeView(VolumeView):
             return Response(status=200)
         return Response(self._enable(body, verb))
 
-    def _enable(self, values: dict[str, Any], verb: str) -> dict[str, Any]:
+    def _enable(self, values: Json, verb: str) -> Json:
         binary = values.get("binary") or values.get("service") or ""
         if binary != selectors.VOLUME:
             raise NotFoundError(f"Service {binary[:64]} could not be found on host {values['host'][:64]}.")
@@ -148,7 +145,7 @@ class ServiceChangeView(VolumeView):
         return body | ({"disabled_reason": reason} if verb == "disable-log-reason" else {})
 
 
-def _host(view: VolumeView, service: selectors.Service) -> dict[str, Any]:
+def _host(view: VolumeView, service: selectors.Service) -> Json:
     return {
         "host_name": service.host,
         "service": service.binary,
@@ -164,7 +161,7 @@ def _hosts(context: RequestContext, *, zone: str | None) -> list[selectors.Servi
     return [each for each in selectors.services() if each.enabled and (not zone or each.zone == zone)]
 
 
-def _usage(context: RequestContext, backend: str) -> list[dict[str, Any]]:
+def _usage(context: RequestContext, backend: str) -> list[Json]:
     return [
         {
             "resource": {
@@ -186,7 +183,7 @@ def _set_host(context: RequestContext, backend: str, status: str) -> dict[str, s
     return {"host": backend, "status": "enabled" if enabled else "disabled"}
 
 
-def capabilities(pool: StoragePool) -> dict[str, Any]:
+def capabilities(pool: StoragePool) -> Json:
     """Return a pool as Cinder's scheduler sees it; GiB."""
     return {
         "total_capacity_gb": round(pool.total_gb, 2),
@@ -206,7 +203,7 @@ class PoolsView(VolumeView):
 
     rules = {"GET": "scheduler_extension:scheduler_stats:get_pools"}
 
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request) -> Json:
         """List the pools; ``detail=True`` includes their capacity. Filters: ``volume_type`` (3.35), others (3.28)."""
         query = request.query_params
         found = selectors.pools()
@@ -217,21 +214,19 @@ class PoolsView(VolumeView):
             backend = type_for(self.context, query["volume_type"]).extra_specs.get("volume_backend_name")
             found = [pool for pool in found if backend in {None, pool.name}]
         detail = schemas.asked_for(request, "detail")
-        return Response(
-            {
-                "pools": [
-                    {"name": selectors.host_of(pool)} | ({"capabilities": capabilities(pool)} if detail else {})
-                    for pool in found
-                ]
-            }
-        )
+        return {
+            "pools": [
+                {"name": selectors.host_of(pool)} | ({"capabilities": capabilities(pool)} if detail else {})
+                for pool in found
+            ]
+        }
 
     def _fits(self, pool: StoragePool, filters: dict[str, str]) -> bool:
         known = capabilities(pool) | {"name": selectors.host_of(pool)}
         return all(str(known.get(name)) == value for name, value in filters.items())
 
 
-def _capabilities(context: RequestContext, backend: str) -> dict[str, Any]:
+def _capabilities(context: RequestContext, backend: str) -> Json:
     pool = selectors.pool_named(backend)
     known = capabilities(pool)
     return {

@@ -2,12 +2,10 @@
 
 from django.urls import path, re_path
 
-from portal.api.common.views import NoSuchResource
-from portal.api.frame.parts import urls
-from portal.api.volume import backups, discovery, groups, qos, quotas, services, snapshots, transfers, types
-from portal.api.volume.attachments import ATTACHMENT
-from portal.api.volume.dialect.resource import routes
-from portal.api.volume.messages import MESSAGE
+from portal.api.frame import NoSuchResource, urls
+from portal.api.volume import discovery, quotas, services
+from portal.api.volume.dialect import routes
+from portal.api.volume.resources import attachments, backups, groups, messages, qos, snapshots, transfers, types
 from portal.api.volume.volumes import parts, resource
 from portal.common.http.routing import by_prefix, with_or_without_slash, with_project
 
@@ -18,7 +16,7 @@ ROUTES = [
     *urls("/v3/", discovery.PARTS | types.DEFAULTS | quotas.PARTS | services.PARTS | parts.PARTS | snapshots.UNMANAGED),
     *routes(qos.QOS, qos.PARTS),
     *routes(groups.GROUP_TYPE, groups.PARTS),
-    *routes(MESSAGE),
+    *routes(messages.MESSAGE),
     path("/v3/os-services/<str:verb>", services.ServiceChangeView.as_view()),
     path("/v3/scheduler-stats/get_pools", services.PoolsView.as_view()),
     path("/v3/novella-would-fit", services.WouldFitView.as_view()),
@@ -30,7 +28,7 @@ ROUTES = [
     path("/v3/os-volume-manage", parts.ManageableView.as_view(versions={})),
     path("/v3/os-volume-manage/detail", parts.ManageableListView.as_view(versions={})),
     *routes(snapshots.SNAPSHOT, snapshots.PARTS),
-    *routes(ATTACHMENT),
+    *routes(attachments.ATTACHMENT),
     *routes(transfers.OLD_TRANSFER, transfers.OLD_ACCEPT),
     *routes(transfers.TRANSFER, transfers.ACCEPT),
     path("/v3/groups/action", groups.GroupFromView.as_view()),

@@ -6,10 +6,8 @@ from typing import Any, ClassVar, NamedTuple
 
 from rest_framework.request import Request
 
-from portal.api.common.requests import Schema, Version
-from portal.api.common.views import ServiceView
 from portal.api.compute.dialect import COUNT, ComputeView
-from portal.api.frame.parts import Call, Service, parts, refuse
+from portal.api.frame import Call, Schema, Service, ServiceView, Version, parts, refuse
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import GoneError, InvalidInputError, NotOfferedError
 

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from portal.api.compute.dialect import SHOWN, Resource, ResourceView
-from portal.api.frame.resource import Attribute, Operation
+from portal.api.frame import Attribute, Operation
 from provisioning.common.errors import NotFoundError
 
 NAMESPACE = "http://docs.openstack.org/compute/ext/fake_xml"

@@ -3,18 +3,14 @@
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from oslo_utils import strutils
 from rest_framework.request import Request
-from rest_framework.response import Response
 
-from portal.api.common import links
-from portal.api.common.requests import Schema, Version
 from portal.api.compute.dialect import COUNT, LIST_PAGES, TEXT, last, timestamp
 from portal.api.compute.proxies.base import ProxyView
 from portal.api.compute.servers.schemas import METADATA
-from portal.api.frame.parts import Call, Entries, parts
+from portal.api.frame import Call, Entries, Json, Schema, Values, Version, endpoint, parts
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.identity import policy
@@ -58,14 +54,14 @@ def _links(view: ProxyView, path: str) -> list[dict[str, str]]:
     return [{"rel": "self", "href": f"{view.base}/{path}"}, {"rel": "bookmark", "href": f"{view.bookmark}/{path}"}]
 
 
-def _brief(view: ProxyView, image: Image) -> dict[str, Any]:
+def _brief(view: ProxyView, image: Image) -> Json:
     path = f"images/{image.id}"
-    elsewhere = f"{links.endpoint(view.request, 'image')}/{path}"
+    elsewhere = f"{endpoint(view.request, 'image')}/{path}"
     alternate = {"rel": "alternate", "type": "application/vnd.openstack.image", "href": elsewhere}
     return {"id": str(image.id), "name": image.name or None, "links": [*_links(view, path), alternate]}
 
 
-def _shape(view: ProxyView, image: Image) -> dict[str, Any]:
+def _shape(view: ProxyView, image: Image) -> Json:
     metadata = _readable(view, image)
     shape = _brief(view, image) | {
         "minRam": image.min_ram,
@@ -92,17 +88,17 @@ class ImagesView(ProxyView):
     queries = {"GET": listing}
     detailed = False
 
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request) -> Json:
         """List the images that the Image API would list for the caller."""
         filters, page = _filters(self.checked_query()), LIST_PAGES.read(request)
         found = selectors.images_for(self.context, filters, limit=page.limit, marker=page.marker)
         shape = _shape if self.detailed else _brief
-        answer: dict[str, Any] = {"images": [shape(self, image) for image in found]}
+        answer: Json = {"images": [shape(self, image) for image in found]}
         url = f"{self.base}/images{'/detail' if self.detailed else ''}"
         following = LIST_PAGES.links(request, page, [image.id for image in found], url)
         if following:
             answer["images_links"] = following
-        return Response(answer)
+        return answer
 
 
 class ImagesDetailView(ImagesView):
@@ -111,9 +107,9 @@ class ImagesDetailView(ImagesView):
     detailed = True
 
 
-def _filters(query: dict[str, list[str]]) -> dict[str, Any]:
+def _filters(query: dict[str, list[str]]) -> Json:
     """Convert the filters of the query into filters of the Image service."""
-    filters: dict[str, Any] = {}
+    filters: Values = {}
     for name in ("name", "status"):
         value = last(query, name)
         if value is not None:
@@ -148,7 +144,7 @@ def _moment(text: str) -> datetime:
     return moment.astimezone(UTC)
 
 
-def _readable(view: ProxyView, image: Image) -> dict[str, Any]:
+def _readable(view: ProxyView, image: Image) -> Json:
     """Return the properties that the caller may read."""
     return protections.readable(view.context, image.properties)
 

@@ -2,15 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from django.db.models import QuerySet
 
-from portal.api.common.requests import Schema
 from portal.api.compute.dialect import body, last
 from portal.api.compute.proxies.base import ProxyView, limited
 from portal.api.compute.servers.shapes import REMOTE, rule_shape, security_group
-from portal.api.frame.parts import Call, Shape, Views, parts
+from portal.api.frame import Call, Json, Schema, Shape, Views, parts
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
 from provisioning.common.values.ids import NOBODY, read_id
@@ -45,13 +43,13 @@ def _show_network(context: RequestContext, network_id: str) -> Network:
         raise NotFoundError("Network not found") from error
 
 
-def _network(view: ProxyView, network: Network) -> dict[str, Any]:
+def _network(view: ProxyView, network: Network) -> Json:
     """Return a network: only two of nova-network's thirty fields have a value."""
     more = _OPERATORS_NETWORK_FIELDS if view.context.is_admin else ()
     return {"id": str(network.id), "label": network.name} | dict.fromkeys((*_NETWORK_FIELDS, *more))
 
 
-def _tenant_network(view: ProxyView, network: Network) -> dict[str, Any]:
+def _tenant_network(view: ProxyView, network: Network) -> Json:
     """Return the fields of a network that projects saw in nova-network; the text ``"None"`` is Nova's."""
     return {"id": str(network.id), "label": network.name, "cidr": "None"}
 
@@ -83,7 +81,7 @@ _FLOATING_IP_CREATION: Schema = {
 }
 
 
-def _floating_ip_shape(view: ProxyView, floating: FloatingIP) -> dict[str, Any]:
+def _floating_ip_shape(view: ProxyView, floating: FloatingIP) -> Json:
     """One floating IP; ``pool`` is the name of its network."""
     port = floating.fixed_port
     server = port.device_id if port is not None and port.device_owner.startswith(COMPUTE) else None
@@ -96,7 +94,7 @@ def _floating_ip_shape(view: ProxyView, floating: FloatingIP) -> dict[str, Any]:
     }
 
 
-def _create_floating_ip(context: RequestContext, body: dict[str, Any]) -> FloatingIP:
+def _create_floating_ip(context: RequestContext, body: Json) -> FloatingIP:
     requested = body.get("pool")
     pools = routing.external_networks_for(context)
     found = [each for each in pools if requested is None or requested in {each.name, str(each.id)}]
@@ -239,7 +237,7 @@ def _list_groups(context: RequestContext, *, every: bool, first: int, most: int)
     return list(rows[first : first + min(most or LARGEST, LARGEST)])
 
 
-def _group_page(view: ProxyView) -> dict[str, Any]:
+def _group_page(view: ProxyView) -> Json:
     query = view.checked_query()
     first, most = int(last(query, "offset") or 0), int(last(query, "limit") or LARGEST)
     return {"every": "all_tenants" in query, "first": first, "most": most}
@@ -264,13 +262,13 @@ def _delete_group(context: RequestContext, identity: str) -> None:
         services.delete_security_group(group, even_default=sees_all(context))
 
 
-def _group_shape(view: ProxyView, group: SecurityGroup) -> dict[str, Any]:
+def _group_shape(view: ProxyView, group: SecurityGroup) -> Json:
     """Return the current state of a group."""
     rows = SecurityGroup.objects.prefetch_related("rules", REMOTE)
     return security_group(rows.get(pk=group.pk))
 
 
-def _create_rule(context: RequestContext, body: dict[str, Any]) -> SecurityGroupRule:
+def _create_rule(context: RequestContext, body: Json) -> SecurityGroupRule:
     group = _group(context, body["parent_group_id"], "create_security_group_rule")
     source = _group(context, body["group_id"], "get_security_group") if body.get("group_id") else None
     flow = _flow(body, of_group=source is not None)
@@ -289,7 +287,7 @@ def _delete_rule(context: RequestContext, identity: str) -> None:
     services.delete_security_group_rule(row)
 
 
-def _flow(rule: dict[str, Any], *, of_group: bool) -> flows.Flow:
+def _flow(rule: Json, *, of_group: bool) -> flows.Flow:
     """Return the traffic that the body allows; a rule with a CIDR requires protocol and ports, as in nova-network."""
     name = (rule.get("ip_protocol") or "").lower()
     first, last = (int(rule[end]) if rule.get(end) not in {None, ""} else None for end in ("from_port", "to_port"))

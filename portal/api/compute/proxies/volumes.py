@@ -9,11 +9,9 @@ from typing import Any
 import orjson
 from rest_framework.response import Response
 
-from portal.api.common.requests import Schema, Version
 from portal.api.compute import dialect
 from portal.api.compute.proxies.base import ProxyView
-from portal.api.frame.parts import Call, parts
-from portal.api.frame.resource import Attribute, Checked, Operation, Parameter, Values, query_of
+from portal.api.frame import Attribute, Call, Checked, Operation, Parameter, Schema, Values, Version, parts, query_of
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.services.assisted_snapshots import refuse_assisted_snapshot
 from provisioning.identity import policy

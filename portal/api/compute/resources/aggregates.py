@@ -4,12 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from rest_framework.request import Request
-from rest_framework.response import Response
 
-from portal.api.common.requests import NEWEST, Schema
 from portal.api.compute import dialect
-from portal.api.frame.parts import Call, parts
-from portal.api.frame.resource import Attribute, Checked, Operation, Values, body, inner
+from portal.api.frame import NEWEST, Attribute, Call, Checked, Json, Operation, Schema, Values, body, inner, parts
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.models import Aggregate
@@ -107,12 +104,12 @@ class AggregateActionView(dialect.ResourceView):
         ),
     }
 
-    def post(self, request: Request, identity: str) -> Response:
+    def post(self, request: Request, identity: str) -> Json:
         """Add or remove a host, or change metadata."""
         number, name = dialect.read_number(identity), self._named()
         body = self.body(ACTIONS[name])[name]
         [shape] = self.shapes([self.acts[name](self.context, number, body)])
-        return Response({"aggregate": shape})
+        return {"aggregate": shape}
 
     def _named(self) -> str:
         """Return the name of the action in the body. Raises InvalidInputError."""
@@ -132,7 +129,7 @@ class AggregateImagesView(dialect.ResourceView):
     schemas = {"POST": inner({"cache": _IMAGES}, ("cache",))}
     versions = {"POST": ((2, 81), NEWEST)}
 
-    def post(self, request: Request, identity: str) -> Response:
+    def post(self, request: Request, identity: str) -> Json:
         """Refuse to cache images in advance: a host downloads and caches an image for the first server that uses it."""
         images = [image["id"] for image in self.checked_body()["cache"]]
         if len(set(images)) < len(images):
@@ -145,9 +142,9 @@ class AggregateImagesView(dialect.ResourceView):
         )
 
 
-def _with_hosts(context: RequestContext) -> list[dict[str, Any]]:
+def _with_hosts(context: RequestContext) -> list[Json]:
     """Return the zones with their hosts and workers; a zone without an enabled host has only its name."""
-    inside: dict[str, dict[str, Any]] = {}
+    inside: dict[str, Json] = {}
     zones: dict[str, bool] = {}
     for service in compute_services_for(context):
         zones[service.zone] = zones.get(service.zone, False) or service.enabled
@@ -160,11 +157,11 @@ def _sorted(zones: dict[str, bool]) -> list[tuple[str, bool]]:
     return sorted(zones.items(), key=lambda item: (not item[1], item[0]))
 
 
-def _zone(name: str, inside: dict[str, Any] | None, *, open_: bool) -> dict[str, Any]:
+def _zone(name: str, inside: Json | None, *, open_: bool) -> Json:
     return {"zoneName": name, "zoneState": {"available": open_}, "hosts": inside}
 
 
-def _service(service: ComputeService) -> dict[str, Any]:
+def _service(service: ComputeService) -> Json:
     return {
         "available": service.up,
         "active": service.enabled,

@@ -11,12 +11,10 @@ from oslo_utils import strutils
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.api import frame
 from portal.api.common import conditional
-from portal.api.common.requests import Schema
 from portal.api.compute import dialect
 from portal.api.compute.quotas import known_project
-from portal.api.frame.parts import Call, Entries, parts, sent
-from portal.api.frame.resource import Attribute, Checked, Operation, Parameter, Values, body, inner
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.lists.listing import Sort
@@ -61,19 +59,19 @@ _ID = {
     "maxLength": 255,
     "pattern": r"^(?! )[a-zA-Z0-9. _-]+(?<! )\Z",
 }
-_NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^\S(.*\S)?\Z"}
-_FACTOR: Schema = {
+_NAME: frame.Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^\S(.*\S)?\Z"}
+_FACTOR: frame.Schema = {
     "type": ["number", "string"],
     "pattern": r"^[0-9]+(\.[0-9]+)?\Z",
     "maxLength": 64,
     "exclusiveMinimum": 0,
     "maximum": 3.40282e38,
 }
-_DESCRIPTION: Schema = {"type": ["string", "null"], "maxLength": 65_535}
-_SIZE = Checked(dialect.NOT_NEGATIVE, int)
-_SIZE_OR_TEXT = Checked(dialect.NOT_NEGATIVE, int, lambda size: size or "")
+_DESCRIPTION: frame.Schema = {"type": ["string", "null"], "maxLength": 65_535}
+_SIZE = frame.Checked(dialect.NOT_NEGATIVE, int)
+_SIZE_OR_TEXT = frame.Checked(dialect.NOT_NEGATIVE, int, lambda size: size or "")
 """A size that responses have as an empty text if it is 0."""
-_AMOUNT = Checked(dialect.POSITIVE, int)
+_AMOUNT = frame.Checked(dialect.POSITIVE, int)
 
 
 class FlavorsView(dialect.ListView):
@@ -103,11 +101,11 @@ def _show(view: dialect.ResourceView, flavor_id: str) -> Flavor:
     return selectors.flavor_for(view.context, flavor_id, disabled=True)
 
 
-def _create(view: dialect.ResourceView, values: Values) -> Flavor:
+def _create(view: dialect.ResourceView, values: frame.Values) -> Flavor:
     return create_flavor(view.context, FlavorRequest(**values))
 
 
-def _update(view: dialect.ResourceView, flavor_id: str, values: Values) -> Flavor:
+def _update(view: dialect.ResourceView, flavor_id: str, values: frame.Values) -> Flavor:
     return update_flavor(view.context, flavor_id, **values)
 
 
@@ -138,68 +136,70 @@ def _number(query: Mapping[str, str], name: str) -> int | None:
     return int(text)
 
 
-_IDENTITY = Attribute(
+_IDENTITY = frame.Attribute(
     "id",
-    Checked(_ID, lambda value: None if value in {None, "auto"} else str(value)),
+    frame.Checked(_ID, lambda value: None if value in {None, "auto"} else str(value)),
     column="flavorid",
     post=True,
 )
-_NAMED = Attribute("name", Checked(_NAME), post=True, required=True)
-_DESCRIBED = Attribute(
+_NAMED = frame.Attribute("name", frame.Checked(_NAME), post=True, required=True)
+_DESCRIBED = frame.Attribute(
     "description",
-    Checked(_DESCRIPTION, lambda text: text or "", lambda text: text or None),
+    frame.Checked(_DESCRIPTION, lambda text: text or "", lambda text: text or None),
     post=True,
     put=True,
     since=DESCRIBED,
 )
-_FLAVORS = Operation(
+_FLAVORS = frame.Operation(
     _list,
     "novella:flavors:index",
     "List the flavors that the project may use. Operators also see only public flavors, unless they filter by"
     " ``is_public``.",
     parameters=(
         *dialect.PAGES,
-        Parameter("is_public", dialect.TEXT),
-        Parameter("minRam", dialect.TEXT),
-        Parameter("minDisk", dialect.TEXT),
-        Parameter("sort_key", {"enum": list(SORT_KEYS)}),
-        Parameter("sort_dir", {"enum": ["asc", "desc"]}),
+        frame.Parameter("is_public", dialect.TEXT),
+        frame.Parameter("minRam", dialect.TEXT),
+        frame.Parameter("minDisk", dialect.TEXT),
+        frame.Parameter("sort_key", {"enum": list(SORT_KEYS)}),
+        frame.Parameter("sort_dir", {"enum": ["asc", "desc"]}),
     ),
 )
 FLAVOR = dialect.Resource(
     name="flavor",
     list=_FLAVORS,
     detailed=_FLAVORS,
-    show=Operation(_show, "novella:flavors:show"),
-    create=Operation(_create, "os_compute_api:os-flavor-manage:create"),
-    update=Operation(
+    show=frame.Operation(_show, "novella:flavors:show"),
+    create=frame.Operation(_create, "os_compute_api:os-flavor-manage:create"),
+    update=frame.Operation(
         _update,
         "os_compute_api:os-flavor-manage:update",
         "Update the description of a flavor; null removes it.",
         since=DESCRIBED,
-        body=body("flavor", {"description": _DESCRIPTION}, ("description",)),
+        body=frame.body("flavor", {"description": _DESCRIPTION}, ("description",)),
     ),
-    delete=Operation(
+    delete=frame.Operation(
         _delete, "os_compute_api:os-flavor-manage:delete", "Delete a flavor; servers keep their copy.", status=202
     ),
     short=(_IDENTITY, _NAMED, dialect.LINKS, _DESCRIBED),
     attributes=(
         _IDENTITY,
         _NAMED,
-        Attribute("ram", _AMOUNT, column="memory_mb", post=True, required=True),
-        Attribute("vcpus", _AMOUNT, post=True, required=True),
-        Attribute("disk", _SIZE, column="root_gb", post=True, required=True),
-        Attribute("swap", _SIZE_OR_TEXT, column="swap_mb", post=True, until=NO_SWAP_IS_TEXT),
-        Attribute("swap", _SIZE, column="swap_mb", post=True, since=NO_SWAP_IS_0),
-        Attribute("OS-FLV-EXT-DATA:ephemeral", _SIZE, column="ephemeral_gb", post=True),
-        Attribute("OS-FLV-DISABLED:disabled", dialect.SHOWN, column="disabled"),
-        Attribute(
-            "os-flavor-access:is_public", Checked(dialect.BOOLEAN, dialect.boolean), column="is_public", post=True
+        frame.Attribute("ram", _AMOUNT, column="memory_mb", post=True, required=True),
+        frame.Attribute("vcpus", _AMOUNT, post=True, required=True),
+        frame.Attribute("disk", _SIZE, column="root_gb", post=True, required=True),
+        frame.Attribute("swap", _SIZE_OR_TEXT, column="swap_mb", post=True, until=NO_SWAP_IS_TEXT),
+        frame.Attribute("swap", _SIZE, column="swap_mb", post=True, since=NO_SWAP_IS_0),
+        frame.Attribute("OS-FLV-EXT-DATA:ephemeral", _SIZE, column="ephemeral_gb", post=True),
+        frame.Attribute("OS-FLV-DISABLED:disabled", dialect.SHOWN, column="disabled"),
+        frame.Attribute(
+            "os-flavor-access:is_public", frame.Checked(dialect.BOOLEAN, dialect.boolean), column="is_public", post=True
         ),
-        Attribute("rxtx_factor", Checked(_FACTOR, float), post=True),
+        frame.Attribute("rxtx_factor", frame.Checked(_FACTOR, float), post=True),
         dialect.LINKS,
         _DESCRIBED,
-        Attribute("extra_specs", dialect.SHOWN, since=WITH_SPECS, rule="os_compute_api:os-flavor-extra-specs:index"),
+        frame.Attribute(
+            "extra_specs", dialect.SHOWN, since=WITH_SPECS, rule="os_compute_api:os-flavor-extra-specs:index"
+        ),
     ),
 )
 FLAVORS = replace(dialect.COMPUTE, lists=FlavorsView)
@@ -212,8 +212,8 @@ access lists.
 _SPECS = "os_compute_api:os-flavor-extra-specs:"
 _ACCESS = "os_compute_api:os-flavor-access"
 _REVOKE = f"{_ACCESS}:remove_tenant_access"
-_TENANT = inner({"tenant": {"type": "string", "minLength": 1, "maxLength": 255}}, ("tenant",))
-_ACTION: Schema = inner({"addTenantAccess": _TENANT, "removeTenantAccess": _TENANT}) | {
+_TENANT = frame.inner({"tenant": {"type": "string", "minLength": 1, "maxLength": 255}}, ("tenant",))
+_ACTION: frame.Schema = frame.inner({"addTenantAccess": _TENANT, "removeTenantAccess": _TENANT}) | {
     "minProperties": 1,
     "maxProperties": 1,
 }
@@ -231,9 +231,7 @@ def _access_list(context: RequestContext, flavor_id: str, *, public: bool = Fals
     return [{"flavor_id": flavor.flavorid, "tenant_id": project.hex} for project in projects]
 
 
-def _change(
-    context: RequestContext, flavor_id: str, action: dict[str, Any], *, private_only: bool
-) -> list[dict[str, str]]:
+def _change(context: RequestContext, flavor_id: str, action: frame.Json, *, private_only: bool) -> list[dict[str, str]]:
     [(name, value)] = action.items()
     if name == "addTenantAccess":
         add_flavor_access(context, flavor_id, known_project(context, value["tenant"]), private_only=private_only)
@@ -243,7 +241,7 @@ def _change(
     return _access_list(context, flavor_id, public=True)
 
 
-_EXTRA_SPECS = Entries(
+_EXTRA_SPECS = frame.Entries(
     name="extra_specs",
     find=_flavor,
     values=lambda view, flavor: flavor.extra_specs,
@@ -257,11 +255,11 @@ _EXTRA_SPECS = Entries(
     missing="Flavor {found.flavorid} has no extra specs with key {key}.",
     more=lambda view: {"rule": view.rules[view.request.method], "known_only": view.microversion >= _CHECKED},
 )
-PARTS = parts(
+PARTS = frame.parts(
     dialect.ComputeView,
     "",
     {
-        "POST action": Call(
+        "POST action": frame.Call(
             _change,
             f"{_ACCESS}:add_tenant_access",
             "Grant or revoke a project's access to a flavor; returns the updated list.",
@@ -271,20 +269,20 @@ PARTS = parts(
         ),
     },
     action_rules={"removeTenantAccess": _REVOKE},
-) | parts(
+) | frame.parts(
     dialect.ComputeView,
     "",
     {
         "GET os-extra_specs": _EXTRA_SPECS.all(f"{_SPECS}index", "List the extra specs of a flavor."),
         "POST os-extra_specs": _EXTRA_SPECS.merging(
-            f"{_SPECS}create", "Add or update extra specs; returns the body as it was sent.", shape=sent
+            f"{_SPECS}create", "Add or update extra specs; returns the body as it was sent.", shape=frame.sent
         ),
         "GET os-extra_specs/{key}": _EXTRA_SPECS.one(f"{_SPECS}show"),
         "PUT os-extra_specs/{key}": _EXTRA_SPECS.setting(
             f"{_SPECS}update", "Set one extra spec; the key in the body must equal that in the path."
         ),
         "DELETE os-extra_specs/{key}": _EXTRA_SPECS.removing(f"{_SPECS}delete", "Remove one extra spec.", status=200),
-        "GET os-flavor-access": Call(
+        "GET os-flavor-access": frame.Call(
             _access_list, _ACCESS, "List the projects that may use a private flavor.", name="flavor_access"
         ),
     },

@@ -9,11 +9,9 @@ from typing import Any, ClassVar
 
 from django.utils import timezone
 from rest_framework.request import Request
-from rest_framework.response import Response
 
-from portal.api.common.requests import OLDEST
 from portal.api.compute import dialect
-from portal.api.frame.resource import Attribute, Operation, Parameter, Reader, query_of
+from portal.api.frame import OLDEST, Attribute, Json, Operation, Parameter, Reader, query_of
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.lists.listing import ItemListing, Part
 from provisioning.common.values.ids import read_id
@@ -79,7 +77,7 @@ def _list(
 class HypervisorsView(dialect.ListView):
     """``GET /os-hypervisors`` and ``…/detail``."""
 
-    def page(self) -> tuple[Sequence[Host], dict[str, Any]]:
+    def page(self) -> tuple[Sequence[Host], Json]:
         """Return all hypervisors that match a pattern, or the requested page."""
         pattern = self.query_values.get("hypervisor_hostname_pattern")
         if pattern is None:
@@ -101,11 +99,11 @@ def _uptime(host: Host) -> str | None:
     return host.uptime or None if is_alive(host, timezone.now()) else None
 
 
-def _service(host: Host, ident: object) -> dict[str, Any]:
+def _service(host: Host, ident: object) -> Json:
     return {"id": ident, "host": host.name, "disabled_reason": host.disabled_reason or None}
 
 
-def _cpu_info(host: Host) -> dict[str, Any]:
+def _cpu_info(host: Host) -> Json:
     """The processor as the host reported it: architecture, model, vendor, features and topology."""
     reported = host.cpu_info
     if not reported:
@@ -221,14 +219,14 @@ class HypervisorUptimeView(dialect.ResourceView):
     rules = {"GET": "os_compute_api:os-hypervisors:uptime"}
     versions = {"GET": (OLDEST, LAST_RESOURCES)}
 
-    def get(self, request: Request, identity: str) -> Response:
+    def get(self, request: Request, identity: str) -> Json:
         """Show the host's uptime from the last audit of its agent."""
         host = hypervisor_for(self, identity)
         uptime = _uptime(host)
         if uptime is None:
             raise InvalidInputError(f"Compute service of {host.name} is unavailable at this time.")
         [shape] = self.shapes([host], BRIEF)
-        return Response({"hypervisor": shape | {"uptime": uptime}})
+        return {"hypervisor": shape | {"uptime": uptime}}
 
 
 class HypervisorSearchView(dialect.ResourceView):
@@ -239,9 +237,9 @@ class HypervisorSearchView(dialect.ResourceView):
     versions = {"GET": (OLDEST, LAST_NUMBERS)}
     attributes: ClassVar[Sequence[Attribute]] = BRIEF
 
-    def get(self, request: Request, pattern: str) -> Response:
+    def get(self, request: Request, pattern: str) -> Json:
         """List the hypervisors whose names contain the pattern."""
-        return Response({"hypervisors": self.shapes(_matching(self, pattern), self.attributes)})
+        return {"hypervisors": self.shapes(_matching(self, pattern), self.attributes)}
 
 
 class HypervisorServersView(HypervisorSearchView):
@@ -258,10 +256,10 @@ class HypervisorStatisticsView(dialect.ResourceView):
     rules = {"GET": "os_compute_api:os-hypervisors:statistics"}
     versions = {"GET": (OLDEST, LAST_RESOURCES)}
 
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request) -> Json:
         """Show the sums over all enabled hypervisors."""
         found = [host for host in hosts_for(self.context) if host.enabled]
         sums: Counter[str] = Counter({each.name: 0 for each in RESOURCES})
         for shape in self.shapes(found, RESOURCES):
             sums.update(shape)
-        return Response({"hypervisor_statistics": {"count": len(found), **sums}})
+        return {"hypervisor_statistics": {"count": len(found), **sums}}

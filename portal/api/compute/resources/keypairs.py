@@ -8,7 +8,7 @@ from typing import Any
 from rest_framework.response import Response
 
 from portal.api.compute.dialect import PAGES, PROJECT, SHOWN, TEXT, TIME, ListView, Resource, ResourceView
-from portal.api.frame.resource import Attribute, Checked, Operation, Parameter, Values
+from portal.api.frame import Attribute, Checked, Operation, Parameter, Values
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.compute import selectors

@@ -3,16 +3,12 @@ and their plans, which are Novella's own operations.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
 
 from django.conf import settings
 from rest_framework.request import Request
-from rest_framework.response import Response
 
-from portal.api.common.requests import Schema, Version
 from portal.api.compute import dialect
-from portal.api.frame.parts import Call, parts
-from portal.api.frame.resource import inner
+from portal.api.frame import Call, Json, Schema, Values, Version, inner, parts
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute import selectors
@@ -51,10 +47,10 @@ def listing(version: Version) -> Schema:
 class MigrationsView(dialect.ComputeView):
     """``GET /os-migrations``."""
 
-    rules: ClassVar = {"GET": "os_compute_api:os-migrations:index"}
-    queries: ClassVar = {"GET": listing}
+    rules = {"GET": "os_compute_api:os-migrations:index"}
+    queries = {"GET": listing}
 
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request) -> Json:
         """List the migrations of all projects, or of the project ``project_id``, newest first; with pages from
         2.59 on.
         """
@@ -69,16 +65,16 @@ class MigrationsView(dialect.ComputeView):
         if dialect.boolean(dialect.last(query, "hidden")):  # there are none
             found = []
         nodes = selectors.nodes_of(found) if self.allows("os_compute_api:os-migrations:index:host") else None
-        answer: dict[str, Any] = {"migrations": [self.shape(migration, nodes) for migration in found]}
+        answer: Json = {"migrations": [self.shape(migration, nodes) for migration in found]}
         if page is not None:
             following = dialect.LIST_PAGES.links(
                 request, page, [migration.uuid for migration in found], f"{self.base}/os-migrations"
             )
             if following:
                 answer["migrations_links"] = following
-        return Response(answer)
+        return answer
 
-    def _filters(self, query: dict[str, list[str]]) -> dict[str, Any]:
+    def _filters(self, query: dict[str, list[str]]) -> Values:
         values = {name: dialect.last(query, name) for name in _NAMES}
         since = dialect.last(query, "changes-since") if self.microversion >= PAGED else None
         before = dialect.last(query, "changes-before") if self.microversion >= BEFORE else None
@@ -90,12 +86,12 @@ class MigrationsView(dialect.ComputeView):
             )
         return {**values, "changes_since": begin, "changes_before": end}
 
-    def shape(self, migration: Migration, nodes: Mapping[str, str] | None) -> dict[str, Any]:
+    def shape(self, migration: Migration, nodes: Mapping[str, str] | None) -> Json:
         """One migration; a node is a host's hypervisor.  Without ``nodes`` the caller sees no hosts."""
         source, target = migration.source_compute, migration.dest_compute
         seen = nodes is not None
         nodes = nodes or {}
-        shape: dict[str, Any] = {
+        shape: Json = {
             "id": migration.id,
             "instance_uuid": str(migration.instance_id),
             "status": migration.status,
@@ -114,16 +110,16 @@ class MigrationsView(dialect.ComputeView):
         return shape | _later(self, migration)
 
 
-def _live(view: dialect.ComputeView, migrations: Sequence[Migration]) -> list[dict[str, Any]]:
+def _live(view: dialect.ComputeView, migrations: Sequence[Migration]) -> list[Json]:
     """Return live migrations that have not ended."""
     nodes = selectors.nodes_of(migrations)
     return [_live_shape(view, migration, nodes) for migration in migrations]
 
 
-def _live_shape(view: dialect.ComputeView, migration: Migration, nodes: Mapping[str, str]) -> dict[str, Any]:
+def _live_shape(view: dialect.ComputeView, migration: Migration, nodes: Mapping[str, str]) -> Json:
     source, target = migration.source_compute, migration.dest_compute
     amounts = [f"{kind}_{name}_bytes" for kind in ("memory", "disk") for name in ("total", "processed", "remaining")]
-    shape: dict[str, Any] = {
+    shape: Json = {
         "id": migration.id,
         "server_uuid": str(migration.instance_id),
         "status": migration.status,
@@ -139,9 +135,9 @@ def _live_shape(view: dialect.ComputeView, migration: Migration, nodes: Mapping[
     return shape | _later(view, migration)
 
 
-def _later(view: dialect.ComputeView, migration: Migration) -> dict[str, Any]:
+def _later(view: dialect.ComputeView, migration: Migration) -> Json:
     """Return the attributes of newer microversions."""
-    shape: dict[str, Any] = {}
+    shape: Json = {}
     if view.microversion >= PAGED:
         shape["uuid"] = str(migration.uuid)
     if view.microversion >= OWNERS:
@@ -219,7 +215,7 @@ def plan(version: Version) -> Schema:
     return dialect.query(version, {"host": dialect.HOST, "ways": WAY}) | {"required": ["host"]}
 
 
-def move_shape(move: PlannedMove) -> dict[str, Any]:
+def move_shape(move: PlannedMove) -> Json:
     """One server of a plan; ``way`` null: it is not moved, for the ``reason``."""
     return {
         "server_id": str(move.instance.id),
@@ -234,7 +230,7 @@ def move_shape(move: PlannedMove) -> dict[str, Any]:
     }
 
 
-def item_shape(item: DrainItem) -> dict[str, Any]:
+def item_shape(item: DrainItem) -> Json:
     """One server of a drain."""
     return {
         "server_id": str(item.instance_id),
@@ -250,9 +246,9 @@ def item_shape(item: DrainItem) -> dict[str, Any]:
     }
 
 
-def drain_shape(drain: Drain, items: Sequence[DrainItem] | None = None) -> dict[str, Any]:
+def drain_shape(drain: Drain, items: Sequence[DrainItem] | None = None) -> Json:
     """A drain; with ``items`` also its numbers and servers."""
-    shape: dict[str, Any] = {
+    shape: Json = {
         "id": str(drain.id),
         "host": drain.host.name,
         "state": drain.state,
@@ -278,16 +274,16 @@ def drain_shape(drain: Drain, items: Sequence[DrainItem] | None = None) -> dict[
     return shape | {"progress": progress, "servers": [item_shape(item) for item in items]}
 
 
-def _whole(view: dialect.ComputeView, drain: Drain) -> dict[str, Any]:
+def _whole(view: dialect.ComputeView, drain: Drain) -> Json:
     return drain_shape(drain, drains.items_of(drain))
 
 
-def _begin(context: RequestContext, body: dict[str, Any]) -> Drain:
+def _begin(context: RequestContext, body: Json) -> Drain:
     host = drains.host_named(context, body["host"])
     return services.begin(context, host, DrainRequest(body.get("ways", ()), body.get("reason", "")))
 
 
-def _plan(context: RequestContext, *, host: str, ways: Sequence[str]) -> dict[str, Any]:
+def _plan(context: RequestContext, *, host: str, ways: Sequence[str]) -> Json:
     on = drains.host_named(context, host)
     checked = services.checked_ways(on, ways)
     found = drains.plan_for(context, on, checked)

@@ -1,16 +1,13 @@
 """Scheduling decisions of a server, and the number of servers that would fit: Novella's own Compute operations."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
 
 from rest_framework.request import Request
-from rest_framework.response import Response
 
-from portal.api.common.requests import Schema, Version
 from portal.api.compute.dialect import NOT_NEGATIVE, POSITIVE, ComputeView, body, timestamp
 from portal.api.compute.servers.launch_requests import tail
 from portal.api.compute.servers.schemas import HINTS, NAMED, UUID
-from portal.api.frame.parts import Call, parts
+from portal.api.frame import Call, Json, Schema, Version, parts
 from portal.common.http import rate_limits
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute import selectors
@@ -41,7 +38,7 @@ def would_fit(version: Version) -> Schema:
     )
 
 
-def filter_shape(result: FilterResult) -> dict[str, Any]:
+def filter_shape(result: FilterResult) -> Json:
     """One filter: host counts before and after it, and the requested and available amounts where it compares any."""
     return {
         "name": result.name,
@@ -54,8 +51,8 @@ def filter_shape(result: FilterResult) -> dict[str, Any]:
     }
 
 
-def _decision(decision: Explained, *, seeing: bool) -> dict[str, Any]:
-    shape: dict[str, Any] = {
+def _decision(decision: Explained, *, seeing: bool) -> Json:
+    shape: Json = {
         "attempt": decision.attempt,
         "action": decision.action,
         "driver": decision.driver,
@@ -85,16 +82,16 @@ class WouldFitView(ComputeView):
 
     rules = {"POST": "novella:would_fit"}
     counted = rate_limits.DRY_RUNS
-    schemas: ClassVar = {"POST": would_fit}
+    schemas = {"POST": would_fit}
 
-    def post(self, request: Request) -> Response:
+    def post(self, request: Request) -> Json:
         """Return how many servers of a flavor the scheduler could place now; nothing is written.
 
         ``fits`` is at most ``most``; ``quota`` is the number that the project's quota allows, null without a limit.
         Only operators may specify amounts instead of a flavor, and see the hosts with the number that each could take.
         """
         fit = dry_run.would_fit(self.context, asked_for(self.checked_body()["would_fit"]))
-        answer: dict[str, Any] = {
+        answer: Json = {
             "fits": fit.fits,
             "most": fit.most,
             "asked": fit.asked,
@@ -104,10 +101,10 @@ class WouldFitView(ComputeView):
         }
         if self.allows("novella:would_fit:hosts"):
             answer["hosts"] = [{"host": name, "servers": many} for name, many in fit.hosts]
-        return Response({"would_fit": answer})
+        return {"would_fit": answer}
 
 
-def asked_for(body: Mapping[str, Any]) -> WouldFit:
+def asked_for(body: Json) -> WouldFit:
     """Convert a validated body. Raises InvalidInputError if the size is missing or specified twice."""
     specified = [name for name in AMOUNTS if name in body]
     if "flavorRef" in body and specified:
@@ -133,7 +130,7 @@ def asked_for(body: Mapping[str, Any]) -> WouldFit:
     )
 
 
-def _decisions(view: ComputeView, found: Sequence[Explained]) -> list[dict[str, Any]]:
+def _decisions(view: ComputeView, found: Sequence[Explained]) -> list[Json]:
     seeing = view.allows(SEEING_HOSTS)
     return [_decision(decision, seeing=seeing) for decision in found]
 

@@ -3,9 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from portal.api.common.requests import Schema
 from portal.api.compute import dialect
-from portal.api.frame.resource import Attribute, Checked, Operation, Parameter, Values, inner
+from portal.api.frame import Attribute, Checked, Json, Operation, Parameter, Schema, Values, inner
 from provisioning.compute.models import ServerGroup
 from provisioning.compute.selectors.server_groups import members_of, server_group_for, server_groups_for
 from provisioning.compute.services.server_groups import create_server_group, delete_server_group
@@ -24,7 +23,7 @@ def _policies(*names: str) -> Checked:
     return Checked(schema, reader=lambda policies: policies[0], writer=lambda policy: [policy])
 
 
-def _most(rules: Mapping[str, Any]) -> int | None:
+def _most(rules: Json) -> int | None:
     most = rules.get("max_server_per_host")
     return None if most is None else int(most)
 

@@ -3,16 +3,13 @@
 import uuid
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from django.utils import timezone
 from rest_framework.request import Request
-from rest_framework.response import Response
 
-from portal.api.common.requests import Schema, Version
 from portal.api.compute import dialect
-from portal.api.frame.parts import Call, parts
-from portal.api.frame.resource import Attribute, Operation, Parameter
+from portal.api.frame import Attribute, Call, Json, Operation, Parameter, Schema, Version, parts
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError, NotOfferedError
 from provisioning.common.values.ids import read_id
@@ -83,10 +80,10 @@ class ServiceView(dialect.DetailView):
     rules = {"PUT": "os_compute_api:os-services:update"}
     schemas = {"PUT": _body}
 
-    def put(self, request: Request, identity: str) -> Response:
+    def put(self, request: Request, identity: str) -> Json:
         """Enable or disable a host, or force it down."""
         if self.microversion < BY_ID:
-            return Response({"service": self._by_name(identity)})
+            return {"service": self._by_name(identity)}
         ident = _ident(self, identity)
         body = self.checked_body()
         service = selectors.compute_service_for(self.context, ident)
@@ -108,9 +105,9 @@ class ServiceView(dialect.DetailView):
             forced_down=dialect.boolean(body["forced_down"]) if "forced_down" in body else None,
         )
         [shape] = self.shapes([selectors.service_of(host, timezone.now())])
-        return Response({"service": shape})
+        return {"service": shape}
 
-    def _by_name(self, verb: str) -> dict[str, Any]:
+    def _by_name(self, verb: str) -> Json:
         """Update the service that the body specifies by host and binary, and return the changed fields."""
         if verb not in {"enable", "disable", "disable-log-reason", *(["force-down"] * (self.microversion >= (2, 11)))}:
             raise NotFoundError("Unknown action")
@@ -204,7 +201,7 @@ def _host_filters(view: dialect.ComputeView) -> dict[str, str | None]:
     return {name: dialect.last(view.checked_query(), name) or None for name in ("zone", "service")}
 
 
-def _host_shape(view: dialect.ComputeView, host: Host) -> list[dict[str, Any]]:
+def _host_shape(view: dialect.ComputeView, host: Host) -> list[Json]:
     shares = shares_of(host)
     most = [sum(share.vcpus for share in shares), sum(share.memory_mb for share in shares)]
     rows = [

@@ -7,18 +7,14 @@ import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
 
 from django.utils import timezone
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from compute_agent.contract.samples import HOST_SERIES
-from portal.api.common.requests import Schema, Version
 from portal.api.compute.dialect import LIST_PAGES, PAGE_SCHEMAS, ComputeView, last, query, timestamp, timestamp_micro
 from portal.api.compute.resources.hypervisors import hypervisor_for
-from portal.api.frame.lists import Page
-from portal.api.frame.parts import Call, parts
+from portal.api.frame import Call, Json, Page, Schema, Version, parts
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.values.ids import read_id
@@ -72,8 +68,8 @@ class UsageBase(ComputeView):
         """Return the requested page; None before 2.40, which introduced paging."""
         return LIST_PAGES.read(request) if self.microversion >= PAGED else None
 
-    def shape(self, found: ProjectUsage, period: Period, *, detailed: bool) -> dict[str, Any]:
-        shape: dict[str, Any] = {
+    def shape(self, found: ProjectUsage, period: Period, *, detailed: bool) -> Json:
+        shape: Json = {
             "tenant_id": found.project_id.hex,
             "start": timestamp_micro(period.start),
             "stop": timestamp_micro(period.stop),
@@ -93,7 +89,7 @@ class UsagesView(UsageBase):
     rules = {"GET": "os_compute_api:os-simple-tenant-usage:list"}
     queries = {"GET": listing}
 
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request) -> Json:
         """List the projects with usage in the period; ``detailed=1`` includes their servers."""
         query = self.checked_query()
         period, page = self.period(query), self.page(request)
@@ -106,13 +102,13 @@ class UsagesView(UsageBase):
             marker=page.marker if page else None,
         )
         shapes = [self.shape(project, period, detailed=detailed) for project in found.projects]
-        answer: dict[str, Any] = {"tenant_usages": shapes}
+        answer: Json = {"tenant_usages": shapes}
         following = (
             LIST_PAGES.links(request, page, found.counted, f"{self.base}/os-simple-tenant-usage") if page else []
         )
         if following:
             answer["tenant_usages_links"] = following
-        return Response(answer)
+        return answer
 
 
 class UsageView(UsageBase):
@@ -124,11 +120,11 @@ class UsageView(UsageBase):
     def policy_target(self) -> dict[str, object]:
         return {"project_id": self.kwargs["project_id"]}
 
-    def get(self, request: Request, project_id: str) -> Response:
+    def get(self, request: Request, project_id: str) -> Json:
         """Show the usage of one project with its servers; empty for a project without usage or an unknown project."""
         period, page, key = self.period(self.checked_query()), self.page(request), read_id(project_id)
         if key is None:
-            return Response({"tenant_usage": {}})
+            return {"tenant_usage": {}}
         found = usage.usage_for(
             self.context,
             period,
@@ -138,15 +134,15 @@ class UsageView(UsageBase):
             marker=page.marker if page else None,
         )
         shapes = [self.shape(project, period, detailed=True) for project in found.projects]
-        answer: dict[str, Any] = {"tenant_usage": shapes[0] if shapes else {}}
+        answer: Json = {"tenant_usage": shapes[0] if shapes else {}}
         url = f"{self.base}/os-simple-tenant-usage/{project_id}"
         following = LIST_PAGES.links(request, page, found.counted, url) if page else []
         if following:
             answer["tenant_usage_links"] = following
-        return Response(answer)
+        return answer
 
 
-def _server(server: ServerUsage) -> dict[str, Any]:
+def _server(server: ServerUsage) -> Json:
     return {
         "instance_id": str(server.id),
         "name": server.name,
@@ -181,7 +177,7 @@ def _moment(text: str, now: datetime) -> datetime:
 _FORMS = {True: "%Y-%m-%d %H:%M:%S.%f", False: "%Y-%m-%d %H:%M:%S"}
 
 
-def _audit(view: ComputeView, report: AuditReport) -> dict[str, Any]:
+def _audit(view: ComputeView, report: AuditReport) -> Json:
     """One period: totals and a row for each host."""
     done, errors = report.names("DONE"), sum(row.errors for row in report.rows)
     many = "ALL" if len(done) == len(report.hosts) else f"{len(done)} of {len(report.hosts)}"
@@ -255,7 +251,7 @@ def measures_query(version: Version) -> Schema:
     )
 
 
-def measures_shape(found: Measures, span: Span, requested: Sequence[str]) -> dict[str, Any]:
+def measures_shape(found: Measures, span: Span, requested: Sequence[str]) -> Json:
     """Return the representation of measures; a missing point is null."""
     return {
         "span": span.name,
@@ -273,14 +269,14 @@ def _rounded(values: Sequence[float | None]) -> list[float | None]:
     return [None if value is None else round(value, 3) for value in values]
 
 
-def _asked_measures(view: ComputeView) -> dict[str, Any]:
+def _asked_measures(view: ComputeView) -> Json:
     """Return the requested span and the maximum number of points."""
     query = view.checked_query()
     points = last(query, "points")
     return {"span": SPANS[last(query, "span") or DEFAULT.name], "points": int(points) if points else None}
 
 
-def _measures_shown(view: ComputeView, found: Measures) -> dict[str, Any]:
+def _measures_shown(view: ComputeView, found: Measures) -> Json:
     return measures_shape(found, _asked_measures(view)["span"], view.checked_query().get("series", []))
 
 

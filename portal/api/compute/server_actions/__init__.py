@@ -4,9 +4,9 @@ Actions without arguments are derived from the registry of server actions. For a
 define the body and the response.
 """
 
-from portal.api.common.requests import Schema, Version
 from portal.api.compute.server_actions import lifecycle, migrate, network, rebuild
 from portal.api.compute.server_actions.registry import Action, plain
+from portal.api.frame import Schema, Version
 from provisioning.compute.actions.registry import actions
 
 ACTIONS: dict[str, Action] = {

@@ -3,12 +3,11 @@
 from typing import Any
 
 from django.conf import settings
-from rest_framework.response import Response
 
-from portal.api.common.requests import Schema, Version
-from portal.api.compute.server_actions.registry import NOTHING, ONLY_NULL, Action, accepted, plain, with_body
+from portal.api.compute.server_actions.registry import NOTHING, ONLY_NULL, Action, plain, with_body
 from portal.api.compute.servers.schemas import NAME, UUID
 from portal.api.compute.servers.shapes import ServerView
+from portal.api.frame import Json, Schema, Version
 from provisioning.common.errors import GoneError
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.interfaces import inject_network_info
@@ -34,14 +33,12 @@ PASSWORD = {
 }
 
 
-def _reboot(view: ServerView, server_id: str, body: Any) -> Response:
+def _reboot(view: ServerView, server_id: str, body: Any) -> None:
     reboot(view.context, server_id, hard=body["type"].upper() == "HARD")
-    return accepted()
 
 
-def _change_password(view: ServerView, server_id: str, body: Any) -> Response:
+def _change_password(view: ServerView, server_id: str, body: Any) -> None:
     ChangePassword.begin(view.context, server_id, body["adminPass"])
-    return accepted()
 
 
 _POWER = {
@@ -60,7 +57,7 @@ RESCUE = {
 }
 
 
-def guest_password(body: dict[str, Any]) -> str | None:
+def guest_password(body: Json) -> str | None:
     """Return the guest password in the body. Without one, return a generated password, or None if
     ``ENABLE_INSTANCE_PASSWORD`` is off.
     """
@@ -70,7 +67,7 @@ def guest_password(body: dict[str, Any]) -> str | None:
     return specified
 
 
-def _rescue(view: ServerView, server_id: str, body: Any) -> Response:
+def _rescue(view: ServerView, server_id: str, body: Any) -> Json:
     values = body or {}
     password = guest_password(values)
     rescue(
@@ -80,7 +77,7 @@ def _rescue(view: ServerView, server_id: str, body: Any) -> Response:
         password=password,
         boots_from_volume=view.microversion >= BOOTS_FROM_VOLUME,
     )
-    return Response({"adminPass": password} if settings.ENABLE_INSTANCE_PASSWORD else {})
+    return {"adminPass": password} if settings.ENABLE_INSTANCE_PASSWORD else {}
 
 
 _RESCUE = with_body("rescue", RESCUE, _rescue)
@@ -112,13 +109,12 @@ def unshelve_schema(version: Version) -> Schema:
     }
 
 
-def _unshelve(view: ServerView, server_id: str, body: Any) -> Response:
+def _unshelve(view: ServerView, server_id: str, body: Any) -> None:
     values = body if isinstance(body, dict) and view.microversion >= TO_A_ZONE else {}
     to = Destination(host=values.get("host", ""))
     if "availability_zone" in values:
         to = Destination(zone=values["availability_zone"], host=to.host)
     unshelve(view.context, server_id, to)
-    return accepted()
 
 
 _SHELVE = with_body("unshelve", unshelve_schema, _unshelve)
@@ -142,25 +138,21 @@ def _lock_schema(version: Version) -> Schema:
     }
 
 
-def _lock(view: ServerView, server_id: str, body: Any) -> Response:
+def _lock(view: ServerView, server_id: str, body: Any) -> None:
     reason = body.get("locked_reason") if isinstance(body, dict) and view.microversion >= (2, 73) else None
     lock(view.context, server_id, reason=reason)
-    return accepted()
 
 
-def _reset_state(view: ServerView, server_id: str, body: Any) -> Response:
+def _reset_state(view: ServerView, server_id: str, body: Any) -> None:
     ResetState.begin(view.context, server_id, body["state"])
-    return accepted()
 
 
-def _force_delete(view: ServerView, server_id: str, body: Any) -> Response:
+def _force_delete(view: ServerView, server_id: str, body: Any) -> None:
     delete(view.context, server_id, force=True)
-    return accepted()
 
 
-def _inject_network_info(view: ServerView, server_id: str, body: Any) -> Response:
+def _inject_network_info(view: ServerView, server_id: str, body: Any) -> None:
     inject_network_info(view.context, server_id)
-    return accepted()
 
 
 _STATE = {
@@ -171,7 +163,7 @@ _STATE = {
 }
 
 
-def _refuse_removed(view: ServerView, server_id: str, body: Any) -> Response:
+def _refuse_removed(view: ServerView, server_id: str, body: Any) -> None:
     raise GoneError("This resource is no longer available. No forwarding address is given.")
 
 

@@ -3,13 +3,12 @@
 from typing import Any
 
 from django.conf import settings
-from rest_framework.response import Response
 
-from portal.api.common.requests import Schema, Version
 from portal.api.compute.dialect import BOOLEAN, HOST, boolean
 from portal.api.compute.server_actions.lifecycle import guest_password
-from portal.api.compute.server_actions.registry import NOTHING, Action, accepted, with_body
+from portal.api.compute.server_actions.registry import NOTHING, Action, with_body
 from portal.api.compute.servers.shapes import ServerView
+from portal.api.frame import Json, Schema, Version
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.actions import migrate as migrations
 from provisioning.compute.actions.evacuate import Evacuate, Evacuation
@@ -28,19 +27,17 @@ RESIZE = {
 }
 
 
-def _resize(view: ServerView, server_id: str, body: Any) -> Response:
+def _resize(view: ServerView, server_id: str, body: Any) -> None:
     resize(view.context, server_id, str(body["flavorRef"]), disk_config=body.get("OS-DCF:diskConfig"))
-    return accepted()
 
 
-def _confirm(view: ServerView, server_id: str, body: Any) -> Response:
+def _confirm(view: ServerView, server_id: str, body: Any) -> None:
     ConfirmResize.begin(view.context, server_id)
-    return Response(status=204)
 
 
 _RESIZES = {
     **with_body("resize", RESIZE, _resize),
-    **with_body("confirm_resize", NOTHING, _confirm),
+    **with_body("confirm_resize", NOTHING, _confirm, status=204),
 }
 
 
@@ -88,25 +85,23 @@ def evacuate(version: Version) -> Schema:
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
-def _migrate(view: ServerView, server_id: str, body: Any) -> Response:
+def _migrate(view: ServerView, server_id: str, body: Any) -> None:
     host = body.get("host") if isinstance(body, dict) and view.microversion >= TO_HOST else None
     if host is not None:
         policy.enforce(view.context, "os_compute_api:os-migrate-server:migrate:host")
     migrations.migrate(view.context, server_id, host)
-    return accepted()
 
 
-def _migrate_live(view: ServerView, server_id: str, body: Any) -> Response:
+def _migrate_live(view: ServerView, server_id: str, body: Any) -> None:
     if body["host"] is not None:
         policy.enforce(view.context, "os_compute_api:os-migrate-server:migrate_live:host")
     if boolean(body.get("force", False)) and not body["host"]:
         raise InvalidInputError("Can't force to a non-provided destination", field="host")
     block = None if body["block_migration"] == "auto" else boolean(body["block_migration"])
     LiveMigrate.begin(view.context, server_id, LiveMigration(body["host"] or "", block))
-    return Response(status=202)
 
 
-def _evacuate(view: ServerView, server_id: str, body: Any) -> Response:
+def _evacuate(view: ServerView, server_id: str, body: Any) -> Json | None:
     """Answer with the password until 2.13. From 2.95 on the server is stopped afterwards."""
     if boolean(body.get("force", False)) and not body.get("host"):
         raise InvalidInputError("Can't force to a non-provided destination", field="host")
@@ -114,13 +109,13 @@ def _evacuate(view: ServerView, server_id: str, body: Any) -> Response:
     password = guest_password(body) if shows_password else body.get("adminPass")
     request = Evacuation(body.get("host") or "", password, start=view.microversion < STAYS_STOPPED)
     Evacuate.begin(view.context, server_id, request)
-    return Response({"adminPass": password} if shows_password and settings.ENABLE_INSTANCE_PASSWORD else None)
+    return {"adminPass": password} if shows_password and settings.ENABLE_INSTANCE_PASSWORD else None
 
 
 _MOVES = {
     "migrate": Action("os_compute_api:os-migrate-server:migrate", migrate, _migrate),
     "os-migrateLive": Action("os_compute_api:os-migrate-server:migrate_live", migrate_live, _migrate_live),
-    "evacuate": Action("os_compute_api:os-evacuate", evacuate, _evacuate),
+    "evacuate": Action("os_compute_api:os-evacuate", evacuate, _evacuate, status=200),
 }
 
 

@@ -5,13 +5,11 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-from rest_framework.response import Response
-
-from portal.api.common.requests import Schema
-from portal.api.compute.server_actions.registry import Action, Handler, accepted
+from portal.api.compute.server_actions.registry import Action, Handler
 from portal.api.compute.servers.guests import token_of
 from portal.api.compute.servers.schemas import IPV4, IPV6
 from portal.api.compute.servers.shapes import ServerView
+from portal.api.frame import Json, Schema
 from portal.common.http.public_url import public_url
 from portal.common.websockets.console_urls import client_url
 from provisioning.common.context import RequestContext
@@ -51,14 +49,13 @@ REMOVE_FLOATING_IP = _object({"address": ADDRESS}, "address")
 def _by(service: Callable[[RequestContext, str, str], None], field: str) -> Handler:
     """Return a handler that calls ``service`` with the server and the body's field ``field``."""
 
-    def handler(view: ServerView, server_id: str, body: Any) -> Response:
+    def handler(view: ServerView, server_id: str, body: Any) -> None:
         service(view.context, server_id, str(body[field]))
-        return accepted()
 
     return handler
 
 
-def _add_floating_ip(view: ServerView, server_id: str, body: Any) -> Response:
+def _add_floating_ip(view: ServerView, server_id: str, body: Any) -> None:
     """Associate a floating IP with an address of a server, by default its first IPv4 address."""
     fixed = {
         address.address: port for port in network.interfaces_of(UUID(server_id)) for address in port.fixed_ips.all()
@@ -75,17 +72,15 @@ def _add_floating_ip(view: ServerView, server_id: str, body: Any) -> Response:
     except (ConflictError, InvalidInputError, NotFoundError) as error:
         msg = f"Unable to associate floating IP {floating.address} to fixed IP {requested} for instance {server_id}."
         raise InvalidInputError(f"{msg} Error: {error.message}", field="address") from error
-    return accepted()
 
 
-def _remove_floating_ip(view: ServerView, server_id: str, body: Any) -> Response:
+def _remove_floating_ip(view: ServerView, server_id: str, body: Any) -> None:
     """Disassociate a floating IP from a server."""
     floating = _floating_ip(view, server_id, body["address"])
     if floating.fixed_port is None or str(floating.fixed_port.device_id) != server_id:
         msg = f"Floating IP {floating.address} is not associated with instance {server_id}."
         raise ConflictError(msg, field="address")
     services.disassociate(floating)
-    return accepted()
 
 
 def _floating_ip(view: ServerView, server_id: str, address: str) -> FloatingIP:
@@ -120,10 +115,10 @@ RULE = "os_compute_api:os-remote-consoles"
 
 
 def _opening(protocol: str) -> Handler:
-    def open_console(view: ServerView, server_id: str, body: Any) -> Response:
+    def open_console(view: ServerView, server_id: str, body: Any) -> Json:
         made = create_console(view.context, server_id, protocol, body["type"], token_of(view))
         url = client_url(public_url(view.request), made.protocol, made.token)
-        return Response({"console": {"type": made.console_type, "url": url}})
+        return {"console": {"type": made.console_type, "url": url}}
 
     return open_console
 
@@ -149,10 +144,10 @@ OUTPUT = {
 }
 
 
-def _console_output(view: ServerView, server_id: str, body: Any) -> Response:
+def _console_output(view: ServerView, server_id: str, body: Any) -> Json:
     length = body.get("length")
     lines = None if length is None or int(length) < 0 else min(int(length), MOST_LINES)
-    return Response({"output": CONTROLS.sub("", console_output(view.context, server_id, lines))})
+    return {"output": CONTROLS.sub("", console_output(view.context, server_id, lines))}
 
 
 _CONSOLES = {

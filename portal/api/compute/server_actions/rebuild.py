@@ -6,13 +6,12 @@ from typing import Any
 from django.conf import settings
 from rest_framework.response import Response
 
-from portal.api.common import links
-from portal.api.common.requests import Schema, Version
 from portal.api.compute.dialect import BOOLEAN, NOT_NEGATIVE, boolean
 from portal.api.compute.server_actions.lifecycle import guest_password
 from portal.api.compute.server_actions.registry import with_body
 from portal.api.compute.servers import schemas
 from portal.api.compute.servers.shapes import ServerView
+from portal.api.frame import Json, Schema, Values, Version, endpoint
 from provisioning.common.values.unset import UNSET
 from provisioning.compute.actions.rebuild import Rebuild, RebuildAction
 from provisioning.compute.actions.snapshot import create_backup, create_image
@@ -58,8 +57,8 @@ def rebuild_schema(version: Version) -> Schema:
     return {"type": "object", "properties": properties, "required": ["imageRef"], "additionalProperties": False}
 
 
-def _request(body: dict[str, Any], password: str | None, version: Version) -> Rebuild:
-    changes: dict[str, Any] = {column: body[field] for field, column in _CHANGES.items() if field in body}
+def _request(body: Json, password: str | None, version: Version) -> Rebuild:
+    changes: Values = {column: body[field] for field, column in _CHANGES.items() if field in body}
     return Rebuild(
         image_id=body["imageRef"],
         admin_password=password,
@@ -81,7 +80,7 @@ def _rebuild(view: ServerView, server_id: str, body: Any) -> Response:
     password = guest_password(body)
     instance = RebuildAction.begin(view.context, server_id, _request(body, password, view.microversion))
     answer = view.changed(instance)
-    server = answer.data["server"]
+    server = answer["server"]
     if view.microversion >= (2, 54):
         server["key_name"] = instance.key_name
     if view.microversion >= (2, 57):
@@ -89,7 +88,7 @@ def _rebuild(view: ServerView, server_id: str, body: Any) -> Response:
         server.pop("OS-EXT-SRV-ATTR:user_data", None)  # from 2.75 on it is in the body already
     if settings.ENABLE_INSTANCE_PASSWORD:
         server["adminPass"] = password
-    return Response(answer.data, status=202, headers={"Location": f"{view.base}/servers/{instance.id}"})
+    return Response(answer, status=202, headers={"Location": f"{view.base}/servers/{instance.id}"})
 
 
 _REBUILDS = with_body("rebuild", rebuild_schema, _rebuild)
@@ -133,7 +132,7 @@ def _made(view: ServerView, image_id: uuid.UUID, *, shown: bool = True) -> Respo
     """
     if view.microversion >= NO_LOCATION:
         return Response({"image_id": str(image_id)}, status=202)
-    where = f"{links.endpoint(view.request, 'image')}/v2/images/{image_id}"
+    where = f"{endpoint(view.request, 'image')}/v2/images/{image_id}"
     return Response(status=202, headers={"Location": where} if shown else {})
 
 

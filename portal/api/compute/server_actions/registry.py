@@ -6,13 +6,13 @@ from typing import Any
 
 from rest_framework.response import Response
 
-from portal.api.common.requests import Schema, Version
 from portal.api.compute.servers.shapes import ServerView
+from portal.api.frame import Json, Schema, Version
 from provisioning.compute.actions.base import ServerAction
 from provisioning.compute.actions.registry import actions
 
-Handler = Callable[[ServerView, str, Any], Response]
-"""Called with the view, the server's id and the value of the action's key in the body."""
+Handler = Callable[[ServerView, str, Any], Json | Response | None]
+"""Called with the view, the server's id and the value of the action's key in the body; see ``ServiceView.acted``."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,8 @@ class Action:
     handler: Handler
     minimum: Version = (2, 1)
     maximum: Version = (2, 999)
+    status: int = 0
+    """Status of a success; default: 200, or 202 for a response without a body."""
 
     def body_schema(self, name: str, version: Version) -> Schema:
         """Return the schema of the whole body; repeated calls return the same object."""
@@ -49,21 +51,17 @@ ONLY_NULL: Schema = {"type": "null"}
 """The schema of actions whose value must be null."""
 
 
-def accepted() -> Response:
-    """Answer 202 without a body."""
-    return Response(status=202)
-
-
-def with_body(key: str, schema: Schema | Callable[[Version], Schema], handler: Handler) -> dict[str, Action]:
+def with_body(
+    key: str, schema: Schema | Callable[[Version], Schema], handler: Handler, *, status: int = 0
+) -> dict[str, Action]:
     """Return the entry of a server action: its key, the schema of its value, and its handler."""
-    return {actions[key].api: Action(actions[key].rule, schema, handler)}
+    return {actions[key].api: Action(actions[key].rule, schema, handler, status=status)}
 
 
 def plain(action: ServerAction[Any], schema: Schema = NOTHING, *, minimum: Version = (2, 1)) -> Action:
     """Return the entry of a server action without arguments."""
 
-    def handler(view: ServerView, server_id: str, body: Any) -> Response:
+    def handler(view: ServerView, server_id: str, body: Any) -> None:
         action.begin(view.context, server_id)
-        return accepted()
 
     return Action(action.rule, schema, handler, minimum)

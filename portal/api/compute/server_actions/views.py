@@ -3,9 +3,9 @@
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.requests import validate
 from portal.api.compute.server_actions import ACTIONS, any_action
 from portal.api.compute.servers.shapes import ServerView
+from portal.api.frame import validate
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute import selectors
 from provisioning.identity import policy
@@ -34,4 +34,4 @@ class ServerActionView(ServerView):
         target = {"project_id": str(instance.project_id), "user_id": str(instance.user_id)}
         policy.enforce(self.context, action.rule, target)
         validate(body, action.body_schema(name, self.microversion))
-        return action.handler(self, str(instance.id), body[name])
+        return self.acted(action.handler(self, str(instance.id), body[name]), action.status)

@@ -4,12 +4,11 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from portal.api.common.requests import Schema, Version
 from portal.api.compute.dialect import BOOLEAN, COUNT, SHARED_VOLUMES, WITH_OFFSET, ComputeView, body, boolean, query
 from portal.api.compute.servers.schemas import DEVICE, IPV4, IPV6, TAG, UUID
-from portal.api.frame.parts import Call, at_version, parts
+from portal.api.frame import Call, Json, Schema, Version, at_version, parts
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.values.ids import read_id
@@ -62,9 +61,9 @@ class Interface(NamedTuple):
     tag: str | None
 
 
-def _interface(view: ComputeView, interface: Interface) -> dict[str, Any]:
+def _interface(view: ComputeView, interface: Interface) -> Json:
     port = interface.port
-    shape: dict[str, Any] = {
+    shape: Json = {
         "port_state": _interface_state(interface.instance, port),
         "port_id": str(port.id),
         "net_id": str(port.network_id),
@@ -91,7 +90,7 @@ def _show_interface(context: RequestContext, server_id: str, port_id: str) -> In
     raise NotFoundError(f"Instance {server_id[:64]} does not have a port with id {port_id[:64]}")
 
 
-def _attach_interface(context: RequestContext, server_id: str, body: dict[str, Any]) -> Interface:
+def _attach_interface(context: RequestContext, server_id: str, body: Json) -> Interface:
     requested = body.get("interfaceAttachment", {})
     addresses = requested.get("fixed_ips", [])
     if "net_id" in requested and "port_id" in requested:
@@ -192,12 +191,12 @@ def _refuse_on_shelf(context: RequestContext, server_id: str, action: str, versi
             raise InstanceBusyError(action, instance.id, instance.vm_state, instance.task_state)
 
 
-def _volume_attachment(view: ComputeView, device: BlockDevice, *, new: bool = False) -> dict[str, Any]:
+def _volume_attachment(view: ComputeView, device: BlockDevice, *, new: bool = False) -> Json:
     """Return the attachment of a volume. From 2.89 on it has ``attachment_id`` and ``bdm_uuid`` instead of ``id``,
     except if ``new``: the response to ``POST`` has ``id`` at every microversion.
     """
     version = view.microversion
-    shape: dict[str, Any] = {
+    shape: Json = {
         "id": str(device.volume_id),
         "volumeId": str(device.volume_id),
         "serverId": str(device.instance_id),
@@ -219,9 +218,7 @@ def _list_volumes(context: RequestContext, server_id: str, *, part: slice) -> Se
     return volumes_shown([instance.id]).get(instance.id, [])[part]
 
 
-def _attach_volume(
-    context: RequestContext, server_id: str, requested: dict[str, Any], *, version: Version
-) -> BlockDevice:
+def _attach_volume(context: RequestContext, server_id: str, requested: Json, *, version: Version) -> BlockDevice:
     _refuse_on_shelf(context, server_id, "attach_volume", version)
     return attach_volume(
         context,
@@ -241,7 +238,7 @@ def _show_volume(context: RequestContext, server_id: str, volume_id: str) -> Blo
 
 
 def _change_attachment(
-    context: RequestContext, server_id: str, volume_id: str, requested: dict[str, Any], *, version: Version
+    context: RequestContext, server_id: str, volume_id: str, requested: Json, *, version: Version
 ) -> None:
     if requested["volumeId"] == volume_id and version >= KEPT_CHANGED:
         _keep_volume(context, server_id, volume_id, requested)
@@ -250,7 +247,7 @@ def _change_attachment(
         swap_volume(context, server_id, volume_id, requested["volumeId"])
 
 
-def _keep_volume(context: RequestContext, server_id: str, volume_id: str, requested: dict[str, Any]) -> None:
+def _keep_volume(context: RequestContext, server_id: str, volume_id: str, requested: Json) -> None:
     device = _show_volume(context, server_id, volume_id)
     now = {
         "device": device.device_name,

@@ -2,15 +2,13 @@
 (``os-server-external-events``).
 """
 
-from typing import Any, ClassVar
-
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.requests import Schema, Version
 from portal.api.compute import dialect
 from portal.api.compute.servers.schemas import UUID
 from portal.api.compute.servers.shapes import host_id
+from portal.api.frame import Json, Schema, Version
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute import selectors
 from provisioning.compute.inbound.external_events import Delivery, ExternalEvent, deliver
@@ -34,15 +32,15 @@ class InstanceActionsView(dialect.ComputeView):
     """``GET /servers/{id}/os-instance-actions``, newest first."""
 
     rules = {"GET": "os_compute_api:os-instance-actions:list"}
-    queries: ClassVar = {"GET": actions_query}
+    queries = {"GET": actions_query}
 
-    def get(self, request: Request, server_id: str) -> Response:
+    def get(self, request: Request, server_id: str) -> Json:
         """List the actions, paged from 2.58 on."""
         query = self.checked_query()
         deleted = self.microversion >= DELETED
         if self.microversion < (2, 58):
             found = selectors.actions_for(self.context, server_id, deleted=deleted)
-            return Response({"instanceActions": [self.shape(action) for action in found]})
+            return {"instanceActions": [self.shape(action) for action in found]}
         page = dialect.LIST_PAGES.read(request)
         since, before = (
             read(text, name) if (text := dialect.last(query, name)) else None
@@ -60,15 +58,15 @@ class InstanceActionsView(dialect.ComputeView):
             changes_since=since,
             changes_before=before if self.microversion >= (2, 66) else None,
         )
-        answer: dict[str, Any] = {"instanceActions": [self.shape(action) for action in found]}
+        answer: Json = {"instanceActions": [self.shape(action) for action in found]}
         url = f"{self.base}/servers/{server_id}/os-instance-actions"
         following = dialect.LIST_PAGES.links(request, page, [action.request_id for action in found], url)
         if following:
             answer["links"] = following
-        return Response(answer)
+        return answer
 
-    def shape(self, action: InstanceAction) -> dict[str, Any]:
-        shape: dict[str, Any] = {
+    def shape(self, action: InstanceAction) -> Json:
+        shape: Json = {
             "action": action.action,
             "instance_uuid": str(action.instance_id),
             "request_id": action.request_id,
@@ -86,20 +84,20 @@ class InstanceActionView(InstanceActionsView):
     """``GET /servers/{id}/os-instance-actions/{request_id}``."""
 
     rules = {"GET": "os_compute_api:os-instance-actions:show"}
-    queries: ClassVar = {"GET": {}}
+    queries = {"GET": {}}
 
-    def get(self, request: Request, server_id: str, request_id: str = "") -> Response:
+    def get(self, request: Request, server_id: str, request_id: str = "") -> Json:
         """Show one action. Its events are shown to operators, and from 2.51 on to every user who may see the server."""
         action, events = selectors.action_for(self.context, server_id, request_id, deleted=self.microversion >= DELETED)
         shape = self.shape(action)
         since, before = "os_compute_api:os-instance-actions:events", "os_compute_api:os-instance-actions:events:details"
         if self.allows(since if self.microversion >= (2, 51) else before):
             shape["events"] = [self._event(event, action) for event in events]
-        return Response({"instanceAction": shape})
+        return {"instanceAction": shape}
 
-    def _event(self, event: InstanceActionEvent, action: InstanceAction) -> dict[str, Any]:
+    def _event(self, event: InstanceActionEvent, action: InstanceAction) -> Json:
         operator = self.allows("os_compute_api:os-instance-actions:events:details")
-        shape: dict[str, Any] = {
+        shape: Json = {
             "event": event.name,
             "start_time": dialect.timestamp_micro(event.started_at),
             "finish_time": dialect.timestamp_micro(event.finished_at),
@@ -158,11 +156,11 @@ class ExternalEventsView(dialect.ComputeView):
     """Events about servers."""
 
     rules = {"POST": "os_compute_api:os-server-external-events:create"}
-    schemas: ClassVar = {"POST": events_creation}
+    schemas = {"POST": events_creation}
 
     def post(self, request: Request) -> Response:
         """Deliver the events and return the result of each; the status is 207 if an event could not be delivered."""
-        listed: list[dict[str, Any]] = self.checked_body()["events"]
+        listed: list[Json] = self.checked_body()["events"]
         events = [
             ExternalEvent(event["server_uuid"], event["name"], event.get("status", "completed"), event.get("tag"))
             for event in listed

@@ -2,17 +2,13 @@
 and its volumes, which its guest agent examines, mounts and extends: Novella's own operations.
 """
 
-from typing import Any, ClassVar
-
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from compute_agent.contract.calls import Diagnostics
 from compute_agent.contract.guest_disks import DIRECTORY, LONGEST_DIRECTORY, InspectedDisk
 from compute_agent.contract.power import PowerState
-from portal.api.common.requests import NEWEST, Schema, Version
 from portal.api.compute.dialect import ComputeView
-from portal.api.frame.parts import Call, parts
+from portal.api.frame import NEWEST, Call, Json, Schema, Version, parts
 from portal.common.http.public_url import public_url
 from portal.common.websockets.console_urls import client_url
 from provisioning.common.context import RequestContext
@@ -45,7 +41,7 @@ _OLD_DISK = {
 }
 
 
-def standard(found: Diagnostics) -> dict[str, Any]:
+def standard(found: Diagnostics) -> Json:
     """Return the format of 2.48; memory in MiB, times in ns, uptime in s."""
     return {
         "state": _STATES.get(PowerState(found.power_state), "pending"),
@@ -72,9 +68,9 @@ def standard(found: Diagnostics) -> dict[str, Any]:
     }
 
 
-def flat(found: Diagnostics) -> dict[str, Any]:
+def flat(found: Diagnostics) -> Json:
     """Return the format before 2.48: libvirt's names, one key for each counter; memory in KiB."""
-    shape: dict[str, Any] = {f"cpu{cpu.id}_time": cpu.time_ns for cpu in found.cpus}
+    shape: Json = {f"cpu{cpu.id}_time": cpu.time_ns for cpu in found.cpus}
     for disk in found.disks:
         shape |= {f"{disk.target}_{old}": getattr(disk, name) for old, name in _OLD_DISK.items()}
     for nic in found.nics:
@@ -119,7 +115,7 @@ def disk_action(version: Version) -> Schema:
     }
 
 
-def _inspected_disk(view: ComputeView, found: InspectedDisk) -> dict[str, Any]:
+def _inspected_disk(view: ComputeView, found: InspectedDisk) -> Json:
     return {
         "volume_id": view.kwargs["volume_id"],
         "device": found.device,
@@ -129,7 +125,7 @@ def _inspected_disk(view: ComputeView, found: InspectedDisk) -> dict[str, Any]:
     }
 
 
-def _act_on_disk(context: RequestContext, server_id: str, volume_id: str, body: dict[str, Any]) -> None:
+def _act_on_disk(context: RequestContext, server_id: str, volume_id: str, body: Json) -> None:
     if "mount" in body:
         MountVolume.begin(context, server_id, VolumeToMount(volume_id, body["mount"]["directory"]))
     else:
@@ -191,15 +187,15 @@ class RemoteConsolesView(ComputeView):
     """Consoles of a server, from 2.6 on."""
 
     rules = {"POST": "os_compute_api:os-remote-consoles"}
-    schemas: ClassVar = {"POST": console_schema}
+    schemas = {"POST": console_schema}
     versions = {"POST": ((2, 6), NEWEST)}
 
-    def post(self, request: Request, server_id: str) -> Response:
+    def post(self, request: Request, server_id: str) -> Json:
         """Create a console and return its address."""
         body = self.checked_body()["remote_console"]
         made = create_console(self.context, server_id, body["protocol"], body["type"], token_of(self))
         url = client_url(public_url(request), made.protocol, made.token)
-        return Response({"remote_console": {"protocol": made.protocol, "type": made.console_type, "url": url}})
+        return {"remote_console": {"protocol": made.protocol, "type": made.console_type, "url": url}}
 
 
 class ConsoleAuthTokenView(ComputeView):
@@ -207,7 +203,7 @@ class ConsoleAuthTokenView(ComputeView):
 
     rules = {"GET": "os_compute_api:os-console-auth-tokens"}
 
-    def get(self, request: Request, console_token: str) -> Response:
+    def get(self, request: Request, console_token: str) -> Json:
         """Show the console's address without using up the token. Before 2.31 only RDP consoles were shown, which
         Novella does not support.
         """
@@ -215,13 +211,11 @@ class ConsoleAuthTokenView(ComputeView):
             raise InvalidInputError("The requested console type details are not accessible")
         instance = find_token(console_token).instance
         host = instance.host.name if instance.host else None
-        return Response(
-            {
-                "console": {
-                    "instance_uuid": str(instance.id),
-                    "host": host,
-                    "port": None,
-                    "internal_access_path": None,
-                }
+        return {
+            "console": {
+                "instance_uuid": str(instance.id),
+                "host": host,
+                "port": None,
+                "internal_access_path": None,
             }
-        )
+        }

@@ -1,23 +1,22 @@
 """Conversion of the body of ``POST /servers`` into a LaunchRequest, with both forms of block device mapping."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from portal.api.common.requests import Version
 from portal.api.compute.dialect import SHARED_VOLUMES, boolean
+from portal.api.frame import Json, Version
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.launch.request import DiskRequest, InjectedFile, LaunchRequest, NetworkRequest, Networks
 
 FIELD, OLD_FIELD = "block_device_mapping_v2", "block_device_mapping"
 
 
-def read_devices(server: Mapping[str, Any]) -> tuple[str, tuple[DiskRequest, ...]]:
+def read_devices(server: Json) -> tuple[str, tuple[DiskRequest, ...]]:
     """Return the id in ``imageRef`` (empty without an image) and the disks of either form of block device mapping.
 
     Raises InvalidInputError.
     """
-    old: Sequence[Mapping[str, Any]] = server.get(OLD_FIELD, ())
-    new: Sequence[Mapping[str, Any]] = server.get(FIELD, ())
+    old: Sequence[Json] = server.get(OLD_FIELD, ())
+    new: Sequence[Json] = server.get(FIELD, ())
     if old and new:
         raise InvalidInputError(
             "Using different block_device_mapping syntaxes is not allowed in the same request.", field=FIELD
@@ -39,14 +38,14 @@ def tail(reference: str) -> str:
     return reference.rstrip("/").rsplit("/", 1)[-1]
 
 
-def _old(devices: Sequence[Mapping[str, Any]], image: str) -> tuple[DiskRequest, ...]:
+def _old(devices: Sequence[Json], image: str) -> tuple[DiskRequest, ...]:
     """Read the legacy form; without an image the server boots from the first volume or snapshot."""
     found = [disk for device in devices if (disk := _old_disk(device)) is not None]
     boots = None if image else next((disk for disk in found if disk["source_type"] != "blank"), None)
     return tuple(DiskRequest(**disk, boot_index=0 if disk is boots else -1) for disk in found)
 
 
-def _old_disk(device: Mapping[str, Any]) -> dict[str, Any] | None:
+def _old_disk(device: Json) -> Json | None:
     values = {
         "size": int(device["volume_size"]) if device.get("volume_size") not in (None, "") else None,
         "delete_on_termination": boolean(device.get("delete_on_termination", False)),
@@ -68,7 +67,7 @@ def _old_disk(device: Mapping[str, Any]) -> dict[str, Any] | None:
     raise _invalid(f"{name[:64]!r} is not a virtual device.", OLD_FIELD)
 
 
-def _new(device: Mapping[str, Any], image: str) -> DiskRequest:
+def _new(device: Json, image: str) -> DiskRequest:
     source = device.get("source_type") or next(
         (kind for kind in ("volume", "snapshot", "image") if device.get(f"{kind}_id")), "blank"
     )
@@ -108,7 +107,7 @@ def _invalid(sentence: str, field: str = FIELD) -> InvalidInputError:
     return InvalidInputError(f"Block Device Mapping is Invalid: {sentence}", field=field)
 
 
-def launch_request(body: Mapping[str, Any], password: str | None, version: Version) -> LaunchRequest:
+def launch_request(body: Json, password: str | None, version: Version) -> LaunchRequest:
     """Convert a validated body; ``password`` is the guest's password, from the body or generated.
 
     Raises InvalidInputError, with the field, if values contradict each other.
@@ -163,7 +162,7 @@ def _networks(specified: object) -> Networks:
     return tuple(_network(entry) for entry in specified) if isinstance(specified, list) else None
 
 
-def _network(entry: Mapping[str, Any]) -> NetworkRequest:
+def _network(entry: Json) -> NetworkRequest:
     network, port, address = entry.get("uuid"), entry.get("port"), entry.get("fixed_ip")
     if network is None and port is None:
         raise InvalidInputError("Bad networks format: network uuid is not in proper format ''", field="networks")

@@ -10,9 +10,8 @@ from typing import Any
 from django.http import QueryDict
 from oslo_utils import strutils
 
-from portal.api.common.requests import Schema, Version
 from portal.api.compute.dialect import COUNT, TEXT, query, read_end, read_time
-from portal.api.frame.lists import Sorting
+from portal.api.frame import Schema, Sorting, Version
 from provisioning.common.errors import ForbiddenError, InvalidInputError
 from provisioning.common.lists.listing import Sort
 from provisioning.common.values.ids import NOBODY, read_id

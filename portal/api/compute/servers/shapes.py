@@ -6,14 +6,12 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
 from uuid import UUID
 
 from django.utils import timezone
-from rest_framework.response import Response
 
-from portal.api.common.requests import Version
 from portal.api.compute.dialect import ComputeView, timestamp, timestamp_micro
+from portal.api.frame import Json, Version
 from provisioning.compute import selectors
 from provisioning.compute.disks.device_names import root_device
 from provisioning.compute.models import BlockDevice, Instance, InstanceFault
@@ -31,7 +29,7 @@ _ANYWHERE = {"IPv4": "0.0.0.0/0", "IPv6": "::/0"}
 _PORTS = {"tcp": (1, 65_535), "udp": (1, 65_535)}
 
 
-def security_group(group: SecurityGroup) -> dict[str, Any]:
+def security_group(group: SecurityGroup) -> Json:
     """One group with its rules, oldest first."""
     rules = sorted(group.rules.all(), key=lambda rule: (rule.created_at, rule.id))
     return {
@@ -43,7 +41,7 @@ def security_group(group: SecurityGroup) -> dict[str, Any]:
     }
 
 
-def rule_shape(rule: SecurityGroupRule) -> dict[str, Any]:
+def rule_shape(rule: SecurityGroupRule) -> Json:
     """One ingress rule of a group."""
     first, last = rule.port_range_min, rule.port_range_max
     if rule.protocol and first is None and last is None:  # all ports, in nova-network's numbers
@@ -104,16 +102,16 @@ def links(related: Related, resource: str, ident: str) -> list[dict[str, str]]:
     ]
 
 
-def brief(instance: Instance, related: Related) -> dict[str, Any]:
+def brief(instance: Instance, related: Related) -> Json:
     """An entry of ``GET /servers``."""
     ident = str(instance.id)
     return {"id": ident, "name": instance.name, "links": links(related, "servers", ident)}
 
 
-def created(instance: Instance, related: Related, groups: Sequence[str], password: str | None) -> dict[str, Any]:
+def created(instance: Instance, related: Related, groups: Sequence[str], password: str | None) -> Json:
     """Return the response to ``POST /servers``; no other response contains the password."""
     ident = str(instance.id)
-    shape: dict[str, Any] = {
+    shape: Json = {
         "id": ident,
         "links": links(related, "servers", ident),
         "OS-DCF:diskConfig": instance.disk_config,
@@ -122,26 +120,26 @@ def created(instance: Instance, related: Related, groups: Sequence[str], passwor
     return shape | ({} if password is None else {"adminPass": password})
 
 
-def addresses(found: Sequence[PortAddress], *, extended: bool = True) -> dict[str, list[dict[str, Any]]]:
+def addresses(found: Sequence[PortAddress], *, extended: bool = True) -> dict[str, list[Json]]:
     """Addresses by network name, each fixed IP followed by its floating IPs, which have the MAC address of its port.
 
     ``extended``: as in ``server.addresses``, otherwise as in ``/ips``.
     """
-    networks: dict[str, list[dict[str, Any]]] = {}
+    networks: dict[str, list[Json]] = {}
     for entry in found:
         shown = [("fixed", entry.version, entry.address), *(("floating", 4, address) for address in entry.floating)]
         for kind, version, address in shown:
-            shape: dict[str, Any] = {"version": version, "addr": address}
+            shape: Json = {"version": version, "addr": address}
             if extended:
                 shape |= {"OS-EXT-IPS:type": kind, "OS-EXT-IPS-MAC:mac_addr": entry.mac}
             networks.setdefault(entry.network_name, []).append(shape)
     return networks
 
 
-def detail(instance: Instance, related: Related, visible: VisibleFields) -> dict[str, Any]:
+def detail(instance: Instance, related: Related, visible: VisibleFields) -> Json:
     status = api_status(instance.vm_state, instance.task_state)
     host, ident = instance.host, str(instance.id)
-    shape: dict[str, Any] = {
+    shape: Json = {
         "id": ident,
         "name": instance.name,
         "status": status,
@@ -170,7 +168,7 @@ def detail(instance: Instance, related: Related, visible: VisibleFields) -> dict
     return shape
 
 
-def _flavor(instance: Instance, related: Related, version: Version) -> dict[str, Any]:
+def _flavor(instance: Instance, related: Related, version: Version) -> Json:
     flavor = instance.flavor
     if version < (2, 47):
         ident = str(flavor["flavorid"])
@@ -186,21 +184,21 @@ def _flavor(instance: Instance, related: Related, version: Version) -> dict[str,
     }
 
 
-def _image(instance: Instance, related: Related) -> dict[str, Any] | str:
+def _image(instance: Instance, related: Related) -> Json | str:
     if instance.image_id is None:
         return ""
     ident = str(instance.image_id)
     return {"id": ident, "links": [{"rel": "bookmark", "href": f"{related.bookmark}/images/{ident}"}]}
 
 
-def _fault(fault: InstanceFault, *, operator: bool) -> dict[str, Any]:
-    shape: dict[str, Any] = {"code": fault.code, "created": timestamp(fault.created_at), "message": fault.message}
+def _fault(fault: InstanceFault, *, operator: bool) -> Json:
+    shape: Json = {"code": fault.code, "created": timestamp(fault.created_at), "message": fault.message}
     if fault.details and operator:
         shape["details"] = fault.details
     return shape
 
 
-def _add_extended(shape: dict[str, Any], instance: Instance, related: Related, visible: VisibleFields) -> None:
+def _add_extended(shape: Json, instance: Instance, related: Related, visible: VisibleFields) -> None:
     host = instance.host
     shape |= {
         "OS-EXT-AZ:availability_zone": host.availability_zone if host else instance.availability_zone,
@@ -224,7 +222,7 @@ def _add_extended(shape: dict[str, Any], instance: Instance, related: Related, v
         shape["host_status"] = _host_status(host)
 
 
-def _volumes(devices: Sequence[BlockDevice], version: Version) -> list[dict[str, Any]]:
+def _volumes(devices: Sequence[BlockDevice], version: Version) -> list[Json]:
     kept = version >= (2, 3)
     return [
         {"id": str(device.volume_id)} | ({"delete_on_termination": device.delete_on_termination} if kept else {})
@@ -232,9 +230,9 @@ def _volumes(devices: Sequence[BlockDevice], version: Version) -> list[dict[str,
     ]
 
 
-def _operator_fields(instance: Instance, volumes: Sequence[BlockDevice], version: Version) -> dict[str, Any]:
+def _operator_fields(instance: Instance, volumes: Sequence[BlockDevice], version: Version) -> Json:
     host, root = instance.host, next((device.device_name for device in volumes if device.is_root), "")
-    fields: dict[str, Any] = {
+    fields: Json = {
         "OS-EXT-SRV-ATTR:host": host.name if host else None,
         "OS-EXT-SRV-ATTR:instance_name": f"instance-{instance.id.hex[:8]}",
         "OS-EXT-SRV-ATTR:hypervisor_hostname": host.hypervisor_hostname if host else None,
@@ -262,7 +260,7 @@ def _host_status(host: Host | None) -> str:
     return "UP" if is_alive(host, timezone.now()) else "UNKNOWN"
 
 
-def _add_late(shape: dict[str, Any], instance: Instance, visible: VisibleFields) -> None:
+def _add_late(shape: Json, instance: Instance, visible: VisibleFields) -> None:
     version = visible.version
     if version >= (2, 9):
         shape["locked"] = instance.locked
@@ -308,10 +306,10 @@ class ServerView(ComputeView):
             extended=extended,
         )
 
-    def shown(self, instance: Instance) -> Response:
-        return Response({"server": detail(instance, self.related([instance]), self.visible_fields())})
+    def shown(self, instance: Instance) -> Json:
+        return {"server": detail(instance, self.related([instance]), self.visible_fields())}
 
-    def changed(self, instance: Instance) -> Response:
+    def changed(self, instance: Instance) -> Json:
         """Answer an update or rebuild with the server, in full from 2.75 on."""
         visible = self.visible_fields(extended=self.microversion >= (2, 75))
-        return Response({"server": detail(instance, self.related([instance]), visible)})
+        return {"server": detail(instance, self.related([instance]), visible)}

@@ -2,8 +2,6 @@
 "Servers").
 """
 
-from typing import Any, ClassVar
-
 from django.conf import settings
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -17,7 +15,7 @@ from portal.api.compute.servers.launch_requests import launch_request
 from portal.api.compute.servers.lists import listing, read_filters, read_sort
 from portal.api.compute.servers.schemas import METADATA, TAGS
 from portal.api.compute.servers.shapes import REMOTE, ServerView, addresses, security_group
-from portal.api.frame.parts import Call, Entries, parts
+from portal.api.frame import Call, Entries, Json, Values, parts
 from portal.common.http import rate_limits
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors
@@ -46,8 +44,8 @@ class ServersView(ServerView):
     """``GET`` and ``POST /servers``."""
 
     rules = {"GET": "os_compute_api:servers:index", "POST": "os_compute_api:servers:create"}
-    schemas: ClassVar = {"POST": server_schemas.create}
-    queries: ClassVar = {"GET": listing}
+    schemas = {"POST": server_schemas.create}
+    queries = {"GET": listing}
     limited = frozenset({"GET"})
     detailed = False
     all_projects_rule = "os_compute_api:servers:index:get_all_tenants"
@@ -62,7 +60,7 @@ class ServersView(ServerView):
         if not SEARCHED.isdisjoint(filters.filters):
             rate_limits.check(self.context, rate_limits.SEARCHES)
 
-        def make() -> dict[str, Any]:
+        def make() -> Json:
             found = selectors.instances_for(
                 self.context,
                 sort=sort,
@@ -85,7 +83,7 @@ class ServersView(ServerView):
         sees_host = self.visible_fields().host and self.microversion >= (2, 3)
         return (*_COLUMNS, *_OPERATORS) if sees_host else _COLUMNS
 
-    def _shapes(self, found: list[Instance]) -> list[dict[str, Any]]:
+    def _shapes(self, found: list[Instance]) -> list[Json]:
         if not self.detailed:
             related = self.related([])
             return [shapes.brief(item, related) for item in found]
@@ -127,24 +125,23 @@ class OneServerView(ServerView):
         "PUT": "os_compute_api:servers:update",
         "DELETE": "os_compute_api:servers:delete",
     }
-    schemas: ClassVar = {"PUT": server_schemas.update}
+    schemas = {"PUT": server_schemas.update}
 
-    def get(self, request: Request, server_id: str) -> Response:
+    def get(self, request: Request, server_id: str) -> Json:
         return self.shown(selectors.instance_for(self.context, server_id))
 
-    def put(self, request: Request, server_id: str) -> Response:
+    def put(self, request: Request, server_id: str) -> Json:
         """Update the name, description, host name and access addresses."""
         values = self.checked_body()["server"]
-        changes = {_CHANGES[name]: value for name, value in values.items()}
+        changes: Values = {_CHANGES[name]: value for name, value in values.items()}
         return self.changed(update(self.context, server_id, **changes))
 
-    def delete(self, request: Request, server_id: str) -> Response:
+    def delete(self, request: Request, server_id: str) -> None:
         """Delete a server: 204 once the command to the host is recorded; the host removes the guest afterwards."""
         delete.delete(self.context, server_id)
-        return Response(status=204)
 
 
-_CHANGES: dict[str, Any] = {
+_CHANGES = {
     "name": "name",
     "description": "description",
     "hostname": "hostname",
@@ -158,13 +155,13 @@ _CHANGES: dict[str, Any] = {
 TAGGED, NUMA = (2, 26), (2, 78)
 
 
-def _addresses(context: RequestContext, server_id: str) -> dict[str, Any]:
+def _addresses(context: RequestContext, server_id: str) -> Json:
     """Return network name → addresses."""
     instance = instance_for(context, server_id)
     return addresses(network.addresses_of([instance.id]).get(instance.id, ()), extended=False)
 
 
-def _groups(context: RequestContext, server_id: str) -> list[dict[str, Any]]:
+def _groups(context: RequestContext, server_id: str) -> list[Json]:
     """Return the groups of the ports in nova-network's format."""
     instance = instance_for(context, server_id)
     members = {ident for ref in network.port_refs(instance.id) for ident in ref.security_group_ids}

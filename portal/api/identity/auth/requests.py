@@ -6,18 +6,10 @@ from typing import Any
 from django.conf import settings
 from rest_framework.request import Request
 
-from portal.api.common.requests import Schema
+from portal.api.frame import Json, Schema
 from portal.common.http.client_address import client_of
 from provisioning.common.errors import InvalidInputError, NotAuthenticatedError
-from provisioning.identity.authentication.authenticate import (
-    AuthRequest,
-    CredentialProof,
-    DomainScope,
-    PasswordProof,
-    ProjectScope,
-    Scope,
-    TrustScope,
-)
+from provisioning.identity.authentication import authenticate
 from provisioning.identity.services.passcodes import PasscodeProof
 
 _ID: Schema = {"type": "string", "minLength": 1, "maxLength": 64}
@@ -112,7 +104,6 @@ METHODS = frozenset({"password", "token", "application_credential"})
 RECEIPT = "Openstack-Auth-Receipt"
 FIRST_DOMAIN = "default"
 """The domain of users of v2.0."""
-Body = dict[str, Any]
 
 
 class UnsupportedMethodError(NotAuthenticatedError):
@@ -126,7 +117,7 @@ class UnsupportedMethodError(NotAuthenticatedError):
         super().__init__("Attempted to authenticate with an unsupported method.")
 
 
-def v3(request: Request, auth: Body) -> AuthRequest:
+def v3(request: Request, auth: Json) -> authenticate.AuthRequest:
     """Convert the body of ``POST /v3/auth/tokens``; every method in ``methods`` must have its own block."""
     identity = auth["identity"]
     methods = tuple(dict.fromkeys(identity["methods"]))
@@ -136,8 +127,8 @@ def v3(request: Request, auth: Body) -> AuthRequest:
     for method in methods:
         if method not in identity:
             raise expecting(method, "identity")
-    methods_given: Body = {method: identity[method] for method in methods}
-    return AuthRequest(
+    methods_given: Json = {method: identity[method] for method in methods}
+    return authenticate.AuthRequest(
         methods=methods,
         scope=_scope(auth.get("scope")),
         client=client_of(request),
@@ -151,48 +142,52 @@ def v3(request: Request, auth: Body) -> AuthRequest:
     )
 
 
-def v2(request: Request, auth: Body) -> AuthRequest:
+def v2(request: Request, auth: Json) -> authenticate.AuthRequest:
     """Convert the body of ``POST /v2.0/tokens``: a password or a token, and optionally the tenant by id or name."""
     if ("passwordCredentials" in auth) == ("token" in auth):
         raise expecting("passwordCredentials or token", "auth")
     tenant_id, tenant_name = auth.get("tenantId"), auth.get("tenantName")
-    scope: Scope = "unscoped"
+    scope: authenticate.Scope = "unscoped"
     if tenant_id:
-        scope = ProjectScope(project_id=tenant_id)
+        scope = authenticate.ProjectScope(project_id=tenant_id)
     elif tenant_name:
-        scope = ProjectScope(name=tenant_name, domain_id=FIRST_DOMAIN)
+        scope = authenticate.ProjectScope(name=tenant_name, domain_id=FIRST_DOMAIN)
     client = client_of(request)
     if "token" in auth:
-        return AuthRequest(("token",), scope, client, token=auth["token"]["id"], only_domain=FIRST_DOMAIN)
+        return authenticate.AuthRequest(("token",), scope, client, token=auth["token"]["id"], only_domain=FIRST_DOMAIN)
     credentials = auth["passwordCredentials"]
     if "userId" in credentials:
-        proof = PasswordProof(credentials["password"], user_id=credentials["userId"])
+        proof = authenticate.PasswordProof(credentials["password"], user_id=credentials["userId"])
     elif "username" in credentials:
-        proof = PasswordProof(credentials["password"], user_name=credentials["username"], domain_id=FIRST_DOMAIN)
+        proof = authenticate.PasswordProof(
+            credentials["password"], user_name=credentials["username"], domain_id=FIRST_DOMAIN
+        )
     else:
         raise expecting("username or userId", "passwordCredentials")
-    return AuthRequest(("password",), scope, client, proof, only_domain=FIRST_DOMAIN)
+    return authenticate.AuthRequest(("password",), scope, client, proof, only_domain=FIRST_DOMAIN)
 
 
-def _password(user: Body) -> PasswordProof:
-    return PasswordProof(user["password"], **_user(user, "user"))
+def _password(user: Json) -> authenticate.PasswordProof:
+    return authenticate.PasswordProof(user["password"], **_user(user, "user"))
 
 
-def _passcode(user: Body) -> PasscodeProof:
+def _passcode(user: Json) -> PasscodeProof:
     return PasscodeProof(user["passcode"], **_user(user, "user"))
 
 
-def _credential(credentials: Body) -> CredentialProof:
+def _credential(credentials: Json) -> authenticate.CredentialProof:
     if "id" in credentials:
-        return CredentialProof(credentials["secret"], credential_id=credentials["id"])
+        return authenticate.CredentialProof(credentials["secret"], credential_id=credentials["id"])
     if "name" not in credentials:
         raise expecting("id or name", "application_credential")
     if "user" not in credentials:
         raise expecting("user", "application_credential")
-    return CredentialProof(credentials["secret"], name=credentials["name"], **_user(credentials["user"], "user"))
+    return authenticate.CredentialProof(
+        credentials["secret"], name=credentials["name"], **_user(credentials["user"], "user")
+    )
 
 
-def _user(user: Body, what: str) -> dict[str, str | None]:
+def _user(user: Json, what: str) -> dict[str, str | None]:
     if "id" in user:
         return {"user_id": user["id"]}
     if "name" not in user:
@@ -201,7 +196,7 @@ def _user(user: Body, what: str) -> dict[str, str | None]:
     return {"user_name": user["name"], "domain_id": domain_id, "domain_name": domain_name}
 
 
-def _scope(scope: Any) -> Scope:
+def _scope(scope: Any) -> authenticate.Scope:
     if scope is None:
         return "default"
     if scope == "unscoped" or "unscoped" in scope:
@@ -210,19 +205,19 @@ def _scope(scope: Any) -> Scope:
         return "system"
     if "domain" in scope:
         domain_id, domain_name = _domain(scope, "scope")
-        return DomainScope(domain_id, domain_name)
+        return authenticate.DomainScope(domain_id, domain_name)
     if "OS-TRUST:trust" in scope:
-        return TrustScope(scope["OS-TRUST:trust"]["id"])
+        return authenticate.TrustScope(scope["OS-TRUST:trust"]["id"])
     project = scope["project"]
     if "id" in project:
-        return ProjectScope(project_id=project["id"])
+        return authenticate.ProjectScope(project_id=project["id"])
     if "name" not in project:
         raise expecting("id or name", "project")
     domain_id, domain_name = _domain(project, "project")
-    return ProjectScope(name=project["name"], domain_id=domain_id, domain_name=domain_name)
+    return authenticate.ProjectScope(name=project["name"], domain_id=domain_id, domain_name=domain_name)
 
 
-def _domain(owner: Body, what: str) -> tuple[str | None, str | None]:
+def _domain(owner: Json, what: str) -> tuple[str | None, str | None]:
     """Return id and name of the domain; only one of them is specified."""
     domain = owner.get("domain", {})
     if "id" not in domain and "name" not in domain:

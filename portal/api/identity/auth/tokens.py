@@ -3,15 +3,12 @@
 import uuid
 from collections.abc import Callable
 from datetime import UTC
-from typing import Any, ClassVar
+from typing import Any
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common import links
-from portal.api.common.authentication import challenge
-from portal.api.common.views import Schemas, ServiceView
-from portal.api.frame.parts import Call, Shape, parts
+from portal.api.frame import Call, Json, ServiceView, Shape, challenge, parts, public_url
 from portal.api.identity.auth import requests
 from portal.api.identity.dialect import listed, lists, patterns
 from portal.api.identity.directory.domains import DOMAIN
@@ -25,11 +22,7 @@ from provisioning.identity.authentication.authenticate import authenticate
 from provisioning.identity.models import Domain, Project, User
 from provisioning.identity.selectors.catalog import catalog_for
 from provisioning.identity.selectors.credentials import application_credential_by, trust_of_token
-from provisioning.identity.selectors.lookups import (
-    by_id,
-    existing,
-    role_records,
-)
+from provisioning.identity.selectors.lookups import by_id, existing, role_records
 from provisioning.identity.selectors.project_tree import domains_open_to, may_enter_system, projects_open_to
 from provisioning.identity.selectors.tokens import context_of
 from provisioning.identity.services.passwords import change_password
@@ -38,13 +31,11 @@ from provisioning.identity.tokens import tokens
 from provisioning.identity.tokens.receipts import MoreMethodsError
 from provisioning.identity.tokens.tokens import TokenData
 
-Body = dict[str, Any]
 
-
-def token_shape(request: Request, data: TokenData, context: RequestContext, *, catalog: bool) -> Body:
+def token_shape(request: Request, data: TokenData, context: RequestContext, *, catalog: bool) -> Json:
     """Return the body that describes a token; ``context`` has its current rights."""
     user = existing(User, (context.user_id or data.user_id).hex)
-    body: Body = {
+    body: Json = {
         "methods": list(data.methods),
         "user": lists.named_in_domain(user) | {"password_expires_at": lists.expiry(user)},
         "audit_ids": data.audit_ids,
@@ -63,7 +54,7 @@ def token_shape(request: Request, data: TokenData, context: RequestContext, *, c
     return {"token": body}
 
 
-def receipt_shape(error: MoreMethodsError) -> Body:
+def receipt_shape(error: MoreMethodsError) -> Json:
     """Return the body with the methods that succeeded and the rules of the user that are still to be met."""
     found = error.receipt
     described = {
@@ -80,15 +71,15 @@ def is_scoped(data: TokenData) -> bool:
     return data.project_id is not None or data.domain_id is not None or data.system
 
 
-def catalog_of(request: Request, data: TokenData | RequestContext) -> list[Body]:
-    return catalog_for(data.project_id, public_url=links.public_url(request))
+def catalog_of(request: Request, data: TokenData | RequestContext) -> list[Json]:
+    return catalog_for(data.project_id, public_url=public_url(request))
 
 
-def access_shape(request: Request, value: str, data: TokenData, context: RequestContext) -> Body:
+def access_shape(request: Request, value: str, data: TokenData, context: RequestContext) -> Json:
     """Return the body that describes a token in the Identity API v2.0."""
     user = existing(User, data.user_id.hex)
     roles = role_records(context.roles)
-    described: Body = {
+    described: Json = {
         "id": value,
         "issued_at": lists.time_of(data.issued_at),
         "expires": data.expires_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -112,7 +103,7 @@ def access_shape(request: Request, value: str, data: TokenData, context: Request
     }
 
 
-def tenant_shape(record: Project) -> Body:
+def tenant_shape(record: Project) -> Json:
     """Return a project in the format of the Identity API v2.0."""
     return {
         "id": record.id.hex,
@@ -122,11 +113,11 @@ def tenant_shape(record: Project) -> Body:
     }
 
 
-def services_v2(request: Request, data: TokenData) -> list[Body]:
+def services_v2(request: Request, data: TokenData) -> list[Json]:
     """Return the catalog in the format of v2.0: one entry for each region, with an address for each interface."""
     result = []
     for service in catalog_of(request, data):
-        regions: dict[str, Body] = {}
+        regions: dict[str, Json] = {}
         for endpoint in service["endpoints"]:
             place = regions.setdefault(endpoint["region"] or "", {"id": endpoint["id"], "region": endpoint["region"]})
             place[f"{endpoint['interface']}URL"] = endpoint["url"]
@@ -140,7 +131,7 @@ def services_v2(request: Request, data: TokenData) -> list[Body]:
     return result
 
 
-def _scope(data: TokenData) -> Body:
+def _scope(data: TokenData) -> Json:
     if data.project_id is not None:
         return {
             "project": lists.named_in_domain(existing(Project, data.project_id.hex)),
@@ -152,7 +143,7 @@ def _scope(data: TokenData) -> Body:
     return {"system": {"all": True}} if data.system else {}
 
 
-def _trust(trust_id: uuid.UUID) -> Body:
+def _trust(trust_id: uuid.UUID) -> Json:
     found = trust_of_token(trust_id)
     return {
         "id": found.id.hex,
@@ -162,12 +153,12 @@ def _trust(trust_id: uuid.UUID) -> Body:
     }
 
 
-def _credential(data: TokenData, context: RequestContext) -> Body:
+def _credential(data: TokenData, context: RequestContext) -> Json:
     """Return the application credential as keystonemiddleware reads it; its access rules limit the token's requests."""
     assert data.application_credential is not None  # noqa: S101 - the caller has checked it
     record = application_credential_by(credential_id=data.application_credential.hex)
     name = record.name if record is not None else ""
-    shape: Body = {"id": data.application_credential.hex, "name": name, "restricted": not context.unrestricted}
+    shape: Json = {"id": data.application_credential.hex, "name": name, "restricted": not context.unrestricted}
     if context.access_rules is not None and record is not None:
         shape["access_rules"] = [
             {"id": rule.id.hex, "service": rule.service, "method": rule.method, "path": rule.path}
@@ -186,7 +177,7 @@ class TokensView(ServiceView):
     rules = {"HEAD": "identity:check_token"}
     public_methods = frozenset({"POST"})
     limited = frozenset({"POST"})
-    schemas: ClassVar[Schemas] = {"POST": requests.AUTH}
+    schemas = {"POST": requests.AUTH}
     _subject: TokenData
     _worth: RequestContext
 
@@ -261,16 +252,15 @@ class PasswordView(ServiceView):
 
     public = True
     limited = frozenset({"POST"})
-    schemas: ClassVar[Schemas] = {"POST": requests.PASSWORD_CHANGE}
+    schemas = {"POST": requests.PASSWORD_CHANGE}
 
-    def post(self, request: Request, user_id: str) -> Response:
+    def post(self, request: Request, user_id: str) -> None:
         """Change a user's password, which revokes all tokens of the user."""
         body = self.checked_body()["user"]
         claimed = read_id(user_id)
         if claimed is not None:  # the password authenticates the user
             policy.enforce(RequestContext(claimed, "", None), "identity:change_password", {"user_id": claimed})
         change_password(user_id, body["original_password"], body["password"], source=client_address(request))
-        return Response(status=204)
 
 
 ROUTES: dict[str, type[ServiceView]] = {

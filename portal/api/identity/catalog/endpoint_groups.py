@@ -4,24 +4,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from portal.api.common.requests import Schema
-from portal.api.common.views import ServiceView
-from portal.api.frame.parts import Call, parts
+from portal.api.frame import Call, Checked, Json, Operation, Schema, ServiceView, Values, parts
+from portal.api.identity import dialect
 from portal.api.identity.catalog.services import ENDPOINT
-from portal.api.identity.dialect import (
-    Attribute,
-    Checked,
-    InMemory,
-    Operation,
-    Resource,
-    Values,
-    listed,
-    lists,
-    patterns,
-    resource,
-    routes,
-)
-from portal.api.identity.dialect.resource import FLAG, KEY, LONG_NAME, TEXT
+from portal.api.identity.dialect import lists
 from portal.api.identity.directory.projects import PROJECT
 from provisioning.common.errors import NotFoundError
 from provisioning.identity.models import Endpoint, EndpointGroup, Project
@@ -32,12 +18,12 @@ from provisioning.identity.selectors.lookups import existing
 from provisioning.identity.services import endpoint_filters
 from provisioning.identity.services import endpoint_filters as services
 
-_DESCRIPTION = TEXT.schema
+_DESCRIPTION = dialect.TEXT.schema
 _FILTERS: Schema = {
     "type": "object",
     "properties": {
         **{name: ENDPOINT.by_name[name].kind.schema for name in ("interface", "service_id", "region_id")},
-        "enabled": FLAG.schema,
+        "enabled": dialect.FLAG.schema,
     },
     "additionalProperties": False,
 }
@@ -59,7 +45,7 @@ def _update(view: Any, group: EndpointGroup, values: Values) -> EndpointGroup:
     return group
 
 
-ENDPOINT_GROUP = Resource(
+ENDPOINT_GROUP = dialect.Resource(
     name="endpoint_group",
     path="OS-EP-FILTER/endpoint_groups",
     list=Operation(endpoint_groups, "identity:list_endpoint_groups"),
@@ -69,9 +55,9 @@ ENDPOINT_GROUP = Resource(
         _update,
         "identity:update_endpoint_group",
         "Update a group. The standard client always sends every field; null leaves a field unchanged.",
-        body=resource.body(
+        body=dialect.body(
             "endpoint_group",
-            {"name": _or_null(LONG_NAME.schema), "description": _DESCRIPTION, "filters": _or_null(_FILTERS)},
+            {"name": _or_null(dialect.LONG_NAME.schema), "description": _DESCRIPTION, "filters": _or_null(_FILTERS)},
             least=1,
         ),
     ),
@@ -81,16 +67,16 @@ ENDPOINT_GROUP = Resource(
         "Delete a group; its endpoints are no longer in the catalogs of its projects.",
     ),
     attributes=(
-        Attribute("id", KEY),
-        Attribute("name", LONG_NAME, post=True, put=True, required=True),
-        Attribute("description", Checked(_DESCRIPTION), post=True, put=True),
-        Attribute("filters", Checked(_FILTERS), post=True, put=True, required=True),
+        dialect.Attribute("id", dialect.KEY),
+        dialect.Attribute("name", dialect.LONG_NAME, post=True, put=True, required=True),
+        dialect.Attribute("description", Checked(_DESCRIPTION), post=True, put=True),
+        dialect.Attribute("filters", Checked(_FILTERS), post=True, put=True, required=True),
     ),
-    lists=InMemory(("name",)),
+    lists=lists.InMemory(("name",)),
 )
 
 
-ROUTES = routes(ENDPOINT_GROUP)
+ROUTES = dialect.routes(ENDPOINT_GROUP)
 
 
 _FINDERS: Mapping[str, Callable[[str], Any]] = {
@@ -112,7 +98,7 @@ def _check(endpoint: Endpoint, project: Project) -> None:
         raise NotFoundError(f"Endpoint {endpoint.id.hex} not found in project {project.id.hex}.")
 
 
-def _association(group: EndpointGroup, project: Project) -> dict[str, Any]:
+def _association(group: EndpointGroup, project: Project) -> Json:
     if not filters.has_group(project, group):
         raise NotFoundError("Endpoint Group Project Association not found.")
     return {"endpoint_group_id": group.id.hex, "project_id": project.id.hex}
@@ -120,7 +106,7 @@ def _association(group: EndpointGroup, project: Project) -> dict[str, Any]:
 
 _GROUP, _IN_PROJECT = "endpoint_groups/{endpoint_group_id}", "projects/{project_id}/endpoints/{endpoint_id}"
 _GROUP_IN_PROJECT = f"{_GROUP}/projects/{{project_id}}"
-FILTERS = patterns(
+FILTERS = dialect.patterns(
     parts(
         EndpointFilterView,
         "OS-EP-FILTER/",
@@ -129,12 +115,12 @@ FILTERS = patterns(
                 filters.endpoints_in,
                 "identity:list_endpoints_associated_with_endpoint_group",
                 "List the endpoints that match the group's filters.",
-                shape=listed(ENDPOINT),
+                shape=dialect.listed(ENDPOINT),
             ),
             f"GET {_GROUP}/projects": Call(
                 filters.projects_of_group,
                 "identity:list_projects_associated_with_endpoint_group",
-                shape=listed(PROJECT),
+                shape=dialect.listed(PROJECT),
             ),
             f"GET {_GROUP_IN_PROJECT}": Call(
                 _association,
@@ -153,7 +139,7 @@ FILTERS = patterns(
                 filters.endpoints_of_project,
                 "identity:list_endpoints_for_project",
                 "List the endpoints that were added to the project, directly or by a group.",
-                shape=listed(ENDPOINT),
+                shape=dialect.listed(ENDPOINT),
             ),
             f"GET {_IN_PROJECT}": Call(
                 _check,
@@ -167,13 +153,13 @@ FILTERS = patterns(
             "GET projects/{project_id}/endpoint_groups": Call(
                 filters.groups_of_project,
                 "identity:list_endpoint_groups_for_project",
-                shape=listed(ENDPOINT_GROUP),
+                shape=dialect.listed(ENDPOINT_GROUP),
             ),
             "GET endpoints/{endpoint_id}/projects": Call(
                 filters.projects_of_endpoint,
                 "identity:list_projects_for_endpoint",
                 "List the projects to which the endpoint was added directly.",
-                shape=listed(PROJECT),
+                shape=dialect.listed(PROJECT),
             ),
         },
     )

@@ -8,42 +8,14 @@ from typing import Any
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.identity.dialect import (
-    IDENTITY,
-    Attribute,
-    Checked,
-    DetailView,
-    InMemory,
-    Operation,
-    Resource,
-    Values,
-    routes,
-)
-from portal.api.identity.dialect.resource import FLAG, KEY, SHORT_TEXT, TEXT, reference
+from portal.api.frame import Checked, Operation, Values
+from portal.api.identity import dialect
+from portal.api.identity.dialect import lists
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.identity.models import LONG, Endpoint, Policy, Region, Service
 from provisioning.identity.records.catalog import INTERFACES, LONGEST_URL
-from provisioning.identity.selectors.catalog import (
-    catalog_services,
-    endpoints,
-    existing_endpoint,
-    existing_policy,
-    existing_region,
-    existing_service,
-    policies,
-    regions,
-)
-from provisioning.identity.services.catalog import (
-    create_endpoint,
-    create_region,
-    create_service,
-    delete_endpoint,
-    delete_region,
-    delete_service,
-    update_endpoint,
-    update_region,
-    update_service,
-)
+from provisioning.identity.selectors import catalog as selectors
+from provisioning.identity.services import catalog
 from provisioning.identity.services.policies import create_policy, delete_policy, update_policy
 
 
@@ -51,84 +23,90 @@ def _with_parent(values: Values) -> Values:
     """Look up the parent. Raises NotFoundError."""
     if "parent_id" in values:
         above = values.pop("parent_id")
-        values["parent"] = None if above is None else existing_region(above)
+        values["parent"] = None if above is None else selectors.existing_region(above)
     return values
 
 
 def _create_region(view: Any, values: Values) -> Region:
-    return create_region(values.pop("id", None) or None, **_with_parent(values))
+    return catalog.create_region(values.pop("id", None) or None, **_with_parent(values))
 
 
-REGION = Resource(
+REGION = dialect.Resource(
     name="region",
-    list=Operation(regions, "identity:list_regions"),
-    show=Operation(existing_region, "identity:get_region"),
+    list=Operation(selectors.regions, "identity:list_regions"),
+    show=Operation(selectors.existing_region, "identity:get_region"),
     create=Operation(
         _create_region, "identity:create_region", "Create a region (201), with a generated id if none is specified."
     ),
     update=Operation(
-        lambda view, region, values: update_region(region, **_with_parent(values)),
+        lambda view, region, values: catalog.update_region(region, **_with_parent(values)),
         "identity:update_region",
         "Update a region; its id cannot be changed.",
     ),
     delete=Operation(
-        lambda view, region: delete_region(region),
+        lambda view, region: catalog.delete_region(region),
         "identity:delete_region",
         "Delete a region without endpoints and child regions.",
     ),
     attributes=(
-        Attribute("id", Checked({"type": ["string", "null"], "maxLength": LONG}), post=True, fixed=InvalidInputError),
-        Attribute("description", TEXT, post=True, put=True),
-        Attribute("parent_region_id", reference(LONG, null=True), post=True, put=True, column="parent_id"),
+        dialect.Attribute(
+            "id", Checked({"type": ["string", "null"], "maxLength": LONG}), post=True, fixed=InvalidInputError
+        ),
+        dialect.Attribute("description", dialect.TEXT, post=True, put=True),
+        dialect.Attribute(
+            "parent_region_id", dialect.reference(LONG, null=True), post=True, put=True, column="parent_id"
+        ),
     ),
-    lists=InMemory(("parent_region_id",)),
+    lists=lists.InMemory(("parent_region_id",)),
     extra=64,
 )
 
 
-class RegionView(DetailView):
+class RegionView(dialect.DetailView):
     """A region, which can also be created with the id of the path."""
 
     rules = {"PUT": "identity:create_region"}
-    schemas = {"PUT": IDENTITY.new(REGION)}
+    schemas = {"PUT": dialect.IDENTITY.new(REGION)}
 
     def put(self, request: Request, identity: str) -> Response:
         """Create a region with this id (201); an existing one is not changed (409)."""
         values = self.values(new=True)
         if (values.pop("id", None) or identity) != identity:
             raise InvalidInputError("The id in the body is not that of the address.", field="id")
-        return self.answer("create", create_region(identity, **_with_parent(values)))
+        return self.answer("create", catalog.create_region(identity, **_with_parent(values)))
 
 
-_REGIONS = routes(REGION, dialect=replace(IDENTITY, details=RegionView))
+_REGIONS = dialect.routes(REGION, dialect=replace(dialect.IDENTITY, details=RegionView))
 
 
 def _create_service(view: Any, values: Values) -> Service:
-    return create_service(values.pop("type"), **values)
+    return catalog.create_service(values.pop("type"), **values)
 
 
-SERVICE = Resource(
+SERVICE = dialect.Resource(
     name="service",
-    list=Operation(catalog_services, "identity:list_services", "List the services, including disabled ones."),
-    show=Operation(existing_service, "identity:get_service"),
+    list=Operation(selectors.catalog_services, "identity:list_services", "List the services, including disabled ones."),
+    show=Operation(selectors.existing_service, "identity:get_service"),
     create=Operation(_create_service, "identity:create_service", "Create a service (201)."),
-    update=Operation(lambda view, service, values: update_service(service, **values), "identity:update_service"),
+    update=Operation(
+        lambda view, service, values: catalog.update_service(service, **values), "identity:update_service"
+    ),
     delete=Operation(
-        lambda view, service: delete_service(service),
+        lambda view, service: catalog.delete_service(service),
         "identity:delete_service",
         "Delete a service with its endpoints.",
     ),
     attributes=(
-        Attribute("id", KEY),
-        Attribute("type", reference(LONG), post=True, put=True, required=True),
-        Attribute("name", SHORT_TEXT, post=True, put=True),
-        Attribute("description", TEXT, post=True, put=True),
-        Attribute("enabled", FLAG, post=True, put=True),
+        dialect.Attribute("id", dialect.KEY),
+        dialect.Attribute("type", dialect.reference(LONG), post=True, put=True, required=True),
+        dialect.Attribute("name", dialect.SHORT_TEXT, post=True, put=True),
+        dialect.Attribute("description", dialect.TEXT, post=True, put=True),
+        dialect.Attribute("enabled", dialect.FLAG, post=True, put=True),
     ),
-    lists=InMemory(("type", "name", "enabled")),
+    lists=lists.InMemory(("type", "name", "enabled")),
     extra=64,
 )
-_SERVICES = routes(SERVICE)
+_SERVICES = dialect.routes(SERVICE)
 
 
 def _with_records(values: Values) -> Values:
@@ -140,9 +118,9 @@ def _with_records(values: Values) -> Values:
     by_id = values.pop("region_id", ...)
     try:
         if "service_id" in values:
-            values["service"] = existing_service(values.pop("service_id"))
+            values["service"] = selectors.existing_service(values.pop("service_id"))
         if by_id is not ...:
-            values["region"] = None if by_id is None else existing_region(by_id)
+            values["region"] = None if by_id is None else selectors.existing_region(by_id)
     except NotFoundError as error:
         field = "region_id" if "service" in values else "service_id"
         raise InvalidInputError(error.message, field=field) from error
@@ -151,64 +129,65 @@ def _with_records(values: Values) -> Values:
 
 def _create_endpoint(view: Any, values: Values) -> Endpoint:
     found = _with_records(values)
-    return create_endpoint(found.pop("service"), found.pop("interface"), found.pop("url"), **found)
+    return catalog.create_endpoint(found.pop("service"), found.pop("interface"), found.pop("url"), **found)
 
 
-_REGION = reference(LONG, null=True)
-ENDPOINT = Resource(
+_REGION = dialect.reference(LONG, null=True)
+ENDPOINT = dialect.Resource(
     name="endpoint",
-    list=Operation(endpoints, "identity:list_endpoints", "List the endpoints, including disabled ones."),
-    show=Operation(existing_endpoint, "identity:get_endpoint"),
+    list=Operation(selectors.endpoints, "identity:list_endpoints", "List the endpoints, including disabled ones."),
+    show=Operation(selectors.existing_endpoint, "identity:get_endpoint"),
     create=Operation(_create_endpoint, "identity:create_endpoint", "Create an endpoint (201)."),
     update=Operation(
-        lambda view, endpoint, values: update_endpoint(endpoint, **_with_records(values)), "identity:update_endpoint"
+        lambda view, endpoint, values: catalog.update_endpoint(endpoint, **_with_records(values)),
+        "identity:update_endpoint",
     ),
-    delete=Operation(lambda view, endpoint: delete_endpoint(endpoint), "identity:delete_endpoint"),
+    delete=Operation(lambda view, endpoint: catalog.delete_endpoint(endpoint), "identity:delete_endpoint"),
     attributes=(
-        Attribute("id", KEY),
-        Attribute("interface", Checked({"enum": [*INTERFACES]}), post=True, put=True, required=True),
-        Attribute("service_id", reference(LONG), post=True, put=True, required=True),
-        Attribute("region", _REGION, post=True, put=True, show=lambda row: row.region_id),
-        Attribute("region_id", _REGION, post=True, put=True),
-        Attribute(
+        dialect.Attribute("id", dialect.KEY),
+        dialect.Attribute("interface", Checked({"enum": [*INTERFACES]}), post=True, put=True, required=True),
+        dialect.Attribute("service_id", dialect.reference(LONG), post=True, put=True, required=True),
+        dialect.Attribute("region", _REGION, post=True, put=True, show=lambda row: row.region_id),
+        dialect.Attribute("region_id", _REGION, post=True, put=True),
+        dialect.Attribute(
             "url",
             Checked({"type": "string", "minLength": 1, "maxLength": LONGEST_URL}),
             post=True,
             put=True,
             required=True,
         ),
-        Attribute("enabled", FLAG, post=True, put=True),
+        dialect.Attribute("enabled", dialect.FLAG, post=True, put=True),
     ),
-    lists=InMemory(("interface", "service_id", "region_id", "enabled")),
+    lists=lists.InMemory(("interface", "service_id", "region_id", "enabled")),
     extra=64,
 )
-_ENDPOINTS = routes(ENDPOINT)
+_ENDPOINTS = dialect.routes(ENDPOINT)
 
 
 def _create_policy(view: Any, values: Values) -> Policy:
     return create_policy(values.pop("type"), values.pop("blob"), **values)
 
 
-POLICY = Resource(
+POLICY = dialect.Resource(
     name="policy",
     plural="policies",
-    list=Operation(policies, "identity:list_policies", "List policies."),
-    show=Operation(existing_policy, "identity:get_policy", "Show a policy."),
+    list=Operation(selectors.policies, "identity:list_policies", "List policies."),
+    show=Operation(selectors.existing_policy, "identity:get_policy", "Show a policy."),
     create=Operation(_create_policy, "identity:create_policy", "Create a policy (201)."),
     update=Operation(
         lambda view, policy, values: update_policy(policy, **values), "identity:update_policy", "Change a policy."
     ),
     delete=Operation(lambda view, policy: delete_policy(policy), "identity:delete_policy", "Delete a policy."),
     attributes=(
-        Attribute("id", KEY),
-        Attribute("type", Checked({"type": "string", "maxLength": LONG}), post=True, put=True, required=True),
-        Attribute("blob", Checked({"type": "string", "maxLength": 65_535}), post=True, put=True, required=True),
+        dialect.Attribute("id", dialect.KEY),
+        dialect.Attribute("type", Checked({"type": "string", "maxLength": LONG}), post=True, put=True, required=True),
+        dialect.Attribute("blob", Checked({"type": "string", "maxLength": 65_535}), post=True, put=True, required=True),
     ),
-    lists=InMemory(("type",)),
+    lists=lists.InMemory(("type",)),
     extra=64,
     least=1,
 )
-_POLICIES = routes(POLICY)
+_POLICIES = dialect.routes(POLICY)
 
 
 ROUTES = _REGIONS | _SERVICES | _ENDPOINTS | _POLICIES

@@ -6,35 +6,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from rest_framework.response import Response
-
-from portal.api.common.requests import Schema
+from portal.api.frame import Checked, Json, Operation, Schema, Values
 from portal.api.identity.credentials.credentials import NOT_BY_TRUST, NotByTrustListView
-from portal.api.identity.dialect import Attribute, Checked, Operation, Resource, Values, routes
-from portal.api.identity.dialect.lists import moment, time_without_zone
-from portal.api.identity.dialect.resource import KEY, TEXT, reference
+from portal.api.identity.dialect import KEY, TEXT, Attribute, Resource, lists, reference, routes
 from portal.api.identity.directory.users import USER
 from provisioning.common.errors import ForbiddenError, InvalidInputError
 from provisioning.common.values.ids import read_id
 from provisioning.identity.models import LONG, AccessRule, ApplicationCredential, Project, Role, User
-from provisioning.identity.selectors.credentials import (
-    access_rules_of,
-    application_credentials_of,
-    existing_access_rule,
-    existing_application_credential,
-    role_by,
-)
+from provisioning.identity.selectors import credentials as selectors
 from provisioning.identity.selectors.lookups import existing
-from provisioning.identity.services.application_credentials import (
-    RequestPattern,
-    create_application_credential,
-    delete_access_rule,
-    delete_application_credential,
-)
+from provisioning.identity.services import application_credentials as services
 
 _SECRET = Checked({"type": ["string", "null"], "minLength": 1, "maxLength": 1024})
 _SWITCH = Checked({"type": ["boolean", "null"]})
-_TIME = Checked({"type": ["string", "null"], "maxLength": 64}, writer=time_without_zone)
+_TIME = Checked({"type": ["string", "null"], "maxLength": 64}, writer=lists.time_without_zone)
 
 
 def _object(**properties: Schema) -> Schema:
@@ -55,22 +40,22 @@ _RULES = (
 )
 
 
-def _create(view: Any, values: Values) -> Response:
+def _create(view: Any, values: Values) -> Json:
     """Create an application credential; only this response contains the secret."""
-    record, secret = create_application_credential(
+    record, secret = services.create_application_credential(
         view.user,
         _project(view, values.get("project_id")),
         values["name"],
         roles=[_role(role) for role in values.get("roles") or []] or None,
         secret=values.get("secret"),
         description=values.get("description", ""),
-        expires_at=moment(values, "expires_at"),
+        expires_at=lists.moment(values, "expires_at"),
         unrestricted=bool(values.get("unrestricted")),
         access_rules=[_access_rule(view.user, rule) for rule in values.get("access_rules") or []],
         caller=view.context,
     )
     shape = APPLICATION_CREDENTIAL.shape(view, record)
-    return Response({"application_credential": shape | {"secret": secret}}, status=201)
+    return {"application_credential": shape | {"secret": secret}}
 
 
 def _project(view: Any, project_id: str | None) -> Project:
@@ -84,34 +69,34 @@ def _project(view: Any, project_id: str | None) -> Project:
     return existing(Project, own.hex)
 
 
-def _role(reference: dict[str, Any]) -> Role:
+def _role(reference: Json) -> Role:
     """Return the role with this id or name. An unknown role raises the same error as a role that the caller does not
     have.
     """
     if "id" not in reference and "name" not in reference:
         raise InvalidInputError("Each of the roles must have an id or a name.", field="roles")
-    found = role_by(role_id=reference.get("id"), name=reference.get("name"))
+    found = selectors.role_by(role_id=reference.get("id"), name=reference.get("name"))
     if found is None:
         shown = str(reference.get("id") or reference.get("name"))[:64]
         raise InvalidInputError(f"You do not have the role {shown} on the project.", field="roles")
     return found
 
 
-def _access_rule(user: User, rule: dict[str, Any]) -> AccessRule | RequestPattern:
+def _access_rule(user: User, rule: Json) -> AccessRule | services.RequestPattern:
     if "id" in rule:
-        return existing_access_rule(user, rule["id"])
+        return selectors.existing_access_rule(user, rule["id"])
     for name in ("service", "method", "path"):
         if name not in rule:
             sentence = f"An access rule needs an id, or a service, a method and a path: {name} is missing."
             raise InvalidInputError(sentence, field=name)
-    return RequestPattern(rule["service"], rule["method"], rule["path"])
+    return services.RequestPattern(rule["service"], rule["method"], rule["path"])
 
 
-def _shown_roles(record: ApplicationCredential) -> list[dict[str, Any]]:
+def _shown_roles(record: ApplicationCredential) -> list[Json]:
     return [{"id": role.id.hex, "name": role.name, "domain_id": None} for role in record.roles.all()]
 
 
-def _shown_rules(record: ApplicationCredential) -> list[dict[str, Any]]:
+def _shown_rules(record: ApplicationCredential) -> list[Json]:
     return [{each.name: each.value_of(rule) for each in _RULES} for rule in record.access_rules.all()]
 
 
@@ -119,12 +104,12 @@ APPLICATION_CREDENTIAL = Resource(
     name="application_credential",
     below=USER,
     list=Operation(
-        application_credentials_of,
+        selectors.application_credentials_of,
         "identity:list_application_credentials",
         "List the application credentials without their secrets.",
     ),
     show=Operation(
-        existing_application_credential,
+        selectors.existing_application_credential,
         "identity:get_application_credential",
         "Show an application credential without its secret.",
     ),
@@ -134,7 +119,7 @@ APPLICATION_CREDENTIAL = Resource(
         "Create an application credential for the token's project; only this response contains the secret.",
     ),
     delete=Operation(
-        lambda view, record: delete_application_credential(record, caller=view.context),
+        lambda view, record: services.delete_application_credential(record, caller=view.context),
         "identity:delete_application_credential",
         "Delete an application credential; its tokens are revoked immediately.",
     ),
@@ -160,13 +145,13 @@ ACCESS_RULE = Resource(
     name="access_rule",
     below=USER,
     list=Operation(
-        access_rules_of,
+        selectors.access_rules_of,
         "identity:list_access_rules",
         "List the access rules; they are created with application credentials.",
     ),
-    show=Operation(existing_access_rule, "identity:get_access_rule"),
+    show=Operation(selectors.existing_access_rule, "identity:get_access_rule"),
     delete=Operation(
-        lambda view, rule: delete_access_rule(rule, caller=view.context),
+        lambda view, rule: services.delete_access_rule(rule, caller=view.context),
         "identity:delete_access_rule",
         "Delete a rule; 403 while an application credential uses it.",
     ),

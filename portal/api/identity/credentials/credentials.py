@@ -8,20 +8,8 @@ from typing import Any
 
 from rest_framework.request import Request
 
-from portal.api.common.views import ServiceView
-from portal.api.identity.dialect import (
-    IDENTITY,
-    Attribute,
-    Checked,
-    DetailView,
-    ListView,
-    Operation,
-    Resource,
-    ResourceView,
-    Values,
-    routes,
-)
-from portal.api.identity.dialect.resource import KEY, KEY_OR_NULL, reference
+from portal.api.frame import Checked, Operation, ServiceView, Values
+from portal.api.identity import dialect
 from portal.api.identity.directory.users import USER
 from provisioning.common.errors import ForbiddenError, NotFoundError
 from provisioning.identity import policy
@@ -49,10 +37,10 @@ class OfUserView(ServiceView):
         return {"user_id": self.ids["user_id"]}
 
 
-class NotByTrustView(OfUserView, ResourceView):
+class NotByTrustView(OfUserView, dialect.ResourceView):
     """A subresource of a user that tokens of trusts can neither read nor change."""
 
-    ids = ResourceView.ids
+    ids = dialect.ResourceView.ids
 
     @property
     def parents(self) -> tuple[Any, ...]:
@@ -64,7 +52,7 @@ class NotByTrustView(OfUserView, ResourceView):
         refuse_trusts(self.context)
 
 
-class NotByTrustListView(NotByTrustView, ListView):
+class NotByTrustListView(NotByTrustView, dialect.ListView):
     """``/v3/users/{id}/{resources}``."""
 
     @property
@@ -73,11 +61,11 @@ class NotByTrustListView(NotByTrustView, ListView):
         return f"{USER.address(self.user)}/{self.resource.path}"
 
 
-class NotByTrustDetailView(NotByTrustView, DetailView):
+class NotByTrustDetailView(NotByTrustView, dialect.DetailView):
     """``/v3/users/{id}/{resources}/{id}``."""
 
 
-NOT_BY_TRUST = replace(IDENTITY, lists=NotByTrustListView, details=NotByTrustDetailView)
+NOT_BY_TRUST = replace(dialect.IDENTITY, lists=NotByTrustListView, details=NotByTrustDetailView)
 
 
 def _owner(view: ServiceView, user_id: Any) -> Any:
@@ -107,7 +95,7 @@ def _update(view: ServiceView, record: Credential, values: Values) -> Credential
     return credentials.update_credential(record, caller=view.context, **_with_project(values))
 
 
-CREDENTIAL = Resource(
+CREDENTIAL = dialect.Resource(
     name="credential",
     list=Operation(
         credentials_for,
@@ -125,11 +113,17 @@ CREDENTIAL = Resource(
         lambda view, record: credentials.delete_credential(record, caller=view.context), "identity:delete_credential"
     ),
     attributes=(
-        Attribute("id", KEY),
-        Attribute(
-            "type", reference(LONG), post=True, put=True, required=True, column="kind", show=lambda row: row.type
+        dialect.Attribute("id", dialect.KEY),
+        dialect.Attribute(
+            "type",
+            dialect.reference(LONG),
+            post=True,
+            put=True,
+            required=True,
+            column="kind",
+            show=lambda row: row.type,
         ),
-        Attribute(
+        dialect.Attribute(
             "blob",
             Checked({"type": "string", "minLength": 1, "maxLength": 65_535}),
             post=True,
@@ -137,14 +131,14 @@ CREDENTIAL = Resource(
             required=True,
             show=credentials.blob_of,
         ),
-        Attribute("user_id", KEY, post=True, put=True),
-        Attribute("project_id", KEY_OR_NULL, post=True, put=True, show=credentials.project_id_of),
+        dialect.Attribute("user_id", dialect.KEY, post=True, put=True),
+        dialect.Attribute("project_id", dialect.KEY_OR_NULL, post=True, put=True, show=credentials.project_id_of),
     ),
     least=1,
 )
 
 
-class CredentialsView(ListView):
+class CredentialsView(dialect.ListView):
     """``/v3/credentials``."""
 
     def policy_target(self) -> dict[str, object]:
@@ -163,7 +157,7 @@ class CredentialsView(ListView):
         return found
 
 
-class CredentialView(DetailView):
+class CredentialView(dialect.DetailView):
     """``/v3/credentials/{id}``. A credential of another user is 404, except for operators."""
 
     @property
@@ -183,4 +177,4 @@ class CredentialView(DetailView):
             _owner(self, user_id)
 
 
-ROUTES = routes(CREDENTIAL, dialect=replace(IDENTITY, lists=CredentialsView, details=CredentialView))
+ROUTES = dialect.routes(CREDENTIAL, dialect=replace(dialect.IDENTITY, lists=CredentialsView, details=CredentialView))

@@ -5,9 +5,7 @@ from typing import Any
 
 from rest_framework.response import Response
 
-from portal.api.common.requests import Schema
-from portal.api.common.views import ServiceView
-from portal.api.frame.parts import Call, parts
+from portal.api.frame import Call, Json, Schema, ServiceView, parts
 from portal.api.identity.auth import tokens
 from portal.api.identity.auth.tokens import SUBJECT
 from portal.api.identity.credentials.credentials import OfUserView
@@ -85,7 +83,7 @@ def _credentials(context: RequestContext, user: User) -> Sequence[Credential]:
     return credentials_for(context, user_id=user.id.hex, kind=credentials.EC2, everybody=True)
 
 
-def _create(context: RequestContext, user: User, body: dict[str, Any]) -> Credential:
+def _create(context: RequestContext, user: User, body: Json) -> Credential:
     project = project_to_enter(context, user.id, body["tenant_id"])
     access, _ = create_ec2_credential(user, project, caller=context)
     return existing_credential(context, credentials.credential_id(access), everybody=True)
@@ -107,7 +105,7 @@ def _delete(context: RequestContext, user: User, access: str) -> None:
     credentials.delete_credential(_credential(context, user, access), caller=context)
 
 
-def _authenticate_ec2(context: RequestContext, body: dict[str, Any]) -> IssuedToken:
+def _authenticate_ec2(context: RequestContext, body: Json) -> IssuedToken:
     (signed,) = body.values()
     return authenticate_ec2(
         SignedRequest(
@@ -124,12 +122,12 @@ def _authenticate_ec2(context: RequestContext, body: dict[str, Any]) -> IssuedTo
     )
 
 
-def _authenticate_s3(context: RequestContext, body: dict[str, Any]) -> IssuedToken:
+def _authenticate_s3(context: RequestContext, body: Json) -> IssuedToken:
     (signed,) = body.values()
     return authenticate_s3(signed["access"], signed["token"], signed["signature"])
 
 
-def _texts(values: dict[str, Any]) -> dict[str, str]:
+def _texts(values: Json) -> dict[str, str]:
     return {name: str(value) for name, value in values.items()}
 
 
@@ -139,7 +137,7 @@ def _token(view: ServiceView, issued: IssuedToken) -> Response:
     return Response(body, headers={SUBJECT: issued.value, "Cache-Control": "no-store"})
 
 
-def _shape(view: ServiceView, record: Credential) -> dict[str, Any]:
+def _shape(view: ServiceView, record: Credential) -> Json:
     keys = credentials.ec2_keys(credentials.blob_of(record))
     user_id = record.user_id.hex
     return {
@@ -152,7 +150,7 @@ def _shape(view: ServiceView, record: Credential) -> dict[str, Any]:
     }
 
 
-def _shapes(view: ServiceView, records: Sequence[Credential]) -> dict[str, Any]:
+def _shapes(view: ServiceView, records: Sequence[Credential]) -> Json:
     path = lists.own_path(view.request)
     return lists.listing(view.request, "credentials", [_shape(view, record) for record in records], path)
 

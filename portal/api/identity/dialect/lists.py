@@ -12,10 +12,7 @@ from typing import Any
 from oslo_utils import strutils
 from rest_framework.request import Request
 
-from portal.api.common import links
-from portal.api.common.links import endpoint
-from portal.api.common.requests import Schema
-from portal.api.frame.lists import Pages, Sorting, check_no_nul, identity
+from portal.api.frame import Json, Pages, Schema, Sorting, check_no_nul, endpoint, identity
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.lists.listing import ItemListing, Part
 from provisioning.common.values.ids import read_id
@@ -30,7 +27,7 @@ SHOWN = frozenset({"links", "password_expires_at"})
 """Fields of responses; they are ignored, so that clients can send a response back."""
 
 
-def additional(body: Mapping[str, Any], known: Container[str]) -> dict[str, Any]:
+def additional(body: Mapping[str, Any], known: Container[str]) -> Json:
     """Return the additional fields of a body. Raises InvalidInputError for a field that cannot be set."""
     for name in body:
         if name in NEVER or not name.strip():
@@ -57,9 +54,6 @@ def moment(body: Mapping[str, Any], name: str) -> datetime | None:
         raise InvalidInputError(f"{name} must be like 2030-01-31T12:00:00Z.", field=name) from error
 
 
-Shape = dict[str, Any]
-
-
 def hexadecimal(key: Any) -> str:
     """Return an id as Keystone writes it: 32 hexadecimal characters, or the text of a domain's or region's id."""
     return key if isinstance(key, str) else str(key.hex)
@@ -82,9 +76,9 @@ def expiry(user: User) -> str | None:
     return time_without_zone(user.password_expires_at)
 
 
-def self_link(request: Request, path: str) -> Shape:
+def self_link(request: Request, path: str) -> Json:
     """Return the links of one object; ``path`` begins after ``/v3``."""
-    return {"self": links.endpoint(request, "identity") + path}
+    return {"self": endpoint(request, "identity") + path}
 
 
 def own_path(request: Request) -> str:
@@ -93,13 +87,13 @@ def own_path(request: Request) -> str:
     return "/".join(key.hex if (key := read_id(each)) else each for each in segments)
 
 
-def listing(request: Request, name: str, items: Iterable[Shape], path: str) -> Shape:
+def listing(request: Request, name: str, items: Iterable[Json], path: str) -> Json:
     return {name: list(items), "links": {"next": None, "previous": None, **self_link(request, path)}}
 
 
-def list_links(request: Request, path: str, following: str | None = None) -> Shape:
+def list_links(request: Request, path: str, following: str | None = None) -> Json:
     """Return the links of a list; ``path`` begins after ``/v3``, ``following`` is the query of the next page."""
-    address = links.endpoint(request, "identity") + path
+    address = endpoint(request, "identity") + path
     query = request.META.get("QUERY_STRING", "")
     return {
         "self": f"{address}?{query}" if query else address,
@@ -108,12 +102,12 @@ def list_links(request: Request, path: str, following: str | None = None) -> Sha
     }
 
 
-def named(record: Domain | Role) -> Shape:
+def named(record: Domain | Role) -> Json:
     """Return id and name, as in tokens; a role's id is 32 hexadecimal characters."""
     return {"id": record.id if isinstance(record, Domain) else record.id.hex, "name": record.name}
 
 
-def named_in_domain(record: User | Project) -> Shape:
+def named_in_domain(record: User | Project) -> Json:
     """Return id, name and domain, as in tokens."""
     return {"id": record.id.hex, "name": record.name, "domain": named(record.domain)}
 
@@ -136,7 +130,7 @@ def flag(request: Request, name: str) -> bool:
     return name in request.query_params and boolean(name, request.query_params[name])
 
 
-Page = tuple[Sequence[Any], dict[str, Any]]
+Page = tuple[Sequence[Any], Json]
 """The records of a page, and the other members of the body."""
 
 _WAYS: dict[str, Callable[[str, str], bool]] = {
@@ -158,7 +152,7 @@ SORTING = Sorting(
     without=("name",),
 )
 SORTING_IN_MEMORY = replace(SORTING, without=(), mismatch="")
-ITEMS = ItemListing[tuple[Any, dict[str, Any]]](
+ITEMS = ItemListing[tuple[Any, Json]](
     value=lambda item, name: str(item[1][name] or ""), marker=lambda item: item[1]["id"]
 )
 """Records with their attributes, in the order in which they were read."""
@@ -274,7 +268,7 @@ class Paged(Lists):
         return Part([*equal, *names, *tags, *times], sort, page.limit, page.marker)
 
 
-def ending(request: Request, found: RowPage[Any], path: str) -> dict[str, Any]:
+def ending(request: Request, found: RowPage[Any], path: str) -> Json:
     """Return the members of a body other than the records: the links and, unless it is the last page, ``truncated``."""
     links = {"next": None, "previous": None, **self_link(request, path)}
     if not found.truncated:

@@ -6,9 +6,9 @@ from typing import Any
 
 from rest_framework.request import Request
 
-from portal.api.common.requests import Schema
-from portal.api.identity.dialect import IDENTITY, Checked, DetailView, ListView, Paged, ResourceView
-from portal.api.identity.dialect import resource as dialect
+from portal.api.frame import Checked, Json, Schema
+from portal.api.identity import dialect
+from portal.api.identity.dialect import lists
 from provisioning.common.errors import ForbiddenError, NotFoundError
 from provisioning.identity import policy
 from provisioning.identity.models import Domain
@@ -20,7 +20,7 @@ from provisioning.identity.selectors.lookups import existing
 class Resource(dialect.Resource):
     """A resource in a domain."""
 
-    lists: Paged
+    lists: lists.Paged
     whole_list: str = ""
     """The rule for seeing the whole list, if it is not that of the list; other callers find their own records by name.
     """
@@ -28,7 +28,7 @@ class Resource(dialect.Resource):
     """Methods of a record and below it that would give a domain administrator control of a cloud administrator."""
 
 
-class DomainView(ResourceView):
+class DomainView(dialect.ResourceView):
     """A resource whose rule depends on its domain."""
 
     def allows_in(self, rule: str, domain_id: str) -> bool:
@@ -66,11 +66,11 @@ class RecordView(DomainView):
             raise NotFoundError(f"Could not find {self.resource.name}: {key[:64]}.")
 
 
-class RecordDetailView(RecordView, DetailView):
+class RecordDetailView(RecordView, dialect.DetailView):
     """``/v3/{resources}/{id}``."""
 
 
-class CollectionView(DomainView, ListView):
+class CollectionView(DomainView, dialect.ListView):
     """A list, and the creation of its members."""
 
     everything = False
@@ -100,7 +100,7 @@ class CollectionView(DomainView, ListView):
         policy.enforce(self.context, self.rules["POST"], {"domain_id": domain_id})
         return existing(Domain, domain_id)
 
-    def page(self) -> tuple[Sequence[Any], dict[str, Any]]:
+    def page(self) -> tuple[Sequence[Any], Json]:
         """Return the requested page. Raises ForbiddenError for callers who may not see the whole list, unless they
         filter by name.
 
@@ -118,7 +118,7 @@ class CollectionView(DomainView, ListView):
         return rows, beside
 
 
-DIRECTORY = replace(IDENTITY, lists=CollectionView, details=RecordDetailView)
+DIRECTORY = replace(dialect.IDENTITY, lists=CollectionView, details=RecordDetailView)
 
 
 def _different(items: Schema, most: int, least: int = 0) -> Schema:

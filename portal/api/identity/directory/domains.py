@@ -3,8 +3,8 @@
 from dataclasses import replace
 from functools import partial
 
-from portal.api.identity.dialect import Attribute, Checked, Operation, Paged, Values, routes
-from portal.api.identity.dialect.resource import FLAG, IMMUTABLE, KEY, NAME, TEXT
+from portal.api.frame import Checked, Operation, Values
+from portal.api.identity.dialect import FLAG, IMMUTABLE, KEY, NAME, TEXT, Attribute, lists, routes
 from portal.api.identity.directory.base import DIRECTORY, TAGS, CollectionView, RecordDetailView, Resource
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.lists.listing import Part
@@ -58,7 +58,7 @@ DOMAIN = Resource(
             shown=False,
         ),
     ),
-    lists=Paged(booleans=("enabled",), sort_keys=("id", "name", "enabled")),
+    lists=lists.Paged(booleans=("enabled",), sort_keys=("id", "name", "enabled")),
     extra=255,
 )
 

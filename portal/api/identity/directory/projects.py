@@ -11,21 +11,10 @@ from typing import Any
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.frame.parts import Call, Entries, parts
-from portal.api.frame.resource import inner
-from portal.api.identity.dialect import Attribute, Operation, Paged, Values, lists, patterns, routes
-from portal.api.identity.dialect.lists import Shape, flag, parameters
-from portal.api.identity.dialect.resource import FLAG, IMMUTABLE, KEY, KEY_OR_NULL, NAME, TEXT
-from portal.api.identity.directory import domains
-from portal.api.identity.directory.base import (
-    DIRECTORY,
-    TAGS,
-    CollectionView,
-    DomainView,
-    RecordDetailView,
-    RecordView,
-    Resource,
-)
+from portal.api.frame import Call, Entries, Json, Operation, Values, inner, parts
+from portal.api.identity import dialect
+from portal.api.identity.dialect import lists
+from portal.api.identity.directory import base, domains
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.common.lists.listing import Part
 from provisioning.identity import policy
@@ -35,24 +24,17 @@ from provisioning.identity.models import Domain, Project
 from provisioning.identity.selectors.entries import projects_of
 from provisioning.identity.selectors.lookups import by_id, existing
 from provisioning.identity.selectors.project_tree import parents_of, subtree_of
+from provisioning.identity.services import projects as services
 from provisioning.identity.services.domains import create_domain
-from provisioning.identity.services.projects import (
-    add_tag,
-    create_project,
-    delete_project,
-    remove_tag,
-    set_tags,
-    update_project,
-)
 
-KNOWN = parameters(
+KNOWN = lists.parameters(
     {f"{name}_as_{form}": {"type": "string"} for name in ("parents", "subtree") for form in ("list", "ids")}
 )
 """The parameters that ``around`` reads."""
 Sees = Callable[[list[Project]], list[Project]]
 
 
-def around(view: RecordDetailView, project: Project, sees: Sees) -> Shape:
+def around(view: base.RecordDetailView, project: Project, sees: Sees) -> Json:
     """Return ``parents`` and ``subtree`` as the query requests them: ``…_as_list`` or ``…_as_ids``.
 
     Lists are filtered by ``sees``. Raises InvalidInputError if the query requests parents, or the subtree, in both
@@ -60,11 +42,11 @@ def around(view: RecordDetailView, project: Project, sees: Sees) -> Shape:
     """
     request = view.request
     requested = {
-        name for name in ("parents", "subtree") for form in ("list", "ids") if flag(request, f"{name}_as_{form}")
+        name for name in ("parents", "subtree") for form in ("list", "ids") if lists.flag(request, f"{name}_as_{form}")
     }
-    shape: Shape = {}
+    shape: Json = {}
     for name in sorted(requested):
-        as_list, as_ids = (flag(request, f"{name}_as_{form}") for form in ("list", "ids"))
+        as_list, as_ids = (lists.flag(request, f"{name}_as_{form}") for form in ("list", "ids"))
         if as_list and as_ids:
             raise InvalidInputError(f"Use either {name}_as_list or {name}_as_ids, not both.", field=f"{name}_as_ids")
         found = parents_of(project) if name == "parents" else subtree_of(project)
@@ -75,21 +57,21 @@ def around(view: RecordDetailView, project: Project, sees: Sees) -> Shape:
     return shape
 
 
-def _above(project: Project, parents: list[Project]) -> dict[str, Any]:
+def _above(project: Project, parents: list[Project]) -> Json:
     """Return the ids of the parents, nested from the nearest to the domain, whose value is None."""
-    nested: dict[str, Any] = {project.domain_id: None}
+    nested: Json = {project.domain_id: None}
     for parent in reversed(parents):
         nested = {parent.id.hex: nested}
     return nested
 
 
-def _below(project: Project, subtree: list[Project]) -> dict[str, Any] | None:
+def _below(project: Project, subtree: list[Project]) -> Json | None:
     """Return the ids of the children, each with its own children nested; None for a project without children."""
     children: dict[uuid.UUID | None, list[Project]] = {}
     for each in subtree:
         children.setdefault(each.parent_id, []).append(each)
 
-    def nested(key: uuid.UUID) -> dict[str, Any] | None:
+    def nested(key: uuid.UUID) -> Json | None:
         return {child.id.hex: nested(child.id) for child in children.get(key, [])} or None
 
     return nested(project.id)
@@ -98,7 +80,7 @@ def _below(project: Project, subtree: list[Project]) -> dict[str, Any] | None:
 _DOMAIN_RULES = {"PATCH": "identity:update_domain", "DELETE": "identity:delete_domain"}
 
 
-def _list(view: CollectionView, part: Part) -> RowPage[Project]:
+def _list(view: base.CollectionView, part: Part) -> RowPage[Project]:
     return projects(
         part,
         within=view.within if view.everything else None,
@@ -107,17 +89,17 @@ def _list(view: CollectionView, part: Part) -> RowPage[Project]:
     )
 
 
-def _create(view: CollectionView, values: Values) -> Project:
+def _create(view: base.CollectionView, values: Values) -> Project:
     values.pop("is_domain", None)
     domain_id, parent = _place(view, values.pop("domain_id", None), values.pop("parent_id", None))
     try:
         domain = view.domain_to_make_in(domain_id)
     except NotFoundError as error:  # not the 404 of users and groups, as in Keystone
         raise InvalidInputError(error.message, field="domain_id") from error
-    return create_project(domain, values.pop("name"), parent=parent, **values)
+    return services.create_project(domain, values.pop("name"), parent=parent, **values)
 
 
-def _place(view: CollectionView, domain_id: str | None, above: str | None) -> tuple[str, Project | None]:
+def _place(view: base.CollectionView, domain_id: str | None, above: str | None) -> tuple[str, Project | None]:
     """Return the domain's id and the parent; None at the top level, where the id ``above`` is the domain.
 
     Raises InvalidInputError for an unknown parent; to a domain administrator, parents in other domains are unknown.
@@ -133,7 +115,7 @@ def _place(view: CollectionView, domain_id: str | None, above: str | None) -> tu
     raise InvalidInputError(f"There is no project {above} in this domain.", field="parent_id")
 
 
-def _create_domain(view: CollectionView, values: Values) -> Domain:
+def _create_domain(view: base.CollectionView, values: Values) -> Domain:
     """Create a domain, which has neither a domain nor a parent."""
     values.pop("is_domain")
     for name in ("parent_id", "domain_id"):
@@ -142,12 +124,12 @@ def _create_domain(view: CollectionView, values: Values) -> Domain:
     return create_domain(values.pop("name"), **values)
 
 
-def _update(view: RecordDetailView, project: Project, values: Values) -> Project:
-    update_project(project, **values)
+def _update(view: base.RecordDetailView, project: Project, values: Values) -> Project:
+    services.update_project(project, **values)
     return project
 
 
-PROJECT = Resource(
+PROJECT = base.Resource(
     name="project",
     list=Operation(
         _list, "novella:find_project", "List projects; with ``is_domain`` the domains, in the format of projects."
@@ -164,27 +146,38 @@ PROJECT = Resource(
     ),
     update=Operation(_update, "identity:update_project", "Update the specified fields."),
     delete=Operation(
-        lambda view, project: delete_project(project),
+        lambda view, project: services.delete_project(project),
         "identity:delete_project",
         "Delete a project without resources and children, or a disabled domain with all its contents.",
     ),
     whole_list="identity:list_projects",
     attributes=(
-        Attribute(
-            "options", IMMUTABLE, post=True, put=True, additional=True, show=lambda row: row.extra.get("options", {})
+        dialect.Attribute(
+            "options",
+            dialect.IMMUTABLE,
+            post=True,
+            put=True,
+            additional=True,
+            show=lambda row: row.extra.get("options", {}),
         ),
-        Attribute("id", KEY, refused=True, fixed=InvalidInputError),
-        Attribute("name", NAME, post=True, put=True, required=True),
-        Attribute("domain_id", KEY_OR_NULL, post=True, fixed=InvalidInputError),
-        Attribute("description", TEXT, post=True, put=True),
-        Attribute("enabled", FLAG, post=True, put=True),
-        Attribute(
-            "parent_id", KEY_OR_NULL, post=True, fixed=ForbiddenError, show=lambda row: row.parent_id or row.domain_id
+        dialect.Attribute("id", dialect.KEY, refused=True, fixed=InvalidInputError),
+        dialect.Attribute("name", dialect.NAME, post=True, put=True, required=True),
+        dialect.Attribute("domain_id", dialect.KEY_OR_NULL, post=True, fixed=InvalidInputError),
+        dialect.Attribute("description", dialect.TEXT, post=True, put=True),
+        dialect.Attribute("enabled", dialect.FLAG, post=True, put=True),
+        dialect.Attribute(
+            "parent_id",
+            dialect.KEY_OR_NULL,
+            post=True,
+            fixed=ForbiddenError,
+            show=lambda row: row.parent_id or row.domain_id,
         ),
-        Attribute("is_domain", FLAG, post=True, fixed=InvalidInputError, show=lambda row: False),
-        Attribute("tags", TAGS, post=True, put=True, show=lambda row: sorted(tag.name for tag in row.tags.all())),
+        dialect.Attribute("is_domain", dialect.FLAG, post=True, fixed=InvalidInputError, show=lambda row: False),
+        dialect.Attribute(
+            "tags", base.TAGS, post=True, put=True, show=lambda row: sorted(tag.name for tag in row.tags.all())
+        ),
     ),
-    lists=Paged(
+    lists=lists.Paged(
         texts=("name", "domain_id"),
         booleans=("enabled",),
         tags=True,
@@ -205,15 +198,15 @@ ACTING_DOMAIN = replace(
             replace(each, post=each.post and each.shown, refused=each.refused and each.shown)
             for each in domains.DOMAIN.attributes
         ),
-        Attribute("domain_id", KEY_OR_NULL, post=True, fixed=InvalidInputError, show=lambda row: None),
-        Attribute("parent_id", KEY_OR_NULL, post=True, fixed=ForbiddenError, show=lambda row: None),
-        Attribute("is_domain", FLAG, post=True, fixed=InvalidInputError, show=lambda row: True),
+        dialect.Attribute("domain_id", dialect.KEY_OR_NULL, post=True, fixed=InvalidInputError, show=lambda row: None),
+        dialect.Attribute("parent_id", dialect.KEY_OR_NULL, post=True, fixed=ForbiddenError, show=lambda row: None),
+        dialect.Attribute("is_domain", dialect.FLAG, post=True, fixed=InvalidInputError, show=lambda row: True),
     ),
 )
 """A domain as a project, at the paths of projects."""
 
 
-class _ProjectView(DomainView):
+class _ProjectView(base.DomainView):
     """A view of projects, in which a request can be about a domain that acts as a project."""
 
     def act_as_domain(self) -> None:
@@ -223,16 +216,16 @@ class _ProjectView(DomainView):
     def is_about_domain(self) -> bool:
         return self.resource is ACTING_DOMAIN
 
-    def selected(self) -> Sequence[Attribute]:
-        found: Sequence[Attribute] = self.resource.attributes
+    def selected(self) -> Sequence[dialect.Attribute]:
+        found: Sequence[dialect.Attribute] = self.resource.attributes
         return found
 
 
-class ProjectsView(_ProjectView, CollectionView):
+class ProjectsView(_ProjectView, base.CollectionView):
     """``/v3/projects``."""
 
-    def page(self) -> tuple[Sequence[Any], dict[str, Any]]:
-        if flag(self.request, "is_domain"):
+    def page(self) -> tuple[Sequence[Any], Json]:
+        if lists.flag(self.request, "is_domain"):
             self.act_as_domain()
         return super().page()
 
@@ -242,13 +235,13 @@ class ProjectsView(_ProjectView, CollectionView):
         if request.method == "POST" and self.claimed("project", "is_domain"):
             policy.enforce(self.context, "identity:create_domain")
 
-    def post(self, request: Request) -> Response:
+    def post(self, request: Request) -> Any:
         if self.checked_body()["project"].get("is_domain"):
             self.act_as_domain()
         return super().post(request)
 
 
-class ProjectDetailView(_ProjectView, RecordDetailView):
+class ProjectDetailView(_ProjectView, base.RecordDetailView):
     """``/v3/projects/{id}``."""
 
     queries = {"GET": KNOWN}
@@ -279,10 +272,10 @@ class ProjectDetailView(_ProjectView, RecordDetailView):
             return {"project_id": None, "domain_id": self.found.id}
         return {"project_id": self.ids["project_id"], "domain_id": None}
 
-    def get(self, request: Request, identity: str) -> Response:
-        answer = super().get(request, identity)
+    def get(self, request: Request, identity: str) -> Json:
+        answer: Json = super().get(request, identity)
         if not self.is_about_domain:
-            answer.data["project"] |= around(self, self.record, self._sees)
+            answer["project"] |= around(self, self.record, self._sees)
         return answer
 
     def _sees(self, found: list[Project]) -> list[Project]:
@@ -296,10 +289,10 @@ class ProjectDetailView(_ProjectView, RecordDetailView):
         return [project for project in found if project.id in open_to]
 
 
-_PROJECTS = routes(PROJECT, dialect=replace(DIRECTORY, lists=ProjectsView, details=ProjectDetailView))
+_PROJECTS = dialect.routes(PROJECT, dialect=replace(base.DIRECTORY, lists=ProjectsView, details=ProjectDetailView))
 
 
-def _tags_shown(view: Any, made: object) -> lists.Shape:
+def _tags_shown(view: Any, made: object) -> Json:
     """Return the tags of the project in the path."""
     links = {"next": None, "previous": None, **lists.self_link(view.request, lists.own_path(view.request))}
     return {"tags": sorted(each.name for each in view.record.tags.all()), "links": links}
@@ -321,25 +314,31 @@ _TAGS = Entries(
     values=lambda view, project: {each.name for each in project.tags.all()},
     missing="Could not find project tag: {key:.64}.",
 )
-_TAGS_OF_PROJECT = patterns(
+_TAGS_OF_PROJECT = dialect.patterns(
     parts(
-        RecordView,
+        base.RecordView,
         "projects/{project_id}/tags",
         {
             "GET": Call(_tagged_project, "identity:list_project_tags", shape=_tags_shown),
             "PUT": Call(
-                set_tags,
+                services.set_tags,
                 "identity:update_project_tags",
                 "Replace the tags of the project.",
-                body=inner({"tags": TAGS.schema}, ("tags",)),
+                body=inner({"tags": base.TAGS.schema}, ("tags",)),
                 shape=_tags_shown,
             ),
-            "DELETE": Call(lambda project: set_tags(project, []), "identity:delete_project_tags", "Remove all tags."),
+            "DELETE": Call(
+                lambda project: services.set_tags(project, []), "identity:delete_project_tags", "Remove all tags."
+            ),
             "GET /{tag}": _TAGS.check("identity:get_project_tag", "Answer 204 if the project has the tag."),
             "PUT /{tag}": Call(
-                add_tag, "identity:create_project_tag", "Add a tag to the project.", shape=_tag_added, status=201
+                services.add_tag,
+                "identity:create_project_tag",
+                "Add a tag to the project.",
+                shape=_tag_added,
+                status=201,
             ),
-            "DELETE /{tag}": Call(remove_tag, "identity:delete_project_tag", "Remove the tag."),
+            "DELETE /{tag}": Call(services.remove_tag, "identity:delete_project_tag", "Remove the tag."),
         },
         resource=PROJECT,
     )

@@ -4,57 +4,41 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from portal.api.frame.parts import Call, parts
-from portal.api.identity.dialect import Attribute, Checked, Operation, Paged, Values, patterns, routes
-from portal.api.identity.dialect.lists import EXPIRY, ending, expiry, text
-from portal.api.identity.dialect.resource import FLAG, KEY, KEY_OR_NULL, LONG_NAME, NAME, TEXT
-from portal.api.identity.directory.base import (
-    DIRECTORY,
-    USER_OPTIONS,
-    CollectionView,
-    DomainView,
-    RecordDetailView,
-    RecordView,
-    Resource,
-)
+from portal.api.frame import Call, Checked, Json, Operation, Values, parts
+from portal.api.identity import dialect
+from portal.api.identity.dialect import lists
+from portal.api.identity.directory import base
 from portal.api.identity.directory.projects import PROJECT
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.lists.listing import Part
 from provisioning.common.values.ids import read_id
 from provisioning.common.values.unset import UNSET
 from provisioning.identity import policy
+from provisioning.identity.directory import lists as directory
 from provisioning.identity.directory.listing import RowPage
-from provisioning.identity.directory.lists import groups, groups_of, projects, users, users_in
 from provisioning.identity.models import Group, Project, User
 from provisioning.identity.selectors.lookups import by_id, existing
 from provisioning.identity.selectors.members import is_in
-from provisioning.identity.services.groups import (
-    add_to_group,
-    create_group,
-    delete_group,
-    remove_from_group,
-    update_group,
-)
-from provisioning.identity.services.users import create_user, delete_user, update_user
+from provisioning.identity.services import groups, users
 
 
-def _list_users(view: CollectionView, part: Part) -> RowPage[User]:
+def _list_users(view: base.CollectionView, part: Part) -> RowPage[User]:
     if view.everything:
-        return users(part, within=view.within)
-    return users(part, only=view.context.user_id)
+        return directory.users(part, within=view.within)
+    return directory.users(part, only=view.context.user_id)
 
 
-def _create_user(view: CollectionView, values: Values) -> User:
+def _create_user(view: base.CollectionView, values: Values) -> User:
     domain = view.domain_to_make_in(values.pop("domain_id", view.default_domain))
-    return create_user(domain, values.pop("name"), **_with_project(view, values))
+    return users.create_user(domain, values.pop("name"), **_with_project(view, values))
 
 
-def _update_user(view: RecordDetailView, user: User, values: Values) -> User:
-    update_user(user, **_with_project(view, values))
+def _update_user(view: base.RecordDetailView, user: User, values: Values) -> User:
+    users.update_user(user, **_with_project(view, values))
     return user
 
 
-def _with_project(view: DomainView, values: Values) -> Values:
+def _with_project(view: base.DomainView, values: Values) -> Values:
     """Look up the default project. For a domain administrator, projects of other domains do not exist."""
     if "default_project_id" not in values:
         return values
@@ -66,7 +50,7 @@ def _with_project(view: DomainView, values: Values) -> Values:
     return values | {"default_project": found}
 
 
-USER = Resource(
+USER = base.Resource(
     name="user",
     list=Operation(_list_users, "novella:find_user"),
     show=Operation(partial(existing, User), "identity:get_user"),
@@ -77,89 +61,95 @@ USER = Resource(
         "Update the specified fields; a new password or disabling the user revokes all tokens of the user.",
     ),
     delete=Operation(
-        lambda view, user: delete_user(user),
+        lambda view, user: users.delete_user(user),
         "identity:delete_user",
         "Delete a user; its resources remain in the projects.",
     ),
     whole_list="identity:list_users",
     guarded=("PATCH", "DELETE"),
     attributes=(
-        Attribute("id", KEY, refused=True, fixed=InvalidInputError),
-        Attribute("name", LONG_NAME, post=True, put=True, required=True),
-        Attribute("domain_id", KEY, post=True, fixed=InvalidInputError),
-        Attribute("enabled", FLAG, post=True, put=True),
-        Attribute(EXPIRY, Checked({"type": ["string", "null"]}), show=expiry),
-        Attribute("options", USER_OPTIONS, post=True, put=True),
-        Attribute("description", TEXT, post=True, put=True, show=lambda row: row.description or UNSET),
-        Attribute(
+        dialect.Attribute("id", dialect.KEY, refused=True, fixed=InvalidInputError),
+        dialect.Attribute("name", dialect.LONG_NAME, post=True, put=True, required=True),
+        dialect.Attribute("domain_id", dialect.KEY, post=True, fixed=InvalidInputError),
+        dialect.Attribute("enabled", dialect.FLAG, post=True, put=True),
+        dialect.Attribute(lists.EXPIRY, Checked({"type": ["string", "null"]}), show=lists.expiry),
+        dialect.Attribute("options", base.USER_OPTIONS, post=True, put=True),
+        dialect.Attribute("description", dialect.TEXT, post=True, put=True, show=lambda row: row.description or UNSET),
+        dialect.Attribute(
             "email",
-            Checked({"type": ["string", "null"], "maxLength": 254}, text),
+            Checked({"type": ["string", "null"], "maxLength": 254}, lists.text),
             post=True,
             put=True,
             show=lambda row: row.email or UNSET,
         ),
-        Attribute(
-            "default_project_id", KEY_OR_NULL, post=True, put=True, show=lambda row: row.default_project_id or UNSET
+        dialect.Attribute(
+            "default_project_id",
+            dialect.KEY_OR_NULL,
+            post=True,
+            put=True,
+            show=lambda row: row.default_project_id or UNSET,
         ),
-        Attribute(
+        dialect.Attribute(
             "password", Checked({"type": ["string", "null"], "maxLength": 4096}), post=True, put=True, shown=False
         ),
     ),
-    lists=Paged(
+    lists=lists.Paged(
         texts=("name", "domain_id"),
         ids=("default_project_id",),
         booleans=("enabled",),
         expiry=True,
-        sort_keys=("id", "name", "enabled", "domain_id", "default_project_id", "email", EXPIRY),
+        sort_keys=("id", "name", "enabled", "domain_id", "default_project_id", "email", lists.EXPIRY),
     ),
     extra=255,
 )
-_USERS = routes(USER, dialect=DIRECTORY)
+_USERS = dialect.routes(USER, dialect=base.DIRECTORY)
 
 
-def _create_group(view: CollectionView, values: Values) -> Group:
+def _create_group(view: base.CollectionView, values: Values) -> Group:
     domain = view.domain_to_make_in(values.pop("domain_id", view.default_domain))
-    return create_group(domain, values.pop("name"), **values)
+    return groups.create_group(domain, values.pop("name"), **values)
 
 
-def _update_group(view: RecordDetailView, group: Group, values: Values) -> Group:
-    update_group(group, **values)
+def _update_group(view: base.RecordDetailView, group: Group, values: Values) -> Group:
+    groups.update_group(group, **values)
     return group
 
 
-GROUP = Resource(
+GROUP = base.Resource(
     name="group",
-    list=Operation(lambda view, part: groups(part, within=view.within), "identity:list_groups"),
+    list=Operation(lambda view, part: directory.groups(part, within=view.within), "identity:list_groups"),
     show=Operation(partial(existing, Group), "identity:get_group"),
     create=Operation(_create_group, "identity:create_group"),
     update=Operation(_update_group, "identity:update_group", "Update the specified fields."),
     delete=Operation(
-        lambda view, group: delete_group(group),
+        lambda view, group: groups.delete_group(group),
         "identity:delete_group",
         "Delete a group; its members lose the roles of the group immediately.",
     ),
     guarded=("PUT", "DELETE"),
     attributes=(
-        Attribute("id", KEY, refused=True, fixed=InvalidInputError),
-        Attribute("name", NAME, post=True, put=True, required=True),
-        Attribute("domain_id", KEY, post=True, fixed=InvalidInputError),
-        Attribute("description", TEXT, post=True, put=True),
+        dialect.Attribute("id", dialect.KEY, refused=True, fixed=InvalidInputError),
+        dialect.Attribute("name", dialect.NAME, post=True, put=True, required=True),
+        dialect.Attribute("domain_id", dialect.KEY, post=True, fixed=InvalidInputError),
+        dialect.Attribute("description", dialect.TEXT, post=True, put=True),
     ),
-    lists=Paged(texts=("name", "domain_id"), sort_keys=("id", "name", "domain_id", "description")),
+    lists=lists.Paged(texts=("name", "domain_id"), sort_keys=("id", "name", "domain_id", "description")),
     extra=255,
 )
-_GROUPS = routes(GROUP, dialect=DIRECTORY)
+_GROUPS = dialect.routes(GROUP, dialect=base.DIRECTORY)
 
 
-def _beside(of: Resource, resource: Resource, find: Callable[..., RowPage[Any]], rule: str, description: str) -> Any:
+def _beside(
+    of: base.Resource, resource: base.Resource, find: Callable[..., RowPage[Any]], rule: str, description: str
+) -> Any:
     """Return the view of a list of another kind of records below a record.
 
     ``find`` gets the record, and the view and the requested ``part`` as keywords.
     """
 
-    def shape(view: RecordView, found: RowPage[Any]) -> dict[str, Any]:
+    def shape(view: base.RecordView, found: RowPage[Any]) -> Json:
         path = f"{of.address(view.record)}/{resource.plural}"
-        return {resource.plural: resource.shapes(view, found.rows)} | ending(view.request, found, path)
+        return {resource.plural: resource.shapes(view, found.rows)} | lists.ending(view.request, found, path)
 
     call = Call(
         find,
@@ -169,15 +159,15 @@ def _beside(of: Resource, resource: Resource, find: Callable[..., RowPage[Any]],
         more=lambda view: {"view": view, "part": resource.lists.read(view.request)},
     )
     where = f"{of.path}/{{{of.parameter}}}/{resource.plural}"
-    return parts(RecordView, where, {"GET": call}, resource=of, queries={"GET": resource.lists.schema})
+    return parts(base.RecordView, where, {"GET": call}, resource=of, queries={"GET": resource.lists.schema})
 
 
-def _within(view: RecordView) -> str | None:
+def _within(view: base.RecordView) -> str | None:
     """Return the token's domain, to which lists about another user are limited; None for lists about the caller."""
     return None if view.record.id == view.context.user_id else view.context.domain_id
 
 
-class GroupUserView(RecordView):
+class GroupUserView(base.RecordView):
     """``/v3/groups/{id}/users/{user_id}``: the group and the user are the arguments of the services."""
 
     resource = GROUP
@@ -207,25 +197,25 @@ def _check_member(group: Group, user: User) -> None:
         raise NotFoundError(f"User '{user.id.hex}' not found in group '{group.id.hex}'.")
 
 
-_MEMBERS = patterns(
+_MEMBERS = dialect.patterns(
     _beside(
         USER,
         PROJECT,
-        lambda user, *, view, part: projects(part, within=_within(view), open_to=user.id),
+        lambda user, *, view, part: directory.projects(part, within=_within(view), open_to=user.id),
         "identity:list_user_projects",
         "List the projects on which the user has a role.",
     )
     | _beside(
         USER,
         GROUP,
-        lambda user, *, view, part: groups_of(user, part, within=_within(view)),
+        lambda user, *, view, part: directory.groups_of(user, part, within=_within(view)),
         "identity:list_groups_for_user",
         "List the groups that the user is in.",
     )
     | _beside(
         GROUP,
         USER,
-        lambda group, *, view, part: users_in(group, part, within=view.context.domain_id),
+        lambda group, *, view, part: directory.users_in(group, part, within=view.context.domain_id),
         "identity:list_users_in_group",
         "List the users in a group.",
     )
@@ -234,9 +224,9 @@ _MEMBERS = patterns(
         "groups/{group_id}/users/{user_id}",
         {
             "GET": Call(_check_member, "identity:check_user_in_group", "Answer 204 if the user is a member."),
-            "PUT": Call(add_to_group, "identity:add_user_to_group", "Add the user to the group."),
+            "PUT": Call(groups.add_to_group, "identity:add_user_to_group", "Add the user to the group."),
             "DELETE": Call(
-                remove_from_group,
+                groups.remove_from_group,
                 "identity:remove_user_from_group",
                 "Remove the user from the group; the user loses the roles of the group immediately.",
             ),

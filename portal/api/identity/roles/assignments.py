@@ -8,14 +8,9 @@ import uuid
 from typing import Any, ClassVar, Unpack, cast
 
 from rest_framework.request import Request
-from rest_framework.response import Response
 
-from portal.api.common.links import endpoint
-from portal.api.common.views import Schemas, ServiceView
-from portal.api.frame.lists import Pages
-from portal.api.frame.parts import Call, parts
+from portal.api.frame import Call, Json, Pages, ServiceView, Values, endpoint, parts
 from portal.api.identity.dialect import lists, patterns
-from portal.api.identity.dialect.lists import flag, list_links, parameters
 from portal.api.identity.roles.roles import ROLE, DomainScopedView
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.values.ids import NOBODY, read_id
@@ -37,13 +32,13 @@ class RoleAssignmentsView(ServiceView):
     """``/v3/role_assignments``; a token for a domain shows only the assignments on the domain and its projects."""
 
     rules = {"GET": "identity:list_role_assignments"}
-    queries: ClassVar[Schemas] = {"GET": parameters({name: {"type": "string"} for name in PARAMETERS})}
+    queries = {"GET": lists.parameters({name: {"type": "string"} for name in PARAMETERS})}
 
     def rule_of(self, method: str) -> str | None:
         """Return the rule; as in Keystone, a list that includes the subtree of a project has its own rule."""
         return (
             "identity:list_role_assignments_for_tree"
-            if flag(self.request, "include_subtree")
+            if lists.flag(self.request, "include_subtree")
             else super().rule_of(method)
         )
 
@@ -51,26 +46,26 @@ class RoleAssignmentsView(ServiceView):
         """Return the domain of the token."""
         return {"domain_id": self.context.domain_id}
 
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request) -> Json:
         """List role assignments; ``truncated`` is set if there are more than ``limit``."""
-        effective = flag(request, "effective")
+        effective = lists.flag(request, "effective")
         filters = _filters(request, self.context.domain_id)
         _check(request, filters, effective=effective)
         page = Pages(largest=assignment_lists.MOST_ASSIGNMENTS).read(request)
         found = assignment_lists.assignments(filters, effective=effective, limit=page.limit + 1)
         shown = found[: page.limit]
-        names = assignment_lists.names_of(shown) if flag(request, "include_names") else None
+        names = assignment_lists.names_of(shown) if lists.flag(request, "include_names") else None
         body = {
             "role_assignments": [_shape(request, each, names) for each in shown],
-            "links": list_links(request, "/role_assignments"),
+            "links": lists.list_links(request, "/role_assignments"),
         }
-        return Response(body | ({"truncated": True} if len(found) > len(shown) else {}))
+        return body | ({"truncated": True} if len(found) > len(shown) else {})
 
 
 def _filters(request: Request, within: str | None) -> assignment_lists.AssignmentFilters:
     query = request.query_params
     domain_id = query.get("scope.domain.id")
-    subtree = flag(request, "include_subtree")
+    subtree = lists.flag(request, "include_subtree")
     top = _top_domain(query["scope.project.id"]) if subtree and "scope.project.id" in query else None
     return assignment_lists.AssignmentFilters(
         user_id=_id(request, "user.id"),
@@ -134,9 +129,9 @@ def _check(request: Request, filters: assignment_lists.AssignmentFilters, *, eff
         )
 
 
-def _shape(request: Request, found: assignment_lists.Assignment, names: assignment_lists.Names | None) -> lists.Shape:
+def _shape(request: Request, found: assignment_lists.Assignment, names: assignment_lists.Names | None) -> Json:
     """Return a role assignment with links to its origin; ``names`` adds the names of its records."""
-    shape: lists.Shape = {"role": _role(found, names), "scope": _scope(found, names)}
+    shape: Json = {"role": _role(found, names), "scope": _scope(found, names)}
     if found.user_id is not None:
         shape["user"] = lists.named_in_domain(names.users[found.user_id]) if names else {"id": found.user_id.hex}
     elif found.group_id is not None:
@@ -144,7 +139,7 @@ def _shape(request: Request, found: assignment_lists.Assignment, names: assignme
     return shape | {"links": _links(request, found)}
 
 
-def _role(found: assignment_lists.Assignment, names: assignment_lists.Names | None) -> lists.Shape:
+def _role(found: assignment_lists.Assignment, names: assignment_lists.Names | None) -> Json:
     if names is None:
         return {"id": found.role_id.hex}
     record = names.roles[found.role_id]
@@ -152,7 +147,7 @@ def _role(found: assignment_lists.Assignment, names: assignment_lists.Names | No
     return lists.named(record) | domain
 
 
-def _group(found: assignment_lists.Assignment, names: assignment_lists.Names | None) -> lists.Shape:
+def _group(found: assignment_lists.Assignment, names: assignment_lists.Names | None) -> Json:
     assert found.group_id is not None  # noqa: S101 - an assignment without a user has a group
     if names is None:
         return {"id": found.group_id.hex}
@@ -160,8 +155,8 @@ def _group(found: assignment_lists.Assignment, names: assignment_lists.Names | N
     return {"id": record.id.hex, "name": record.name, "domain": lists.named(record.domain)}
 
 
-def _scope(found: assignment_lists.Assignment, names: assignment_lists.Names | None) -> lists.Shape:
-    scope: lists.Shape
+def _scope(found: assignment_lists.Assignment, names: assignment_lists.Names | None) -> Json:
+    scope: Json
     if found.project_id is not None:
         project = names.projects[found.project_id] if names else None
         scope = {"project": lists.named_in_domain(project) if project else {"id": found.project_id.hex}}
@@ -175,7 +170,7 @@ def _scope(found: assignment_lists.Assignment, names: assignment_lists.Names | N
     return scope
 
 
-def _links(request: Request, found: assignment_lists.Assignment) -> lists.Shape:
+def _links(request: Request, found: assignment_lists.Assignment) -> Json:
     """Return the links to the original grant, and to the membership and the implied role from which the assignment is
     derived.
     """
@@ -227,14 +222,14 @@ class GrantsView(DomainScopedView):
 def _check_grant(role: Role, **target: Unpack[Target]) -> None:
     """Raise NotFoundError if the role is not assigned in this way."""
     if not has_grant(role, **target):
-        records: dict[str, Any] = {**target}
+        records: Values = {**target}
         actor = records.get("user") or records.get("group")
         raise NotFoundError(no_assignment(role, actor, records.get("project") or records.get("domain") or "system"))
 
 
-def _granted_roles(view: Any, found: list[Role]) -> dict[str, Any]:
+def _granted_roles(view: Any, found: list[Role]) -> Json:
     path = view.request.path.partition("/v3")[2].rstrip("/")
-    return {"roles": ROLE.shapes(view, found), "links": list_links(view.request, path)}
+    return {"roles": ROLE.shapes(view, found), "links": lists.list_links(view.request, path)}
 
 
 def _grant_views(where: str, rules: str, end: str = "", **members: bool) -> dict[str, type[ServiceView]]:

@@ -9,22 +9,9 @@ from typing import Any, ClassVar
 
 from rest_framework.request import Request
 
-from portal.api.common.views import ServiceView
-from portal.api.frame.parts import Call, parts
-from portal.api.identity.dialect import (
-    IDENTITY,
-    Attribute,
-    DetailView,
-    InMemory,
-    ListView,
-    Operation,
-    Resource,
-    Values,
-    lists,
-    patterns,
-    routes,
-)
-from portal.api.identity.dialect.resource import IMMUTABLE, KEY, KEY_OR_NULL, LONG_NAME, TEXT
+from portal.api.frame import Call, Json, Operation, ServiceView, Values, parts
+from portal.api.identity import dialect
+from portal.api.identity.dialect import lists
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.identity import policy
 from provisioning.identity.models import Domain, Group, Project, Role, User
@@ -117,12 +104,12 @@ def _create(view: ServiceView, values: Values) -> Role:
     return create_role(values.pop("name"), domain=domain, **values)
 
 
-def _options(role: Role) -> dict[str, Any]:
+def _options(role: Role) -> Json:
     """Return the options; built-in roles are shown as immutable, whatever their stored options."""
     return {**role.options, "immutable": True} if is_immutable(role) else role.options
 
 
-ROLE = Resource(
+ROLE = dialect.Resource(
     name="role",
     list=Operation(
         lookups.roles, "identity:list_roles", "List the global roles, or the roles of the domain in the query."
@@ -138,13 +125,13 @@ ROLE = Resource(
         lambda view, role: delete_role(role), "identity:delete_role", "Delete a role with its assignments."
     ),
     attributes=(
-        Attribute("id", KEY),
-        Attribute("name", LONG_NAME, post=True, put=True, required=True),
-        Attribute("domain_id", KEY_OR_NULL, post=True, fixed=InvalidInputError),
-        Attribute("description", TEXT, post=True, put=True),
-        Attribute("options", IMMUTABLE, post=True, put=True, show=_options),
+        dialect.Attribute("id", dialect.KEY),
+        dialect.Attribute("name", dialect.LONG_NAME, post=True, put=True, required=True),
+        dialect.Attribute("domain_id", dialect.KEY_OR_NULL, post=True, fixed=InvalidInputError),
+        dialect.Attribute("description", dialect.TEXT, post=True, put=True),
+        dialect.Attribute("options", dialect.IMMUTABLE, post=True, put=True, show=_options),
     ),
-    lists=InMemory(("name",)),
+    lists=lists.InMemory(("name",)),
     extra=64,
 )
 _OF_DOMAIN = {
@@ -157,7 +144,7 @@ _OF_DOMAIN = {
 """Rule → the rule for roles of a domain."""
 
 
-class RolesView(ListView):
+class RolesView(dialect.ListView):
     """``/v3/roles``."""
 
     def rule_of(self, method: str) -> str | None:
@@ -181,10 +168,10 @@ class RolesView(ListView):
         return found
 
 
-class RoleView(DomainScopedView, DetailView):
+class RoleView(DomainScopedView, dialect.DetailView):
     """``/v3/roles/{id}``."""
 
-    ids = DetailView.ids
+    ids = dialect.DetailView.ids
 
     def rule_of(self, method: str) -> str | None:
         rule = super().rule_of(method)
@@ -204,7 +191,7 @@ class RoleView(DomainScopedView, DetailView):
         return self.role()
 
 
-_ROLES = routes(ROLE, dialect=replace(IDENTITY, lists=RolesView, details=RoleView))
+_ROLES = dialect.routes(ROLE, dialect=replace(dialect.IDENTITY, lists=RolesView, details=RoleView))
 
 
 class ImpliedRolesView(DomainScopedView):
@@ -230,23 +217,23 @@ def _check_implication(prior: Role, implied: Role) -> None:
         raise NotFoundError(f"{prior.id.hex} does not imply {implied.id.hex}.")
 
 
-def _implied_shown(view: Any, made: Any) -> lists.Shape:
+def _implied_shown(view: Any, made: Any) -> Json:
     """Return the implication of the path, or all of the prior role if ``made`` are the implied roles."""
     prior, *implied = view.arguments(**view.kwargs)
     links = lists.self_link(view.request, lists.own_path(view.request))
     return {"role_inference": _inference(view.request, prior, implied[0] if implied else made), "links": links}
 
 
-def _inferences(view: Any, found: Iterable[tuple[Role, list[Role]]]) -> lists.Shape:
+def _inferences(view: Any, found: Iterable[tuple[Role, list[Role]]]) -> Json:
     shapes = [_inference(view.request, prior, implied) for prior, implied in found]
     return {"role_inferences": shapes, "links": lists.list_links(view.request, "/role_inferences")}
 
 
-def _linked(request: Request, record: Role) -> lists.Shape:
+def _linked(request: Request, record: Role) -> Json:
     return lists.named(record) | {"links": lists.self_link(request, ROLE.address(record))}
 
 
-def _inference(request: Request, prior: Role, implied: Role | Iterable[Role]) -> lists.Shape:
+def _inference(request: Request, prior: Role, implied: Role | Iterable[Role]) -> Json:
     """Return the implied role, or the list of all roles implied directly."""
     one = isinstance(implied, Role)
     return {
@@ -259,7 +246,7 @@ def _inference(request: Request, prior: Role, implied: Role | Iterable[Role]) ->
 
 _IMPLIED = "roles/{prior_role_id}/implies"
 _ONE = f"{_IMPLIED}/{{implied_role_id}}"
-_IMPLIED_ROLES = patterns(
+_IMPLIED_ROLES = dialect.patterns(
     parts(
         ImpliedRolesView,
         "",

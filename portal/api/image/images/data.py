@@ -94,13 +94,12 @@ class ImageFile(DataView):
 
     rules = {"GET": "download_image", "PUT": "upload_image"}
 
-    def put(self, request: Request, image_id: str) -> Response:
+    def put(self, request: Request, image_id: str) -> None:
         """Upload the data of a queued image; 204 if it is complete, safe and of the declared format."""
         size = _announced(request)
         check_store(request.headers.get("X-Image-Meta-Store"))
         with upload_shares.share_of(self.context):
             services.upload(self.context, image_id, _body(request), expected_size=size)
-        return Response(status=204)
 
     def get(self, request: Request, image_id: str) -> HttpResponseBase:
         """Send the data, or the requested range of it; 204 if there is none."""
@@ -135,11 +134,10 @@ class ImageStage(DataView):
 
     rules = {"PUT": "modify_image"}
 
-    def put(self, request: Request, image_id: str) -> Response:
+    def put(self, request: Request, image_id: str) -> None:
         """Store the data of a queued image, whose status becomes ``uploading``."""
         with upload_shares.share_of(self.context):
             services.stage(self.context, image_id, _body(request), expected_size=_announced(request))
-        return Response(status=204)
 
 
 def check_store(name: str | None, *, field: str = "X-Image-Meta-Store") -> None:

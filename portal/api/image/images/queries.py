@@ -3,12 +3,11 @@
 import csv
 import datetime
 import re
-from typing import Any
 
 from django.http import QueryDict
 from rest_framework.request import Request
 
-from portal.api.frame.lists import Pages, Sorting, check_no_nul, identity
+from portal.api.frame import Json, Pages, Sorting, Values, check_no_nul, identity
 from provisioning.common.errors import InvalidInputError
 from provisioning.images.models import Image, ImageMember
 from provisioning.images.selectors import NEWEST_FIRST, SORT_KEYS
@@ -59,11 +58,11 @@ class ImagePages(Pages):
 LIST_PAGES = ImagePages(usual=100, zero_is_none=True)
 
 
-def read_filters(request: Request) -> dict[str, Any]:
+def read_filters(request: Request) -> Json:
     """Return the filters for ``images.selectors.images_for``. Raises InvalidInputError with the name of an invalid
     filter.
     """
-    filters: dict[str, Any] = {}
+    filters: Values = {}
     properties: dict[str, str] = {}
     check_no_nul(request.query_params)
     for name, values in request.query_params.lists():
@@ -163,7 +162,7 @@ def _owner(_name: str, value: str) -> object:
     return identity(value)
 
 
-_READERS: dict[str, Any] = {
+_READERS = {
     "visibility": ("visibility", _visibility),
     "owner": ("owner", _owner),
     "protected": ("protected", _boolean),

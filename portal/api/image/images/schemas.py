@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 
 from portal.api.common.bodies import JSONParser
-from portal.api.common.requests import Schema
+from portal.api.frame import Json, Schema
 from provisioning.common.errors import ForbiddenError, InvalidInputError
 from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.images.records.changes import Change, Operation
@@ -247,7 +247,7 @@ def _read(entry: Any, *, old: bool) -> Change:
     return Change(operation, path[0], entry.get("value"), only_new=old)
 
 
-def _form(entry: dict[str, Any]) -> tuple[Operation, Any]:
+def _form(entry: Json) -> tuple[Operation, Any]:
     """Return operation and pointer of version 2.1."""
     known = f"It must be one of the following: {', '.join(OPERATIONS)}."
     if entry.get("op") is None:
@@ -260,7 +260,7 @@ def _form(entry: dict[str, Any]) -> tuple[Operation, Any]:
     return operation, entry["path"]
 
 
-def _old_form(entry: dict[str, Any]) -> tuple[Operation, Any]:
+def _old_form(entry: Json) -> tuple[Operation, Any]:
     """Return operation and pointer of version 2.0."""
     found = [name for name in OPERATIONS if name in entry]
     if len(found) != 1:

@@ -5,7 +5,7 @@ the deactivation and locations.
 import datetime
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from django.conf import settings
 from rest_framework.exceptions import UnsupportedMediaType
@@ -13,22 +13,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common import conditional
-from portal.api.common.links import endpoint
-from portal.api.common.views import Schemas
-from portal.api.frame.parts import Call, parts
+from portal.api.frame import Call, Json, endpoint, parts
 from portal.api.image.dialect import ImageView
+from portal.api.image.images import schemas as image_schemas
 from portal.api.image.images.queries import LIST_PAGES, SORT_COLUMNS, SORTING, read_filters
-from portal.api.image.images.schemas import (
-    IMAGE_CREATE,
-    IMAGE_PATCH,
-    IMAGE_QUERY,
-    MEMBER_CREATE,
-    MEMBER_UPDATE,
-    PATCHES,
-    OldPatchParser,
-    PatchParser,
-    read_patch,
-)
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError
 from provisioning.common.values.ids import read_id
@@ -37,10 +25,8 @@ from provisioning.images.models import Image, ImageMember
 from provisioning.images.records import protections
 from provisioning.images.records.fields import BASE, COLUMN_OF
 
-Shape = dict[str, Any]
 
-
-def image_shape(row: Image, properties: Mapping[str, str | None]) -> Shape:
+def image_shape(row: Image, properties: Mapping[str, str | None]) -> Json:
     """Show an image; the additional properties that the caller may read are on the same level as its attributes."""
     path = f"/v2/images/{row.id}"
     return {
@@ -72,7 +58,7 @@ def image_shape(row: Image, properties: Mapping[str, str | None]) -> Shape:
     }
 
 
-def member_shape(row: ImageMember) -> Shape:
+def member_shape(row: ImageMember) -> Json:
     return {
         "image_id": str(row.image_id),
         "member_id": row.project_id.hex,
@@ -88,7 +74,7 @@ def moment(value: datetime.datetime) -> str:
     return value.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def shape_for(context: RequestContext, image: Image) -> Shape:
+def shape_for(context: RequestContext, image: Image) -> Json:
     """Return an image with the properties that the caller may read."""
     return image_shape(image, protections.readable(context, image.properties))
 
@@ -97,8 +83,8 @@ class Images(ImageView):
     """``/image/v2/images``."""
 
     rules = {"GET": "get_images", "POST": "add_image"}
-    schemas: ClassVar[Schemas] = {"POST": IMAGE_CREATE}
-    queries: ClassVar[Schemas] = {"GET": IMAGE_QUERY}
+    schemas = {"POST": image_schemas.IMAGE_CREATE}
+    queries = {"GET": image_schemas.IMAGE_QUERY}
 
     def get(self, request: Request) -> Response:
         """List images: filters, ``sort``, ``limit``, ``marker``."""
@@ -107,7 +93,7 @@ class Images(ImageView):
         first = request.query_params.copy()
         first.pop("marker", None)
 
-        def make() -> dict[str, Any]:
+        def make() -> Json:
             rows = selectors.images_for(self.context, filters, limit=page.limit, marker=page.marker, sort=order)
             following = LIST_PAGES.next_query(request, page, [row.id for row in rows])
             return {
@@ -131,9 +117,9 @@ class Images(ImageView):
         return response
 
 
-def _values(body: dict[str, Any]) -> dict[str, Any]:
+def _values(body: Json) -> Json:
     """Return the record's fields in a body, with the body's other members as ``properties``."""
-    values: dict[str, Any] = {COLUMN_OF.get(name, name): body[name] for name in BASE & body.keys()}
+    values: Json = {COLUMN_OF.get(name, name): body[name] for name in BASE & body.keys()}
     if values.get("owner", "") is None:
         del values["owner"]
     properties = {name: value for name, value in body.items() if name not in BASE and name != "id"}
@@ -143,24 +129,24 @@ def _values(body: dict[str, Any]) -> dict[str, Any]:
 class ImageDetail(ImageView):
     """Base of the calls on ``/image/v2/images/{id}``."""
 
-    parser_classes = [PatchParser, OldPatchParser]
+    parser_classes = [image_schemas.PatchParser, image_schemas.OldPatchParser]
 
     def fault(self, error: Exception) -> Response:
         """Add the supported content types to the error for an unsupported content type."""
         if not isinstance(error, UnsupportedMediaType):
             return super().fault(error)
         response = super().fault(error)
-        response.data["message"] = f"Image PATCH expects Content-Type one of: {PATCHES}"
-        response["Accept-Patch"] = PATCHES
+        response.data["message"] = f"Image PATCH expects Content-Type one of: {image_schemas.PATCHES}"
+        response["Accept-Patch"] = image_schemas.PATCHES
         return response
 
 
-def _changes(view: ImageView) -> dict[str, Any]:
-    old = str(view.request.content_type).partition(";")[0].strip().lower() == OldPatchParser.media_type
-    return {"changes": read_patch(view.request.data, old=old)}
+def _changes(view: ImageView) -> Json:
+    old = str(view.request.content_type).partition(";")[0].strip().lower() == image_schemas.OldPatchParser.media_type
+    return {"changes": image_schemas.read_patch(view.request.data, old=old)}
 
 
-def _image(view: ImageView, image: Image) -> Shape:
+def _image(view: ImageView, image: Image) -> Json:
     return shape_for(view.context, image)
 
 
@@ -178,11 +164,11 @@ PARTS = parts(
         ),
         "DELETE": Call(services.delete, "delete_image"),
     },
-    schemas={"PATCH": IMAGE_PATCH},
+    schemas={"PATCH": image_schemas.IMAGE_PATCH},
 )
 
 
-def _member(view: Any, row: Any) -> Shape:
+def _member(view: Any, row: Any) -> Json:
     return member_shape(row)
 
 
@@ -197,14 +183,18 @@ MEMBERS = parts(
             shape=lambda view, rows: {"members": [*map(member_shape, rows)], "schema": "/v2/schemas/members"},
         ),
         "POST /members": Call(
-            services.add_member, "add_member", "Share the image with a project.", body=MEMBER_CREATE, shape=_member
+            services.add_member,
+            "add_member",
+            "Share the image with a project.",
+            body=image_schemas.MEMBER_CREATE,
+            shape=_member,
         ),
         "GET /members/{member_id}": Call(selectors.member_for, "get_member", shape=_member),
         "PUT /members/{member_id}": Call(
             services.set_member_status,
             "modify_member",
             "Accept or reject the image.",
-            body=MEMBER_UPDATE,
+            body=image_schemas.MEMBER_UPDATE,
             shape=_member,
         ),
         "DELETE /members/{member_id}": Call(
@@ -223,7 +213,7 @@ MEMBERS = parts(
 
 
 HASHES = ["sha1", "sha256", "sha512", "md5"]
-LOCATION: dict[str, Any] = {
+LOCATION: Json = {
     "type": "object",
     "properties": {
         "url": {"type": "string", "maxLength": 2048},
@@ -241,7 +231,7 @@ LOCATION: dict[str, Any] = {
 }
 
 
-def _add_location(context: RequestContext, image_id: str, body: dict[str, Any]) -> None:
+def _add_location(context: RequestContext, image_id: str, body: Json) -> None:
     """Refuse: the store holds only uploaded and imported data, and no references to other locations."""
     image = selectors.image_for(context, image_id)
     if image.status != Image.Status.QUEUED:

@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from portal.api.common.requests import Schema
-from portal.api.frame.parts import Call, parts
-from portal.api.frame.resource import Attribute, Checked
+from portal.api.frame import Attribute, Call, Checked, Json, Schema, parts
 from portal.api.image.dialect import ImageView
 from portal.api.image.images.views import moment
 from provisioning.common.context import RequestContext
@@ -101,7 +99,7 @@ def items_of(attributes: tuple[Attribute, ...]) -> Schema:
     }
 
 
-def shape_of(row: Any, attributes: tuple[Attribute, ...]) -> dict[str, Any]:
+def shape_of(row: Any, attributes: tuple[Attribute, ...]) -> Json:
     """Return an object inside another one, without unset attributes."""
     found = {each.name: each.value_of(row) for each in attributes}
     return {name: value for name, value in found.items() if value is not None}

@@ -10,8 +10,7 @@ from typing import Any
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.requests import validate
-from portal.api.frame.resource import Operation, Values
+from portal.api.frame import Json, Operation, Values, validate
 from portal.api.image.dialect import IMAGE, DetailView, ListView, Resource, ResourceView, body_of
 from portal.api.image.metadefs import attributes
 from portal.api.image.metadefs.attributes import DEFINITIONS, TAGS_BODY
@@ -143,11 +142,11 @@ def _list_tags(view: ListView) -> list[models.MetadefTag]:
     return selectors.tags_of(found, limit=page.limit, marker=page.marker, sort=read_sort(view.request))
 
 
-def _set_tags(view: ResourceView, values: Values) -> Response:
+def _set_tags(view: ResourceView, values: Values) -> Json:
     names = [each["name"] for each in values.get("tags", ())]
     append = view.request.headers.get("X-Openstack-Append", "").strip().lower() in TRUE
     rows = services.set_tags(view.context, view.above["namespace"], names, append=append)
-    return Response({"tags": view.shapes(rows, attributes.TAG[:1])}, status=201)
+    return {"tags": view.shapes(rows, attributes.TAG[:1])}
 
 
 def _rename_tag(view: ResourceView, name: str, values: Values) -> models.MetadefTag:

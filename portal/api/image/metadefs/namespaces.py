@@ -2,13 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from rest_framework.request import Request
-from rest_framework.response import Response
 
-from portal.api.frame.lists import Page
-from portal.api.frame.resource import Operation, Values
+from portal.api.frame import Json, Operation, Page, Values
 from portal.api.image.dialect import IMAGE, DetailView, ListView, Resource, ResourceView
 from portal.api.image.images.queries import LIST_PAGES
 from portal.api.image.metadefs import attributes
@@ -57,7 +54,7 @@ CONTENTS = {
 def _list(view: ListView) -> list[MetadefNamespace]:
     page, query = page_of(view.request), view.request.query_params
     visibility = read_choice(view.request, "visibility", tuple(MetadefNamespace.Visibility.values))
-    filters: dict[str, Any] = {} if visibility is None else {"visibility": visibility}
+    filters: Values = {} if visibility is None else {"visibility": visibility}
     if "resource_types" in query:
         filters["resource_types"] = query["resource_types"].replace("\0", "").split(",")[:MOST_TYPES]
     return selectors.namespaces_for(
@@ -65,7 +62,7 @@ def _list(view: ListView) -> list[MetadefNamespace]:
     )
 
 
-def _links(view: ListView, rows: Sequence[MetadefNamespace]) -> dict[str, Any]:
+def _links(view: ListView, rows: Sequence[MetadefNamespace]) -> Json:
     first = view.request.query_params.copy()
     first.pop("marker", None)
     following = LIST_PAGES.next_query(view.request, page_of(view.request), [row.namespace for row in rows])
@@ -76,7 +73,7 @@ def _links(view: ListView, rows: Sequence[MetadefNamespace]) -> dict[str, Any]:
     }
 
 
-def _create(view: ResourceView, values: Values) -> Response:
+def _create(view: ResourceView, values: Values) -> Json:
     view.enforce(*(rule for name, rule in CONTENTS.items() if values.get(name)))
     inside = services.Contents(
         associations=values.get("resource_type_associations", ()),
@@ -85,7 +82,7 @@ def _create(view: ResourceView, values: Values) -> Response:
         tags=[each["name"] for each in values.get("tags", ())],
     )
     [shape] = view.shapes([services.create(view.context, values, inside)], attributes.NAMESPACE)
-    return Response({**shape, **{name: values[name] for name in CONTENTS if name in values}}, status=201)
+    return {**shape, **{name: values[name] for name in CONTENTS if name in values}}
 
 
 def _update(view: ResourceView, name: str, values: Values) -> MetadefNamespace:
@@ -99,7 +96,7 @@ def _delete(view: ResourceView, name: str) -> None:
 class NamespaceView(DetailView):
     """``/image/v2/metadefs/namespaces/{namespace}``."""
 
-    def get(self, request: Request, identity: str) -> Response:
+    def get(self, request: Request, identity: str) -> Json:
         found = selectors.with_associations(self.row(identity))
         self.enforce("list_metadef_resource_types", "get_metadef_objects", "get_metadef_properties", "get_metadef_tags")
         resource_type = request.query_params.get("resource_type")
@@ -112,12 +109,12 @@ class NamespaceView(DetailView):
             "tags": [{"name": row.name} for row in selectors.tags_of(found)],
         }
         [shape] = self.shapes([found])
-        return Response({**shape, **{name: value for name, value in contents.items() if value}})
+        return {**shape, **{name: value for name, value in contents.items() if value}}
 
 
-def _prefixed(shape: dict[str, Any], prefix: str) -> dict[str, Any]:
+def _prefixed(shape: Json, prefix: str) -> Json:
     """Return an object whose property names have the prefix of the resource type."""
-    result: dict[str, Any] = {}
+    result: Json = {}
     if "properties" in shape:
         result["properties"] = {prefix + name: schema for name, schema in shape["properties"].items()}
     if "required" in shape:

@@ -4,9 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from portal.api.common.requests import Schema
-from portal.api.frame.resource import Values
-from portal.api.network.dialect.resource import Attribute, Resource
+from portal.api.frame import Schema, Values
+from portal.api.network.dialect import Attribute, Resource
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.values.unset import UNSET
 from provisioning.network.errors import BadRequestError

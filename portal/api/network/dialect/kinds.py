@@ -12,9 +12,7 @@ from typing import Any
 
 import netaddr
 
-from portal.api.common.requests import Schema
-from portal.api.frame import resource as frame
-from portal.api.frame.lists import identity, lower, number
+from portal.api import frame
 from portal.api.network.dialect.query import address, boolean, prefix
 from provisioning.common.values.ids import read_id
 from provisioning.network import addressing
@@ -48,7 +46,7 @@ class Text(Kind):
     shortest: int = 0
 
     @property
-    def schema(self) -> Schema:
+    def schema(self) -> frame.Schema:
         return {"type": "string", "minLength": self.shortest, "maxLength": self.longest}
 
     def read(self, value: object) -> str:
@@ -68,7 +66,7 @@ class Choice(Kind):
     words: Sequence[str]
 
     @property
-    def schema(self) -> Schema:
+    def schema(self) -> frame.Schema:
         return {"enum": [*self.words]}
 
     def read(self, value: object) -> str:
@@ -85,7 +83,7 @@ class Boolean(Kind):
         return boolean(value)
 
     @property
-    def schema(self) -> Schema:
+    def schema(self) -> frame.Schema:
         return {"type": "boolean"}
 
     def read(self, value: object) -> bool:
@@ -105,10 +103,10 @@ class Integer(Kind):
     highest: int
 
     def read_filter(self, value: str) -> object:
-        return number(value)
+        return frame.number(value)
 
     @property
-    def schema(self) -> Schema:
+    def schema(self) -> frame.Schema:
         return {"type": "integer", "minimum": self.lowest, "maximum": self.highest}
 
     def read(self, value: object) -> int:
@@ -131,7 +129,7 @@ class IPVersion(Integer):
     highest: int = 6
 
     @property
-    def schema(self) -> Schema:
+    def schema(self) -> frame.Schema:
         return {"enum": [4, 6]}
 
     def read(self, value: object) -> int:
@@ -146,10 +144,10 @@ class Identity(Kind):
     """The id of a record, with dashes or without."""
 
     def read_filter(self, value: str) -> object:
-        return identity(value)
+        return frame.identity(value)
 
     @property
-    def schema(self) -> Schema:
+    def schema(self) -> frame.Schema:
         return {"type": "string", "format": "uuid"}
 
     def read(self, value: object) -> uuid.UUID:
@@ -177,7 +175,7 @@ class Address(Kind):
         return address(value)
 
     @property
-    def schema(self) -> Schema:
+    def schema(self) -> frame.Schema:
         return {"type": "string"}
 
     def read(self, value: object) -> str:
@@ -195,7 +193,7 @@ class Cidr(Kind):
         return prefix(value)
 
     @property
-    def schema(self) -> Schema:
+    def schema(self) -> frame.Schema:
         return {"type": "string"}
 
     def read(self, value: object) -> str:
@@ -214,10 +212,10 @@ class Mac(Kind):
     """
 
     def read_filter(self, value: str) -> object:
-        return lower(value)
+        return frame.lower(value)
 
     @property
-    def schema(self) -> Schema:
+    def schema(self) -> frame.Schema:
         return {"type": "string"}
 
     def read(self, value: object) -> str:
@@ -235,7 +233,7 @@ class OrNone(Kind):
     empty: bool = False
 
     @property
-    def schema(self) -> Schema:
+    def schema(self) -> frame.Schema:
         return {"anyOf": [self.kind.schema, {"type": "null"}]}
 
     def read_filter(self, value: str) -> object:
@@ -258,8 +256,8 @@ class Many(Kind):
     null: bool = False
 
     @property
-    def schema(self) -> Schema:
-        result: Schema = {"type": "array", "items": self.kind.schema, "maxItems": self.most}
+    def schema(self) -> frame.Schema:
+        result: frame.Schema = {"type": "array", "items": self.kind.schema, "maxItems": self.most}
         return {"anyOf": [result, {"type": "null"}]} if self.null else result
 
     def read(self, value: object) -> list[Any]:
@@ -286,7 +284,7 @@ class Record(Kind):
     required: Sequence[str] = ()
 
     @property
-    def schema(self) -> Schema:
+    def schema(self) -> frame.Schema:
         return {
             "type": "object",
             "properties": {name: kind.schema for name, kind in self.fields.items()},
@@ -294,7 +292,7 @@ class Record(Kind):
             "additionalProperties": False,
         }
 
-    def read(self, value: object) -> dict[str, Any]:
+    def read(self, value: object) -> frame.Json:
         if not isinstance(value, dict):
             raise ValueError(f"{quoted(value)} is not a dictionary")  # noqa: TRY004 - a reason of the request
         missing = [name for name in self.required if name not in value]
@@ -316,10 +314,10 @@ class Free(Kind):
     longest: int = 4095
 
     @property
-    def schema(self) -> Schema:
+    def schema(self) -> frame.Schema:
         return {"type": ["object", "null"]}
 
-    def read(self, value: object) -> dict[str, Any]:
+    def read(self, value: object) -> frame.Json:
         if value is None:
             return {}
         if not isinstance(value, dict):
@@ -333,10 +331,10 @@ class Free(Kind):
 class Moment(Kind):
     """A time as Neutron writes it: UTC, without fractions."""
 
-    schema_: Schema = field(default_factory=lambda: {"type": "string", "format": "date-time"})
+    schema_: frame.Schema = field(default_factory=lambda: {"type": "string", "format": "date-time"})
 
     @property
-    def schema(self) -> Schema:
+    def schema(self) -> frame.Schema:
         return self.schema_
 
     def read(self, value: object) -> datetime.datetime:

@@ -2,13 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from django.db.models import Q
 from rest_framework.request import Request
 
-from portal.api.common.requests import Schema
-from portal.api.frame.lists import Column, Page, Pages, Read, Sorting, check_no_nul, text, truth
+from portal.api.frame import Column, Json, Page, Pages, Schema, Sorting, check_no_nul, truth
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.lists.listing import Part
 from provisioning.network import addressing
@@ -58,7 +56,7 @@ class Constant:
     """An attribute with the same value in every row: a filter on it matches every row or none."""
 
     value: object
-    read: Read = text
+    read: Callable[[str], object] = str
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +77,7 @@ class Query:
     page: Page
     fields: frozenset[str]
 
-    def cut(self, shape: dict[str, Any]) -> dict[str, Any]:
+    def cut(self, shape: Json) -> Json:
         """Return only the requested fields, or all if none are requested."""
         return {name: value for name, value in shape.items() if name in self.fields} if self.fields else shape
 

@@ -8,19 +8,10 @@ from typing import Any, ClassVar, cast
 
 from django.db.models import QuerySet, prefetch_related_objects
 from rest_framework.request import Request
-from rest_framework.response import Response
 
-from portal.api.common.links import endpoint
-from portal.api.common.views import ServiceView
-from portal.api.frame import resource as frame
-from portal.api.frame import views
-from portal.api.frame.parts import Call, parts
-from portal.api.frame.resource import Operation, Values
-from portal.api.frame.views import Dialect
-from portal.api.network.dialect import bodies
-from portal.api.network.dialect.kinds import Many, Text
+from portal.api import frame
+from portal.api.network.dialect import Attribute, Resource, bodies, kinds
 from portal.api.network.dialect.query import FIELDS, PAGES, fields_of, query_of, read_query
-from portal.api.network.dialect.resource import Attribute, Resource
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.lists.listing import ItemListing, Part, Sort
 from provisioning.identity import policy
@@ -30,7 +21,7 @@ from provisioning.network.selectors.records import LISTING
 from provisioning.network.selectors.tags import tags_of
 
 
-class NetworkView(ServiceView):
+class NetworkView(frame.ServiceView):
     """A resource of the Networking API."""
 
     service = "network"
@@ -39,7 +30,7 @@ class NetworkView(ServiceView):
 ALL_PROJECTS = "novella:get_networks:all_projects"
 
 
-class ResourceView(views.ResourceView):
+class ResourceView(frame.ResourceView):
     """Base: finds and shows the objects that the caller may see, without attributes that the caller may not see."""
 
     service = "network"
@@ -66,7 +57,7 @@ class ResourceView(views.ResourceView):
 
     def row(self, identity: str) -> Any:
         """Return the object of the path. Raises NotFoundError for another project's."""
-        return cast("Operation", self.resource.show).call(self.context, identity, all_projects=self.operator)
+        return cast("frame.Operation", self.resource.show).call(self.context, identity, all_projects=self.operator)
 
     def selected(self) -> Sequence[Attribute]:
         """Return the attributes in ``fields``, or all without any."""
@@ -78,7 +69,7 @@ class ResourceView(views.ResourceView):
         for rule in rules:
             policy.enforce(self.context, rule, self.policy_target() | dict(target))
 
-    def shapes(self, rows: Sequence[Any], attributes: Sequence[frame.Attribute] | None = None) -> list[dict[str, Any]]:
+    def shapes(self, rows: Sequence[Any], attributes: Sequence[frame.Attribute] | None = None) -> list[frame.Json]:
         """Return the objects in Neutron's format, with values that are read for all objects together."""
         resource = self.resource
         names = {each.name for each in attributes or resource.attributes if each.is_shown(self)}
@@ -90,12 +81,12 @@ class ResourceView(views.ResourceView):
             shape |= {"tags": tags.get(row.pk, [])} if "tags" in names else {}
         return found
 
-    def shape_of(self, identity: object) -> dict[str, Any]:
+    def shape_of(self, identity: object) -> frame.Json:
         """Return the current representation of an object."""
         return self.shapes([self.row(str(identity))])[0]
 
 
-class ListView(ResourceView, views.ListView):
+class ListView(ResourceView, frame.ListView):
     """``/network/v2.0/{resources}``."""
 
     sentences = {"GET": "List the objects that match the filters, sorted and paged."}
@@ -105,7 +96,7 @@ class ListView(ResourceView, views.ListView):
         if request.method not in {"GET", "HEAD"}:
             super().check_rule(request)
 
-    def page(self) -> tuple[Sequence[Any], dict[str, Any]]:
+    def page(self) -> tuple[Sequence[Any], frame.Json]:
         """Return the objects that match the filters, sorted and paged, and the links to other pages.
 
         NotFoundError for a marker that names no object, as in Neutron.
@@ -124,14 +115,14 @@ class ListView(ResourceView, views.ListView):
                 if error.field == "marker" and resource.show is not None:
                     self.row(str(query.part.marker))
                 raise
-        url = f"{endpoint(self.request, 'network')}/v2.0/{resource.path}"
+        url = f"{frame.endpoint(self.request, 'network')}/v2.0/{resource.path}"
         links = PAGES.links(self.request, query.page, [str(row.pk) for row in rows], url)
         return rows, {f"{resource.plural}_links": links} if links else {}
 
-    def post(self, request: Request) -> Response:
+    def post(self, request: Request) -> frame.Json:
         """Create one object or several; all or none."""
         resource = self.resource
-        create = cast("Operation", resource.create).call
+        create = cast("frame.Operation", resource.create).call
         items, many = bodies.read_new(resource, request.data)
         amounts: dict[Any, dict[str, int]] = {}
         for values in items:
@@ -145,12 +136,12 @@ class ListView(ResourceView, views.ListView):
                 amounts.setdefault(target["project_id"], Counter())[resource.quota] += 1
         made = services.create_all([partial(create, self.context, values) for values in items], amounts)
         shapes = self.shapes([self._as_it_is(made[0])] if len(made) == 1 else self._as_they_are(made))
-        return Response({resource.plural: shapes} if many else {resource.name: shapes[0]}, status=201)
+        return {resource.plural: shapes} if many else {resource.name: shapes[0]}
 
     def _as_it_is(self, row: Any) -> Any:
         """Return a created row as its caller sees it now."""
         try:
-            found = cast("Operation", self.resource.show).call(self.context, row.pk, all_projects=True)
+            found = cast("frame.Operation", self.resource.show).call(self.context, row.pk, all_projects=True)
         except NotFoundError:
             return row
         if self.resource.related:
@@ -164,7 +155,7 @@ class ListView(ResourceView, views.ListView):
         rows = {row.pk: row for row in every}
         return [rows.get(row.pk, row) for row in made]
 
-    def _own(self, values: Values) -> None:
+    def _own(self, values: frame.Values) -> None:
         """Set the project; only operators may specify another one."""
         project = values.setdefault("project_id", self.context.project_id)
         if project != self.context.project_id and not self.operator:
@@ -174,7 +165,7 @@ class ListView(ResourceView, views.ListView):
             raise bodies.HTTPBadRequestError(f"{msg} privileges", field="project_id")
 
 
-class DetailView(ResourceView, views.DetailView):
+class DetailView(ResourceView, frame.DetailView):
     """``/network/v2.0/{resources}/{id}``."""
 
     sentences = {"GET": "Show a resource of this kind."}
@@ -187,7 +178,7 @@ class DetailView(ResourceView, views.DetailView):
             raise bodies.HTTPNotFoundError("The resource could not be found.")
         super().check_rule(request)
 
-    def put(self, request: Request, identity: str) -> Response:
+    def put(self, request: Request, identity: str) -> frame.Json:
         """Update an object; with ``If-Match: revision_number=N`` only if it is at that revision."""
         resource = self.resource
         changes, revision = (
@@ -196,22 +187,21 @@ class DetailView(ResourceView, views.DetailView):
         )
         row = self.row(identity)
         self.enforce([resource.rule("update"), *bodies.guarded(resource, "update", changes)], resource.target(row))
-        cast("Operation", resource.update).call(self.context, row, changes, revision)
-        return Response({resource.name: self.shape_of(identity)})
+        cast("frame.Operation", resource.update).call(self.context, row, changes, revision)
+        return {resource.name: self.shape_of(identity)}
 
-    def delete(self, request: Request, identity: str) -> Response:
+    def delete(self, request: Request, identity: str) -> None:
         """Delete an object that is not in use; with ``If-Match: revision_number=N`` only if it is at that revision."""
         resource = self.resource
         revision, row = bodies.read_revision(request.headers.get("If-Match")), self.row(identity)
         self.enforce([resource.rule("delete")], resource.target(row))
-        cast("Operation", resource.delete).call(self.context, row, revision)
-        return Response(status=204)
+        cast("frame.Operation", resource.delete).call(self.context, row, revision)
 
 
 class PartView(ResourceView):
     """Base of declared calls on one object, their first argument; the rule of a change is also checked on it."""
 
-    http_method_names = ServiceView.http_method_names
+    http_method_names = frame.ServiceView.http_method_names
 
     def arguments(self, identity: str = "", **ids: str) -> tuple[Any, ...]:
         row = self.row(identity)
@@ -224,7 +214,7 @@ def _tag_names(body: Any) -> list[str]:
     if not isinstance(body, dict) or set(body) != {"tags"}:
         raise bodies.HTTPBadRequestError("Invalid tags body")
     try:
-        return Many(Text(shortest=1), distinct=False).read(body["tags"])
+        return kinds.Many(kinds.Text(shortest=1), distinct=False).read(body["tags"])
     except ValueError as error:
         raise bodies.HTTPBadRequestError(f"Invalid input for tags. Reason: {error}.", field="tags") from None
 
@@ -250,7 +240,7 @@ def page_of(resource: Resource, every: QuerySet[Any] | Sequence[Any], part: Part
     return ITEMS.page(every, part)
 
 
-NETWORK = Dialect(
+NETWORK = frame.Dialect(
     lists=ListView,
     details=DetailView,
     identity="(?P<identity>[^/]+?)",
@@ -261,15 +251,15 @@ NETWORK = Dialect(
 )
 
 
-def views_of(resource: Resource) -> dict[str, type[ServiceView]]:
+def views_of(resource: Resource) -> dict[str, type[frame.ServiceView]]:
     """Return path pattern below ``/network/v2.0`` → view."""
-    result: dict[str, type[ServiceView]] = {**NETWORK.views_of(resource)}
+    result: dict[str, type[frame.ServiceView]] = {**NETWORK.views_of(resource)}
     if not resource.tagged:
         return result
     see, update, delete = (f"{verb}_{resource.plural}_tags" for verb in ("get", "update", "delete"))
     calls = {
-        "GET": Call(_tags, see, "List the tags of a resource.", name="tags"),
-        "PUT": Call(
+        "GET": frame.Call(_tags, see, "List the tags of a resource.", name="tags"),
+        "PUT": frame.Call(
             services.set_tags,
             update,
             "Replace all tags of a resource.",
@@ -277,7 +267,7 @@ def views_of(resource: Resource) -> dict[str, type[ServiceView]]:
             body=bodies.TAGS_BODY,
             read=_tag_names,
         ),
-        "POST": Call(
+        "POST": frame.Call(
             services.add_tags,
             update,
             "Add tags to the existing ones.",
@@ -286,16 +276,16 @@ def views_of(resource: Resource) -> dict[str, type[ServiceView]]:
             read=_tag_names,
             status=201,
         ),
-        "DELETE": Call(lambda row: services.set_tags(row, []), delete, "Delete all tags of a resource."),
-        "GET /{tag}": Call(_check_tag, see, "Answer 204 if the object has the tag."),
-        "PUT /{tag}": Call(
+        "DELETE": frame.Call(lambda row: services.set_tags(row, []), delete, "Delete all tags of a resource."),
+        "GET /{tag}": frame.Call(_check_tag, see, "Answer 204 if the object has the tag."),
+        "PUT /{tag}": frame.Call(
             lambda row, tag: services.add_tags(row, [tag]), update, "Add a tag to a resource.", status=201
         ),
-        "DELETE /{tag}": Call(services.remove_tag, delete, "Remove the tag; 404 if the object does not have it."),
+        "DELETE /{tag}": frame.Call(services.remove_tag, delete, "Remove the tag; 404 if the object does not have it."),
     }
-    return result | patterns(parts(PartView, f"{resource.path}/{{identity}}/tags", calls, resource=resource))
+    return result | patterns(frame.parts(PartView, f"{resource.path}/{{identity}}/tags", calls, resource=resource))
 
 
-def patterns(views: Mapping[str, type[ServiceView]]) -> dict[str, type[ServiceView]]:
+def patterns(views: Mapping[str, type[frame.ServiceView]]) -> dict[str, type[frame.ServiceView]]:
     """Return path pattern below ``/network/v2.0`` → view; ``{name}`` in a path is an id."""
     return {re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+?)", where): view for where, view in views.items()}

@@ -10,14 +10,9 @@ from typing import Any
 
 import orjson
 from rest_framework.request import Request
-from rest_framework.response import Response
 
-from portal.api.frame.lists import Column, number
-from portal.api.frame.resource import Operation
-from portal.api.network.dialect.kinds import BOOLEAN, ID, PROJECT_ID, TEXT, Free, Integer, Many, Moment, OrNone
-from portal.api.network.dialect.query import fields_of
-from portal.api.network.dialect.resource import Attribute, Resource
-from portal.api.network.dialect.views import NetworkView
+from portal.api.frame import Column, Json, Operation, number
+from portal.api.network.dialect import Attribute, Resource, kinds, query, views
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.lists.listing import Part
 from provisioning.common.values.ids import read_id
@@ -28,7 +23,7 @@ from provisioning.network.selectors.availability import Availability
 
 
 @dataclass(frozen=True)
-class AgentTime(Moment):
+class AgentTime(kinds.Moment):
     """A time in the format of agents: UTC, with a space as separator."""
 
     def write(self, value: datetime.datetime | None) -> str | None:
@@ -44,20 +39,20 @@ AGENT = Resource(
     target=lambda row: {},
     tagged=False,
     attributes=(
-        Attribute(name="id", kind=ID, sort=True),
-        Attribute(name="agent_type", kind=TEXT, sort=True),
-        Attribute(name="binary", kind=TEXT, sort=True),
-        Attribute(name="topic", kind=TEXT, sort=True),
-        Attribute(name="host", kind=TEXT, sort=True),
-        Attribute(name="availability_zone", kind=OrNone(TEXT), sort=True),
-        Attribute(name="alive", kind=BOOLEAN, sort=True),
-        Attribute(name="admin_state_up", kind=BOOLEAN, sort=True),
+        Attribute(name="id", kind=kinds.ID, sort=True),
+        Attribute(name="agent_type", kind=kinds.TEXT, sort=True),
+        Attribute(name="binary", kind=kinds.TEXT, sort=True),
+        Attribute(name="topic", kind=kinds.TEXT, sort=True),
+        Attribute(name="host", kind=kinds.TEXT, sort=True),
+        Attribute(name="availability_zone", kind=kinds.OrNone(kinds.TEXT), sort=True),
+        Attribute(name="alive", kind=kinds.BOOLEAN, sort=True),
+        Attribute(name="admin_state_up", kind=kinds.BOOLEAN, sort=True),
         Attribute(name="created_at", kind=TIME, filter=False, sort=True),
-        Attribute(name="started_at", kind=OrNone(TIME), filter=False, show=lambda row: None),
-        Attribute(name="heartbeat_timestamp", kind=OrNone(TIME), filter=False, sort=True),
-        Attribute(name="description", kind=OrNone(TEXT), filter=False, show=lambda row: None),
-        Attribute(name="configurations", kind=Free(), filter=False),
-        Attribute(name="resources_synced", kind=OrNone(BOOLEAN), filter=False, show=lambda row: None),
+        Attribute(name="started_at", kind=kinds.OrNone(TIME), filter=False, show=lambda row: None),
+        Attribute(name="heartbeat_timestamp", kind=kinds.OrNone(TIME), filter=False, sort=True),
+        Attribute(name="description", kind=kinds.OrNone(kinds.TEXT), filter=False, show=lambda row: None),
+        Attribute(name="configurations", kind=kinds.Free(), filter=False),
+        Attribute(name="resources_synced", kind=kinds.OrNone(kinds.BOOLEAN), filter=False, show=lambda row: None),
     ),
 )
 AVAILABILITY_ZONE = Resource(
@@ -67,9 +62,9 @@ AVAILABILITY_ZONE = Resource(
     target=lambda row: {},
     tagged=False,
     attributes=(
-        Attribute(name="name", kind=TEXT, sort=True),
-        Attribute(name="resource", kind=TEXT, sort=True),
-        Attribute(name="state", kind=TEXT, sort=True),
+        Attribute(name="name", kind=kinds.TEXT, sort=True),
+        Attribute(name="resource", kind=kinds.TEXT, sort=True),
+        Attribute(name="state", kind=kinds.TEXT, sort=True),
     ),
 )
 SERVICE_PROVIDER = Resource(
@@ -78,9 +73,9 @@ SERVICE_PROVIDER = Resource(
     target=lambda row: {},
     tagged=False,
     attributes=(
-        Attribute(name="service_type", kind=TEXT, sort=True),
-        Attribute(name="name", kind=TEXT, sort=True),
-        Attribute(name="default", kind=BOOLEAN, sort=True),
+        Attribute(name="service_type", kind=kinds.TEXT, sort=True),
+        Attribute(name="name", kind=kinds.TEXT, sort=True),
+        Attribute(name="default", kind=kinds.BOOLEAN, sort=True),
     ),
 )
 
@@ -89,7 +84,7 @@ VERSION = "ip_version"
 
 
 @dataclass(frozen=True)
-class Amount(Integer):
+class Amount(kinds.Integer):
     """A number of addresses; for IPv6 it exceeds the integer range of the JSON library."""
 
     def write(self, value: int) -> Any:
@@ -109,7 +104,7 @@ def _of_versions(rows: Sequence[Availability], part: Part) -> tuple[list[Availab
     return [row for row in kept if row.subnets], replace(part, filters=others)
 
 
-def _subnets(row: Availability) -> list[dict[str, Any]]:
+def _subnets(row: Availability) -> list[Json]:
     return [
         {
             "subnet_id": str(each.subnet.id),
@@ -133,13 +128,13 @@ NETWORK_IP_AVAILABILITY = Resource(
     tagged=False,
     filters={VERSION: Column(VERSION, number)},
     attributes=(
-        Attribute(name="network_id", kind=ID, column="network__id", sort=True),
-        Attribute(name="network_name", kind=TEXT, column="network__name", sort=True),
-        Attribute(name="project_id", kind=PROJECT_ID, column="network__project_id", sort=True),
-        Attribute(name="tenant_id", kind=PROJECT_ID, column="network__project_id", sort=True),
+        Attribute(name="network_id", kind=kinds.ID, column="network__id", sort=True),
+        Attribute(name="network_name", kind=kinds.TEXT, column="network__name", sort=True),
+        Attribute(name="project_id", kind=kinds.PROJECT_ID, column="network__project_id", sort=True),
+        Attribute(name="tenant_id", kind=kinds.PROJECT_ID, column="network__project_id", sort=True),
         Attribute(name="total_ips", kind=MANY, column="total", filter=False, sort=True),
         Attribute(name="used_ips", kind=MANY, column="used", filter=False, sort=True),
-        Attribute(name="subnet_ip_availability", kind=Many(Free()), filter=False, show=_subnets),
+        Attribute(name="subnet_ip_availability", kind=kinds.Many(kinds.Free()), filter=False, show=_subnets),
     ),
 )
 
@@ -149,7 +144,7 @@ OWN = {"none", "null"}
 """Neutron's names for the caller's own project."""
 
 
-class AutoAllocatedTopologyView(NetworkView):
+class AutoAllocatedTopologyView(views.NetworkView):
     """The auto-allocated topology of a project."""
 
     rules = {"GET": "get_auto_allocated_topology", "DELETE": "delete_auto_allocated_topology"}
@@ -164,14 +159,14 @@ class AutoAllocatedTopologyView(NetworkView):
     def policy_target(self) -> dict[str, object]:
         return {"project_id": self._requested_project()}
 
-    def get(self, request: Request, project_id: str) -> Response:
+    def get(self, request: Request, project_id: str) -> Json:
         """Return the id of the network of the auto-allocated topology. If it is missing, the network and its router are
         created.
 
         ``fields=dry-run`` only checks whether the topology could be created.
         """
         self.checked_query()
-        project, fields = self._project(), fields_of(request)
+        project, fields = self._project(), query.fields_of(request)
         if DRY_RUN in fields:
             services.check_topology()
             identity = "dry-run=pass"
@@ -179,14 +174,11 @@ class AutoAllocatedTopologyView(NetworkView):
             identity = str(services.allocate_topology(project).network_id)
         shape = {"id": identity, "tenant_id": project.hex, "project_id": project.hex}
         requested = fields - {DRY_RUN}
-        return Response(
-            {"auto_allocated_topology": {name: shape[name] for name in shape if not requested or name in requested}}
-        )
+        return {"auto_allocated_topology": {name: shape[name] for name in shape if not requested or name in requested}}
 
-    def delete(self, request: Request, project_id: str) -> Response:
+    def delete(self, request: Request, project_id: str) -> None:
         """Delete network and router, unless the network is in use; a missing topology is ignored."""
         services.delete_topology(self._project())
-        return Response(status=204)
 
     def _requested_project(self) -> uuid.UUID | None:
         """Return the id in the path; None for an invalid one."""

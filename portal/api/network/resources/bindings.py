@@ -4,22 +4,12 @@ A port is bound to the host of its server, and also to a second host while the s
 creates, activates and deletes these bindings.
 """
 
-from typing import Any, ClassVar
-
 from rest_framework.request import Request
-from rest_framework.response import Response
 
-from portal.api.common.requests import Schema
-from portal.api.common.views import Schemas
-from portal.api.frame.parts import Views
-from portal.api.network.dialect.query import FIELDS, fields_of
-from portal.api.network.dialect.views import ResourceView
+from portal.api.frame import Json, Schema, Views
+from portal.api.network.dialect import query, views
 from portal.api.network.resources.ports import PORT
-from provisioning.network.errors import (
-    PortBindingAlreadyActiveError,
-    PortBindingInMigrationError,
-    PortBindingNotFoundError,
-)
+from provisioning.network import errors
 from provisioning.network.models import Port
 
 RULE = "get_port_binding"
@@ -33,7 +23,7 @@ QUERY: Schema = {
 }
 
 
-class BindingView(ResourceView):
+class BindingView(views.ResourceView):
     """Base class of the views: reads a port, and describes its bindings."""
 
     resource = PORT
@@ -45,47 +35,49 @@ class BindingView(ResourceView):
         if request.method not in {"GET", "HEAD"}:
             super().check_rule(request)
 
-    def bindings(self, identity: str) -> list[dict[str, Any]]:
+    def bindings(self, identity: str) -> list[Json]:
         """Return the bindings of the port that the caller may see, the active one first."""
         row: Port = self.row(identity)
         if not self.allows(RULE):
             return []
         return [_shape(row, host, status) for host, status in _hosts(row)]
 
-    def cut(self, shape: dict[str, Any]) -> dict[str, Any]:
+    def cut(self, shape: Json) -> Json:
         """Return only the requested fields, or all if none are requested."""
-        fields = fields_of(self.request)
+        fields = query.fields_of(self.request)
         return {name: value for name, value in shape.items() if not fields or name in fields}
 
 
 class Bindings(BindingView):
     """``/network/v2.0/ports/{id}/bindings``."""
 
-    queries: ClassVar[Schemas] = {"GET": QUERY}
+    queries = {"GET": QUERY}
 
-    def get(self, request: Request, identity: str) -> Response:
+    def get(self, request: Request, identity: str) -> Json:
         """List the bindings of a port that match the filters."""
         query = self.checked_query()
         filters = {name: query[name] for name in FILTERS if name in query}
         every = self.bindings(identity)
         found = [shape for shape in every if all(shape[name] in values for name, values in filters.items())]
-        return Response({"bindings": [self.cut(shape) for shape in found]})
+        return {"bindings": [self.cut(shape) for shape in found]}
 
 
 class Binding(BindingView):
     """``/network/v2.0/ports/{id}/bindings/{host}``."""
 
-    queries: ClassVar[Schemas] = {"GET": FIELDS}
+    queries = {"GET": query.FIELDS}
 
-    def get(self, request: Request, identity: str, host: str) -> Response:
+    def get(self, request: Request, identity: str, host: str) -> Json:
         """Show the binding of a port to a host."""
-        return Response({"binding": self.cut(self.binding(identity, host))})
+        return {"binding": self.cut(self.binding(identity, host))}
 
-    def binding(self, identity: str, host: str) -> dict[str, Any]:
+    def binding(self, identity: str, host: str) -> Json:
         """Return one binding. Raises PortBindingNotFoundError."""
         found = next((shape for shape in self.bindings(identity) if shape["host"] == host), None)
         if found is None:
-            raise PortBindingNotFoundError(f"Binding for port {identity[:64]} on host {host[:255]} could not be found.")
+            raise errors.PortBindingNotFoundError(
+                f"Binding for port {identity[:64]} on host {host[:255]} could not be found."
+            )
         return found
 
 
@@ -95,11 +87,11 @@ class Activate(Binding):
     rules = {"PUT": "activate"}
     http_method_names = ["put"]
 
-    def put(self, request: Request, identity: str, host: str) -> Response:
+    def put(self, request: Request, identity: str, host: str) -> Json:
         """Refuse the activation: it is not necessary for the active binding, and otherwise part of a migration."""
         if self.binding(identity, host)["status"] == ACTIVE:
-            raise PortBindingAlreadyActiveError(f"Binding for port {identity} on host {host} is already active.")
-        raise PortBindingInMigrationError(
+            raise errors.PortBindingAlreadyActiveError(f"Binding for port {identity} on host {host} is already active.")
+        raise errors.PortBindingInMigrationError(
             f"Binding for port {identity} on host {host} is activated when the server runs there."
         )
 
@@ -109,7 +101,7 @@ def _hosts(row: Port) -> list[tuple[str, str]]:
     return [(host, status) for host, status in ((row.host, ACTIVE), (row.second_host, INACTIVE)) if host]
 
 
-def _shape(row: Port, host: str, status: str) -> dict[str, Any]:
+def _shape(row: Port, host: str, status: str) -> Json:
     return {
         "host": host,
         "status": status,

@@ -6,22 +6,13 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
 
 from django.db.models import F, Q
 from rest_framework.request import Request
-from rest_framework.response import Response
 
-from portal.api.common.links import endpoint
-from portal.api.common.requests import Schema
-from portal.api.common.views import Schemas
-from portal.api.frame.lists import number
-from portal.api.frame.parts import Call, parts
-from portal.api.frame.resource import Operation, Values
-from portal.api.network.dialect import bodies, kinds
+from portal.api.frame import Call, Json, Operation, Schema, Values, endpoint, number, parts
+from portal.api.network.dialect import Attribute, DnsDomain, DnsName, Resource, bodies, kinds, standard, views
 from portal.api.network.dialect.query import FIELDS, PAGES, BuiltFilter, fields_of, query_of, read_query
-from portal.api.network.dialect.resource import Attribute, DnsDomain, DnsName, Resource, standard
-from portal.api.network.dialect.views import ALL_PROJECTS, PartView, page_of
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.identity import policy
@@ -55,7 +46,7 @@ def _create_floating_ip(context: RequestContext, values: Values) -> FloatingIP:
     columns = {name: values[name] for name in ("description", "dns_name", "dns_domain") if name in values}
     outside = values["floating_network_id"]
     try:
-        network = selectors.network_for(context, outside, all_projects=policy.allows(context, ALL_PROJECTS))
+        network = selectors.network_for(context, outside, all_projects=policy.allows(context, views.ALL_PROJECTS))
     except NotFoundError as error:
         msg = f"Bad floatingip request: Network {outside} is not a valid external network."
         raise BadRequestError(msg, field="floating_network_id") from error
@@ -84,7 +75,7 @@ def _delete_floating_ip(context: RequestContext, row: FloatingIP, revision: int 
     services.delete_floating_ip(row, revision)
 
 
-def _details(row: FloatingIP) -> dict[str, Any] | None:
+def _details(row: FloatingIP) -> Json | None:
     port = row.fixed_port
     if port is None:
         return None
@@ -99,7 +90,7 @@ def _details(row: FloatingIP) -> dict[str, Any] | None:
     }
 
 
-def _forwardings(row: FloatingIP) -> list[dict[str, Any]]:
+def _forwardings(row: FloatingIP) -> list[Json]:
     return [
         {
             "id": str(each.id),
@@ -205,7 +196,7 @@ def _of_range(side: str) -> BuiltFilter:
 
 def _ports(side: str) -> tuple[Attribute, Attribute]:
     """Return the attributes for the ports of a side; a body sets one of them."""
-    options: dict[str, Any] = {"post": True, "put": True, "filter": False, "sort": f"{side}_port_first"}
+    options: Json = {"post": True, "put": True, "filter": False, "sort": f"{side}_port_first"}
     return (
         Attribute(name=f"{side}_port", kind=kinds.OrNone(PORT), show=partial(port_of, side=side), **options),
         Attribute(name=f"{side}_port_range", kind=kinds.OrNone(RANGE), show=partial(range_of, side=side), **options),
@@ -233,14 +224,14 @@ PORT_FORWARDING = Resource(
 """Forwardings are read only through their floating IP, which is an argument of ``list``."""
 
 
-class ForwardingView(PartView):
+class ForwardingView(views.PartView):
     """Base class of the views: reads the floating IP, and the fields of a forwarding."""
 
     resource = FLOATING_IP
 
-    def request_of(self, values: Values) -> dict[str, Any]:
+    def request_of(self, values: Values) -> Json:
         """Return the values of a body as fields of ``ForwardingRequest``."""
-        found: dict[str, Any] = {name: values[name] for name in ("protocol", "description") if name in values}
+        found: Json = {name: values[name] for name in ("protocol", "description") if name in values}
         for side in SIDES:
             if values.get(f"{side}_port_range") is not None:
                 found[side] = values[f"{side}_port_range"]
@@ -256,12 +247,12 @@ class ForwardingView(PartView):
                 found.setdefault("internal_address", own[0])
         return found
 
-    def forwardings(self, rows: Sequence[PortForwarding], fields: frozenset[str] = frozenset()) -> list[dict[str, Any]]:
+    def forwardings(self, rows: Sequence[PortForwarding], fields: frozenset[str] = frozenset()) -> list[Json]:
         """Return forwardings in Neutron's format, with only the ``fields`` if any are specified."""
         attributes = PORT_FORWARDING.attributes
         return super().shapes(rows, [each for each in attributes if not fields or each.name in fields])
 
-    def forwarding(self, row: PortForwarding, fields: frozenset[str] = frozenset()) -> dict[str, Any]:
+    def forwarding(self, row: PortForwarding, fields: frozenset[str] = frozenset()) -> Json:
         return {PORT_FORWARDING.name: self.forwardings([row], fields)[0]}
 
 
@@ -270,27 +261,28 @@ class Forwardings(ForwardingView):
 
     rules = {"GET": "get_floatingip_port_forwarding", "POST": "create_floatingip_port_forwarding"}
     http_method_names = ["get", "post", "head"]
-    schemas: ClassVar[Schemas] = {"POST": bodies.new_body(PORT_FORWARDING)}
-    queries: ClassVar[Schemas] = {"GET": query_of(PORT_FORWARDING.every_filter, PORT_FORWARDING.sort_keys)}
+    successes = {"POST": 201}
+    schemas = {"POST": bodies.new_body(PORT_FORWARDING)}
+    queries = {"GET": query_of(PORT_FORWARDING.every_filter, PORT_FORWARDING.sort_keys)}
 
-    def get(self, request: Request, identity: str) -> Response:
+    def get(self, request: Request, identity: str) -> Json:
         """List the forwardings that match the filters, sorted and paged."""
         resource, floating = PORT_FORWARDING, self.row(identity)
         query = read_query(request, resource.every_filter, resource.sort_keys)
-        rows = page_of(resource, resource.list.call(floating), query.part)
-        body: dict[str, Any] = {resource.plural: self.forwardings(rows, query.fields)}
+        rows = views.page_of(resource, resource.list.call(floating), query.part)
+        body: Json = {resource.plural: self.forwardings(rows, query.fields)}
         url = f"{endpoint(request, 'network')}/v2.0/{FLOATING_IP.path}/{floating.id}/{resource.plural}"
         links = PAGES.links(request, query.page, [str(row.pk) for row in rows], url)
-        return Response(body | ({f"{resource.plural}_links": links} if links else {}))
+        return body | ({f"{resource.plural}_links": links} if links else {})
 
-    def post(self, request: Request, identity: str) -> Response:
+    def post(self, request: Request, identity: str) -> Json:
         """Create one port forwarding or several; all or none."""
         (floating,) = self.arguments(identity)
         items, many = bodies.read_new(PORT_FORWARDING, request.data)
         rows = services.create_all([self.maker(floating, values) for values in items], {})
         if many:
-            return Response({PORT_FORWARDING.plural: self.forwardings(rows)}, status=201)
-        return Response(self.forwarding(rows[0]), status=201)
+            return {PORT_FORWARDING.plural: self.forwardings(rows)}
+        return self.forwarding(rows[0])
 
     def maker(self, floating: FloatingIP, values: Values) -> Callable[[], PortForwarding]:
         """Return a function that creates the forwarding. Raises HTTPBadRequestError for missing fields."""

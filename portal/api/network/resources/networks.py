@@ -5,14 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from portal.api.common.requests import Schema
-from portal.api.frame.lists import Column, identity
-from portal.api.frame.resource import Operation, Values
-from portal.api.network.dialect import kinds
-from portal.api.network.dialect.bodies import HTTPBadRequestError, columns
-from portal.api.network.dialect.query import boolean
-from portal.api.network.dialect.resource import ZONES, Attribute, DnsDomain, Resource, shared, standard
-from portal.api.network.dialect.views import ALL_PROJECTS
+from portal.api.frame import Column, Json, Operation, Schema, Values, identity
+from portal.api.network import dialect
+from portal.api.network.dialect import bodies, kinds, query, views
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.identity import policy
@@ -38,11 +33,11 @@ class Mtu(kinds.Integer):
 
 
 def _create_network(context: RequestContext, values: Values) -> Network:
-    return services.create_network(**columns(NETWORK, values))
+    return services.create_network(**bodies.columns(NETWORK, values))
 
 
 def _update_network(context: RequestContext, row: Network, values: Values, revision: int | None) -> Network:
-    return services.update_network(row, columns(NETWORK, values), revision)
+    return services.update_network(row, bodies.columns(NETWORK, values), revision)
 
 
 def _delete_network(context: RequestContext, row: Network, revision: int | None) -> None:
@@ -53,7 +48,7 @@ def _subnets(row: Network) -> list[UUID]:
     return [subnet.id for subnet in sorted(row.subnets.all(), key=lambda subnet: (subnet.created_at, subnet.id))]
 
 
-def _more(context: RequestContext, rows: Sequence[Network]) -> dict[UUID, dict[str, Any]]:
+def _more(context: RequestContext, rows: Sequence[Network]) -> dict[UUID, Json]:
     """Return the address scopes of networks' subnets, and the zones of the hosts that the networks are on."""
     ids = [row.id for row in rows]
     found, zones = selectors.scopes_of_networks(ids), zones_of_networks(ids)
@@ -64,7 +59,7 @@ def _more(context: RequestContext, rows: Sequence[Network]) -> dict[UUID, dict[s
     }
 
 
-NETWORK = Resource(
+NETWORK = dialect.Resource(
     name="network",
     quota="networks",
     list=Operation(selectors.networks_for),
@@ -75,12 +70,12 @@ NETWORK = Resource(
     related=("subnets",),
     more=_more,
     attributes=(
-        *standard(),
-        Attribute(name="admin_state_up", kind=kinds.BOOLEAN, post=True, put=True, sort=True),
-        Attribute(name="status", kind=kinds.TEXT, sort=True),
-        Attribute(name="subnets", kind=kinds.Many(kinds.ID), filter=False, show=_subnets),
-        shared(post=True, put=True, default=False, guards=ADMINS),
-        Attribute(
+        *dialect.standard(),
+        dialect.Attribute(name="admin_state_up", kind=kinds.BOOLEAN, post=True, put=True, sort=True),
+        dialect.Attribute(name="status", kind=kinds.TEXT, sort=True),
+        dialect.Attribute(name="subnets", kind=kinds.Many(kinds.ID), filter=False, show=_subnets),
+        dialect.shared(post=True, put=True, default=False, guards=ADMINS),
+        dialect.Attribute(
             name="router:external",
             kind=kinds.BOOLEAN,
             column="external",
@@ -90,24 +85,26 @@ NETWORK = Resource(
             guards=ADMINS,
             sort=True,
         ),
-        Attribute(name="is_default", kind=kinds.BOOLEAN, post=True, put=True, default=False, guards=ADMINS),
-        Attribute(name="mtu", kind=Mtu(), post=True, put=True, sort=True, guards=ADMINS),
-        Attribute(name="port_security_enabled", kind=kinds.BOOLEAN, post=True, put=True, default=True, guards=ADMINS),
-        Attribute(
+        dialect.Attribute(name="is_default", kind=kinds.BOOLEAN, post=True, put=True, default=False, guards=ADMINS),
+        dialect.Attribute(name="mtu", kind=Mtu(), post=True, put=True, sort=True, guards=ADMINS),
+        dialect.Attribute(
+            name="port_security_enabled", kind=kinds.BOOLEAN, post=True, put=True, default=True, guards=ADMINS
+        ),
+        dialect.Attribute(
             name="ipv4_address_scope",
             kind=kinds.OrNone(kinds.ID),
             filter=Column("subnets__subnet_pool__address_scope_id", identity),
             show=lambda row: None,
         ),
-        Attribute(
+        dialect.Attribute(
             name="ipv6_address_scope",
             kind=kinds.OrNone(kinds.ID),
             filter=Column("subnets__subnet_pool__address_scope_id", identity),
             show=lambda row: None,
         ),
-        *ZONES,
-        Attribute(name="dns_domain", kind=DnsDomain(), post=True, put=True),
-        Attribute(
+        *dialect.ZONES,
+        dialect.Attribute(name="dns_domain", kind=dialect.DnsDomain(), post=True, put=True),
+        dialect.Attribute(
             name="provider:network_type",
             kind=kinds.OrNone(kinds.Choice(("vxlan", "flat", "vlan"))),
             column="network_type",
@@ -115,7 +112,7 @@ NETWORK = Resource(
             guards=PROVIDER,
             sort=True,
         ),
-        Attribute(
+        dialect.Attribute(
             name="provider:physical_network",
             kind=kinds.OrNone(kinds.Text(64)),
             column="physical_network",
@@ -123,7 +120,7 @@ NETWORK = Resource(
             guards=PROVIDER,
             show=lambda row: row.physical_network or None,
         ),
-        Attribute(
+        dialect.Attribute(
             name="provider:segmentation_id",
             kind=kinds.OrNone(kinds.Integer(0, 2**24 - 1)),
             column="segmentation_id",
@@ -153,7 +150,7 @@ NAMED = ("network_id", "subnetpool_id", "use_default_subnetpool", "cidr")
 
 
 def _network(context: RequestContext, values: Values) -> Network:
-    return selectors.network_for(context, values["network_id"], all_projects=policy.allows(context, ALL_PROJECTS))
+    return selectors.network_for(context, values["network_id"], all_projects=policy.allows(context, views.ALL_PROJECTS))
 
 
 def _subnet_parent(context: RequestContext, values: Values) -> Mapping[str, object]:
@@ -163,7 +160,7 @@ def _subnet_parent(context: RequestContext, values: Values) -> Mapping[str, obje
 
 def _pool(context: RequestContext, values: Values) -> SubnetPool | None:
     """Return the pool to allocate from: the specified one, or the default pool."""
-    everything = policy.allows(context, ALL_PROJECTS)
+    everything = policy.allows(context, views.ALL_PROJECTS)
     if values.get("subnetpool_id") is not None:
         return selectors.subnet_pool_for(context, values["subnetpool_id"], all_projects=everything)
     if not values.get("use_default_subnetpool"):
@@ -172,7 +169,9 @@ def _pool(context: RequestContext, values: Values) -> SubnetPool | None:
     found = selectors.subnet_pools_for(context, all_projects=everything).filter(is_default=True, ip_version=version)
     pool = found.first()
     if pool is None:
-        raise HTTPBadRequestError(f"No default subnetpool found for IPv{version}", field="use_default_subnetpool")
+        raise bodies.HTTPBadRequestError(
+            f"No default subnetpool found for IPv{version}", field="use_default_subnetpool"
+        )
     return pool
 
 
@@ -198,7 +197,7 @@ def _subnet_target(row: Subnet) -> Mapping[str, object]:
     return {"project_id": row.project_id, "network:project_id": owner, "network:tenant_id": owner}
 
 
-SUBNET = Resource(
+SUBNET = dialect.Resource(
     name="subnet",
     quota="subnets",
     list=Operation(selectors.subnets_for),
@@ -209,21 +208,27 @@ SUBNET = Resource(
     parent=_subnet_parent,
     target=_subnet_target,
     attributes=(
-        *standard(),
-        Attribute(name="network_id", kind=kinds.ID, post=True, required=True, sort=True),
-        Attribute(name="ip_version", kind=kinds.IPVersion(), post=True, required=True, sort=True),
-        Attribute(name="cidr", kind=kinds.OrNone(kinds.CIDR), post=True, sort=True),
-        Attribute(name="gateway_ip", kind=kinds.OrNone(kinds.ADDRESS), post=True, put=True, sort=True),
-        Attribute(name="enable_dhcp", kind=kinds.BOOLEAN, post=True, put=True, sort=True),
-        Attribute(name="allocation_pools", kind=POOLS, post=True, put=True, filter=False),
-        Attribute(name="dns_nameservers", kind=kinds.Many(kinds.ADDRESS, null=True), post=True, put=True, filter=False),
-        Attribute(name="host_routes", kind=ROUTES, post=True, put=True, filter=False),
-        Attribute(name="subnetpool_id", kind=kinds.OrNone(kinds.ID), column="subnet_pool_id", post=True),
-        Attribute(name="use_default_subnetpool", kind=kinds.BOOLEAN, post=True, shown=False, filter=False),
-        Attribute(name="prefixlen", kind=kinds.OrNone(kinds.Integer(0, 128)), post=True, shown=False, filter=False),
-        Attribute(name="ipv6_ra_mode", kind=MODE, post=True, show=lambda row: row.ipv6_ra_mode or None),
-        Attribute(name="ipv6_address_mode", kind=MODE, post=True, show=lambda row: row.ipv6_address_mode or None),
-        Attribute(
+        *dialect.standard(),
+        dialect.Attribute(name="network_id", kind=kinds.ID, post=True, required=True, sort=True),
+        dialect.Attribute(name="ip_version", kind=kinds.IPVersion(), post=True, required=True, sort=True),
+        dialect.Attribute(name="cidr", kind=kinds.OrNone(kinds.CIDR), post=True, sort=True),
+        dialect.Attribute(name="gateway_ip", kind=kinds.OrNone(kinds.ADDRESS), post=True, put=True, sort=True),
+        dialect.Attribute(name="enable_dhcp", kind=kinds.BOOLEAN, post=True, put=True, sort=True),
+        dialect.Attribute(name="allocation_pools", kind=POOLS, post=True, put=True, filter=False),
+        dialect.Attribute(
+            name="dns_nameservers", kind=kinds.Many(kinds.ADDRESS, null=True), post=True, put=True, filter=False
+        ),
+        dialect.Attribute(name="host_routes", kind=ROUTES, post=True, put=True, filter=False),
+        dialect.Attribute(name="subnetpool_id", kind=kinds.OrNone(kinds.ID), column="subnet_pool_id", post=True),
+        dialect.Attribute(name="use_default_subnetpool", kind=kinds.BOOLEAN, post=True, shown=False, filter=False),
+        dialect.Attribute(
+            name="prefixlen", kind=kinds.OrNone(kinds.Integer(0, 128)), post=True, shown=False, filter=False
+        ),
+        dialect.Attribute(name="ipv6_ra_mode", kind=MODE, post=True, show=lambda row: row.ipv6_ra_mode or None),
+        dialect.Attribute(
+            name="ipv6_address_mode", kind=MODE, post=True, show=lambda row: row.ipv6_address_mode or None
+        ),
+        dialect.Attribute(
             name="service_types",
             kind=kinds.Many(kinds.Text(255, 1)),
             post=True,
@@ -233,5 +238,5 @@ SUBNET = Resource(
             guards=("create", "update"),
         ),
     ),
-    filters={"shared": Column("network_shared", boolean)},
+    filters={"shared": Column("network_shared", query.boolean)},
 )

@@ -6,14 +6,8 @@ from typing import Any
 
 from django.db.models import Q
 
-from portal.api.common.requests import Schema
-from portal.api.frame.lists import Column, identity
-from portal.api.frame.resource import Operation, Values
-from portal.api.network.dialect import kinds
-from portal.api.network.dialect.bodies import columns
-from portal.api.network.dialect.query import BuiltFilter, address
-from portal.api.network.dialect.resource import Attribute, DnsName, Resource, standard
-from portal.api.network.dialect.views import ALL_PROJECTS
+from portal.api.frame import Column, Json, Operation, Schema, Values, identity
+from portal.api.network.dialect import Attribute, DnsName, Resource, bodies, kinds, query, standard, views
 from provisioning.common.context import RequestContext
 from provisioning.common.values.ids import read_id
 from provisioning.identity import policy
@@ -52,7 +46,7 @@ class Line(kinds.Text):
 class DhcpOption(kinds.Record):
     """A DHCP option; only options that an empty value disables may be empty."""
 
-    def read(self, value: object) -> dict[str, Any]:
+    def read(self, value: object) -> Json:
         found = super().read(value)
         specified = found["opt_value"]
         if specified is not None and not specified.strip() and found["opt_name"] not in BLANK:
@@ -103,7 +97,7 @@ BINDING = ("get", *SET)
 
 def _network(context: RequestContext, values: Values) -> Network:
     """Return the network of a new port: one that its project may use, or any for operators."""
-    everything = policy.allows(context, ALL_PROJECTS)
+    everything = policy.allows(context, views.ALL_PROJECTS)
     if everything:
         return selectors.network_for(context, values["network_id"], all_projects=True)
     return selectors.usable_network_for(context, values["network_id"])
@@ -136,11 +130,11 @@ def _arguments(
     """Return a body as arguments of the services; ``owner_rule`` is checked for device owners reserved to the cloud."""
     if str(values.get("device_owner", "")).startswith(CLOUD):
         policy.enforce(context, owner_rule, target)
-    arguments = columns(PORT, values)
+    arguments = bodies.columns(PORT, values)
     _trust(arguments, row)
     if "security_groups" in arguments:
         arguments["groups"] = selectors.chosen_security_groups(
-            context, arguments.pop("security_groups"), all_projects=policy.allows(context, ALL_PROJECTS)
+            context, arguments.pop("security_groups"), all_projects=policy.allows(context, views.ALL_PROJECTS)
         )
     return arguments
 
@@ -183,7 +177,7 @@ def _with_part_of_address(values: list[str]) -> Q:
     return found
 
 
-def _options(row: Port) -> list[dict[str, Any]]:
+def _options(row: Port) -> list[Json]:
     return [{"ip_version": 4, **each} for each in row.extra_dhcp_opts]
 
 
@@ -296,12 +290,12 @@ PORT = Resource(
         ),
     ),
     filters={
-        "fixed_ips:ip_address": Column("fixed_ips__address", address),
+        "fixed_ips:ip_address": Column("fixed_ips__address", query.address),
         "fixed_ips:subnet_id": Column("fixed_ips__subnet_id", identity),
-        "fixed_ips:ip_address_substr": BuiltFilter(_with_part_of_address),
-        "ip_address_substr": BuiltFilter(_with_part_of_address),
-        "device_id": BuiltFilter(_of_device),
-        "status": BuiltFilter(_of_status),
+        "fixed_ips:ip_address_substr": query.BuiltFilter(_with_part_of_address),
+        "ip_address_substr": query.BuiltFilter(_with_part_of_address),
+        "device_id": query.BuiltFilter(_of_device),
+        "status": query.BuiltFilter(_of_status),
         "security_group_ids": Column("security_groups", identity),
     },
 )

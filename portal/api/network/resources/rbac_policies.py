@@ -3,10 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from portal.api.frame.resource import Operation, Values
-from portal.api.network.dialect.kinds import ID, PROJECT_ID, Choice, Text
-from portal.api.network.dialect.resource import Attribute, Resource
-from portal.api.network.dialect.views import ALL_PROJECTS
+from portal.api.frame import Operation, Values
+from portal.api.network.dialect import Attribute, Resource, kinds, views
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.values.ids import read_id
@@ -38,7 +36,7 @@ def _target(context: RequestContext, target: str, rule: str, project_id: object)
 
 
 def _create(context: RequestContext, values: Values) -> RbacPolicy:
-    operator = policy.allows(context, ALL_PROJECTS)
+    operator = policy.allows(context, views.ALL_PROJECTS)
     kind, owner = values["object_type"], values["project_id"]
     target = _target(context, values["target_tenant"], "create_rbac_policy:target_tenant", owner)
     row = SHAREABLE[kind](context, values["object_id"], all_projects=operator)
@@ -74,16 +72,26 @@ RBAC_POLICY = Resource(
     delete=Operation(_delete),
     tagged=False,
     attributes=(
-        Attribute(name="id", kind=ID, sort=True),
-        Attribute(name="project_id", kind=PROJECT_ID, post=True, sort=True),
-        Attribute(name="tenant_id", kind=PROJECT_ID, post=True, column="project_id", sort=True),
-        Attribute(name="object_type", kind=Choice(tuple(SHAREABLE)), post=True, required=True, sort=True),
-        Attribute(name="object_id", kind=ID, post=True, required=True, sort=True),
+        Attribute(name="id", kind=kinds.ID, sort=True),
+        Attribute(name="project_id", kind=kinds.PROJECT_ID, post=True, sort=True),
+        Attribute(name="tenant_id", kind=kinds.PROJECT_ID, post=True, column="project_id", sort=True),
+        Attribute(name="object_type", kind=kinds.Choice(tuple(SHAREABLE)), post=True, required=True, sort=True),
+        Attribute(name="object_id", kind=kinds.ID, post=True, required=True, sort=True),
         Attribute(
-            name="action", kind=Choice(("access_as_shared", "access_as_external")), post=True, required=True, sort=True
+            name="action",
+            kind=kinds.Choice(("access_as_shared", "access_as_external")),
+            post=True,
+            required=True,
+            sort=True,
         ),
         Attribute(
-            name="target_tenant", kind=Text(), column="target_project", post=True, put=True, required=True, sort=True
+            name="target_tenant",
+            kind=kinds.Text(),
+            column="target_project",
+            post=True,
+            put=True,
+            required=True,
+            sort=True,
         ),
     ),
 )

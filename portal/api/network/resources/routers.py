@@ -1,20 +1,12 @@
 """Routers (Networking API v2.0 reference, "Routers")."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 from uuid import UUID
 
-from portal.api.common.requests import Schema
-from portal.api.frame.lists import Column, identity
-from portal.api.frame.parts import Call, Service, parts
-from portal.api.frame.resource import Operation, Values
-from portal.api.network.dialect.bodies import HTTPBadRequestError, columns
-from portal.api.network.dialect.kinds import ADDRESS, BOOLEAN, CIDR, ID, TEXT, Boolean, Kind, Many, OrNone, Record
-from portal.api.network.dialect.query import Constant, boolean
-from portal.api.network.dialect.resource import ZONES, Attribute, Resource, standard
-from portal.api.network.dialect.views import ALL_PROJECTS, PartView
+from portal.api.frame import Call, Column, Json, Operation, Schema, Service, Values, identity, parts
+from portal.api.network.dialect import ZONES, Attribute, Resource, bodies, kinds, query, standard, views
 from provisioning.common.context import RequestContext
 from provisioning.identity import policy
 from provisioning.network import selectors, services
@@ -23,27 +15,27 @@ from provisioning.network.selectors import routing
 from provisioning.network.selectors.zones import zones_of_routers
 from provisioning.network.services import Gateway, RouterInterface
 
-GATEWAY = Record(
+GATEWAY = kinds.Record(
     {
-        "network_id": ID,
-        "enable_snat": BOOLEAN,
-        "external_fixed_ips": Many(Record({"subnet_id": ID, "ip_address": ADDRESS})),
+        "network_id": kinds.ID,
+        "enable_snat": kinds.BOOLEAN,
+        "external_fixed_ips": kinds.Many(kinds.Record({"subnet_id": kinds.ID, "ip_address": kinds.ADDRESS})),
     },
     required=("network_id",),
 )
-ROUTE = Record({"destination": CIDR, "nexthop": ADDRESS}, required=("destination", "nexthop"))
+ROUTE = kinds.Record({"destination": kinds.CIDR, "nexthop": kinds.ADDRESS}, required=("destination", "nexthop"))
 INFO = "external_gateway_info"
 
 
 @dataclass(frozen=True)
-class WayOut(Kind):
+class WayOut(kinds.Kind):
     """An external gateway; null or an empty object for none."""
 
     @property
     def schema(self) -> Schema:
         return {"anyOf": [GATEWAY.schema, {"type": "null"}]}
 
-    def read(self, value: object) -> dict[str, Any] | None:
+    def read(self, value: object) -> Json | None:
         return None if value is None or value == {} else GATEWAY.read(value)
 
 
@@ -51,7 +43,7 @@ WAY_OUT = WayOut()
 
 
 @dataclass(frozen=True)
-class Distributed(Boolean):
+class Distributed(kinds.Boolean):
     """True, or null for the default: every router is on each host with guests behind it."""
 
     def read(self, value: object) -> bool:
@@ -60,7 +52,7 @@ class Distributed(Boolean):
         return True
 
 
-def _gateway(context: RequestContext, gateway: Mapping[str, Any] | None, verb: str, owner: object) -> Gateway | None:
+def _gateway(context: RequestContext, gateway: Json | None, verb: str, owner: object) -> Gateway | None:
     """Return the external gateway in a body; null and ``{}`` mean no gateway.
 
     Raises NetworkNotFoundError, ForbiddenError.
@@ -71,21 +63,21 @@ def _gateway(context: RequestContext, gateway: Mapping[str, Any] | None, verb: s
         if name in gateway:
             policy.enforce(context, f"{verb}_router:{INFO}:{name}", {"project_id": owner})
     return Gateway(
-        selectors.network_for(context, gateway["network_id"], all_projects=policy.allows(context, ALL_PROJECTS)),
+        selectors.network_for(context, gateway["network_id"], all_projects=policy.allows(context, views.ALL_PROJECTS)),
         gateway.get("enable_snat", True),
         tuple({name: str(value) for name, value in each.items()} for each in gateway.get("external_fixed_ips", ())),
     )
 
 
 def _create(context: RequestContext, values: Values) -> Router:
-    fields = columns(ROUTER, values)
+    fields = bodies.columns(ROUTER, values)
     fields.pop("distributed", None)
     gateway = _gateway(context, fields.pop(INFO, None), "create", values["project_id"])
     return services.create_router(**fields, gateway=gateway)
 
 
 def _update(context: RequestContext, row: Router, values: Values, revision: int | None) -> Router:
-    fields = columns(ROUTER, values)
+    fields = bodies.columns(ROUTER, values)
     fields.pop("distributed", None)
     if INFO in fields:
         fields["gateway"] = _gateway(context, fields.pop(INFO), "update", row.project_id)
@@ -96,7 +88,7 @@ def _delete(context: RequestContext, row: Router, revision: int | None) -> None:
     services.delete_router(row, revision)
 
 
-def _info(row: Router) -> dict[str, Any] | None:
+def _info(row: Router) -> Json | None:
     port = row.gateway_port
     if port is None:
         return None
@@ -104,7 +96,7 @@ def _info(row: Router) -> dict[str, Any] | None:
     return {"network_id": str(port.network_id), "enable_snat": row.enable_snat, "external_fixed_ips": fixed}
 
 
-def _zones(context: RequestContext, rows: Sequence[Router]) -> dict[UUID, dict[str, Any]]:
+def _zones(context: RequestContext, rows: Sequence[Router]) -> dict[UUID, Json]:
     """Return the zones of the hosts that the routers are on."""
     zones = zones_of_routers([row.id for row in rows])
     return {row.id: {"availability_zones": zones.get(row.id, [])} for row in rows}
@@ -122,8 +114,8 @@ ROUTER = Resource(
     more=_zones,
     attributes=(
         *standard(),
-        Attribute(name="admin_state_up", kind=BOOLEAN, post=True, put=True, default=True, sort=True),
-        Attribute(name="status", kind=TEXT, sort=True),
+        Attribute(name="admin_state_up", kind=kinds.BOOLEAN, post=True, put=True, default=True, sort=True),
+        Attribute(name="status", kind=kinds.TEXT, sort=True),
         Attribute(
             name=INFO,
             kind=WAY_OUT,
@@ -133,41 +125,44 @@ ROUTER = Resource(
             show=_info,
             parts=("enable_snat", "external_fixed_ips"),
         ),
-        Attribute(name="routes", kind=Many(ROUTE, null=True), put=True, filter=False),
+        Attribute(name="routes", kind=kinds.Many(ROUTE, null=True), put=True, filter=False),
         Attribute(
             name="distributed",
             kind=Distributed(),
             post=True,
             put=True,
-            filter=Constant(value=True, read=boolean),
+            filter=query.Constant(value=True, read=query.boolean),
             show=lambda row: True,
             guards=("get", "create", "update"),
         ),
-        Attribute(name="ha", kind=BOOLEAN, filter=Constant(value=False, read=boolean), show=lambda row: False),
+        Attribute(
+            name="ha",
+            kind=kinds.BOOLEAN,
+            filter=query.Constant(value=False, read=query.boolean),
+            show=lambda row: False,
+        ),
         *ZONES,
-        Attribute(name="flavor_id", kind=OrNone(ID), filter=False, show=lambda row: None),
+        Attribute(name="flavor_id", kind=kinds.OrNone(kinds.ID), filter=False, show=lambda row: None),
     ),
     filters={f"{INFO}:network_id": Column("gateway_port__network_id", identity)},
 )
 
 
-INTERFACE = Record({"subnet_id": ID, "port_id": ID})
-ROUTES_BODY = Record({"router": Record({"routes": Many(ROUTE)}, ("routes",))}, ("router",))
+INTERFACE = kinds.Record({"subnet_id": kinds.ID, "port_id": kinds.ID})
+ROUTES_BODY = kinds.Record({"router": kinds.Record({"routes": kinds.Many(ROUTE)}, ("routes",))}, ("router",))
 
 
-def _read(kind: Record, body: object) -> dict[str, Any]:
+def _read(kind: kinds.Record, body: object) -> Json:
     try:
         return kind.read(body)
     except ValueError as error:
-        raise HTTPBadRequestError(f"Invalid input for router. Reason: {error}.") from None
+        raise bodies.HTTPBadRequestError(f"Invalid input for router. Reason: {error}.") from None
 
 
-def _add_interface(
-    router: Router, values: dict[str, Any], *, context: RequestContext, operator: bool
-) -> RouterInterface:
+def _add_interface(router: Router, values: Json, *, context: RequestContext, operator: bool) -> RouterInterface:
     """Attach the router to a network, by subnet or by port."""
     if "subnet_id" in values and "port_id" in values:
-        raise HTTPBadRequestError("Bad router request: Cannot specify both subnet-id and port-id.")
+        raise bodies.HTTPBadRequestError("Bad router request: Cannot specify both subnet-id and port-id.")
     if "port_id" in values:
         port = selectors.port_for(context, values["port_id"], all_projects=operator)
         return services.add_interface_by_port(router, port, anywhere=operator)
@@ -175,9 +170,7 @@ def _add_interface(
     return services.add_interface_by_subnet(router, subnet, anywhere=operator)
 
 
-def _remove_interface(
-    router: Router, values: dict[str, Any], *, context: RequestContext, operator: bool
-) -> RouterInterface:
+def _remove_interface(router: Router, values: Json, *, context: RequestContext, operator: bool) -> RouterInterface:
     """Detach the router from a network, by subnet, by port, or by both, which must match."""
     if "port_id" in values:
         subnet_id = str(values["subnet_id"]) if "subnet_id" in values else None
@@ -185,13 +178,13 @@ def _remove_interface(
     return services.remove_interface_by_subnet(router, _subnet(values, context, operator=operator))
 
 
-def _subnet(values: dict[str, Any], context: RequestContext, *, operator: bool) -> Subnet:
+def _subnet(values: Json, context: RequestContext, *, operator: bool) -> Subnet:
     if "subnet_id" not in values:
-        raise HTTPBadRequestError("Bad router request: Either subnet_id or port_id must be specified.")
+        raise bodies.HTTPBadRequestError("Bad router request: Either subnet_id or port_id must be specified.")
     return selectors.subnet_for(context, values["subnet_id"], all_projects=operator)
 
 
-def _interface(view: PartView, interface: RouterInterface) -> dict[str, Any]:
+def _interface(view: views.PartView, interface: RouterInterface) -> Json:
     """Return Neutron's representation of an interface that was added or removed."""
     router, port, subnet = interface.router, interface.port, interface.subnet
     return {
@@ -231,7 +224,7 @@ def _on_routes(service: Service, rule: str, description: str) -> Call:
 
 
 PARTS = parts(
-    PartView,
+    views.PartView,
     "routers/{identity}/",
     {
         "PUT add_router_interface": _on_interfaces(

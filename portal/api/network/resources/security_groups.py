@@ -5,15 +5,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from portal.api.common.requests import Schema
-from portal.api.frame.lists import Column, lower
-from portal.api.frame.parts import Call, Service, parts
-from portal.api.frame.resource import Operation, Values
-from portal.api.network.dialect import kinds
-from portal.api.network.dialect.bodies import HTTPBadRequestError, columns
-from portal.api.network.dialect.query import range_as_sent
-from portal.api.network.dialect.resource import Attribute, Resource, shared, standard
-from portal.api.network.dialect.views import ALL_PROJECTS, PartView
+from portal.api.frame import Call, Column, Json, Operation, Schema, Service, Values, lower, parts
+from portal.api.network.dialect import Attribute, Resource, bodies, kinds, query, shared, standard, views
 from provisioning.common.context import RequestContext
 from provisioning.common.values.ids import read_id
 from provisioning.identity import policy
@@ -27,13 +20,13 @@ ADDRESSES = kinds.Many(kinds.Text(64))
 
 
 def _create_address_group(context: RequestContext, values: Values) -> AddressGroup:
-    return services.create_address_group(**{"name": "", "addresses": [], **columns(ADDRESS_GROUP, values)})
+    return services.create_address_group(**{"name": "", "addresses": [], **bodies.columns(ADDRESS_GROUP, values)})
 
 
 def _update_address_group(
     context: RequestContext, row: AddressGroup, values: Values, revision: int | None
 ) -> AddressGroup:
-    return services.update_address_group(row, columns(ADDRESS_GROUP, values), revision)
+    return services.update_address_group(row, bodies.columns(ADDRESS_GROUP, values), revision)
 
 
 def _delete_address_group(context: RequestContext, row: AddressGroup, revision: int | None) -> None:
@@ -71,7 +64,7 @@ def _addresses(body: Any) -> list[str]:
     try:
         return ADDRESSES.read(group.get("addresses") if isinstance(group, dict) else None)
     except ValueError as error:
-        raise HTTPBadRequestError(f"Invalid input for addresses. Reason: {error}.", field="addresses") from None
+        raise bodies.HTTPBadRequestError(f"Invalid input for addresses. Reason: {error}.", field="addresses") from None
 
 
 def _change(service: Service) -> Call:
@@ -87,7 +80,7 @@ def _change(service: Service) -> Call:
 
 
 PARTS = parts(
-    PartView,
+    views.PartView,
     "address-groups/{identity}/",
     {
         "PUT add_addresses": _change(services.add_addresses),
@@ -177,7 +170,7 @@ FLOW_ATTRIBUTES = (
         name="remote_ip_prefix",
         kind=kinds.OrNone(kinds.Text(64), empty=True),
         post=True,
-        filter=Column("remote_ip_prefix", range_as_sent),
+        filter=Column("remote_ip_prefix", query.range_as_sent),
     ),
 )
 RULE_ATTRIBUTES = (
@@ -190,28 +183,28 @@ RULE_ATTRIBUTES = (
 )
 
 
-def _rules(row: SecurityGroup) -> list[dict[str, Any]]:
+def _rules(row: SecurityGroup) -> list[Json]:
     rules = sorted(row.rules.all(), key=lambda rule: (rule.created_at, rule.id))
     for rule in rules:
         rule.group = row
     return [rule_shape(rule) for rule in rules]
 
 
-def rule_shape(row: SecurityGroupRule) -> dict[str, Any]:
+def rule_shape(row: SecurityGroupRule) -> Json:
     """Return a rule in the form in which its group contains it."""
     return {each.name: each.value_of(row) for each in RULE_ATTRIBUTES} | {"tags": []}
 
 
 def _create_group(context: RequestContext, values: Values) -> SecurityGroup:
-    return services.create_security_group(**{"name": "", **columns(SECURITY_GROUP, values)})
+    return services.create_security_group(**{"name": "", **bodies.columns(SECURITY_GROUP, values)})
 
 
 def _update_group(context: RequestContext, row: SecurityGroup, values: Values, revision: int | None) -> SecurityGroup:
-    return services.update_security_group(row, columns(SECURITY_GROUP, values), revision)
+    return services.update_security_group(row, bodies.columns(SECURITY_GROUP, values), revision)
 
 
 def _delete_group(context: RequestContext, row: SecurityGroup, revision: int | None) -> None:
-    services.delete_security_group(row, revision, even_default=policy.allows(context, ALL_PROJECTS))
+    services.delete_security_group(row, revision, even_default=policy.allows(context, views.ALL_PROJECTS))
 
 
 def _create_rule(context: RequestContext, values: Values) -> SecurityGroupRule:

@@ -3,12 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from portal.api.frame.parts import Call, parts
-from portal.api.frame.resource import Operation, Values
-from portal.api.network.dialect.bodies import HTTPBadRequestError
-from portal.api.network.dialect.kinds import BOOLEAN, CIDR, ID, Integer, IPVersion, Many, OrNone
-from portal.api.network.dialect.resource import Attribute, Resource, shared, standard
-from portal.api.network.dialect.views import ALL_PROJECTS, PartView
+from portal.api.frame import Call, Operation, Values, parts
+from portal.api.network.dialect import Attribute, Resource, bodies, kinds, shared, standard, views
 from provisioning.common.context import RequestContext
 from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.identity import policy
@@ -39,14 +35,14 @@ ADDRESS_SCOPE = Resource(
     tagged=False,
     attributes=(
         *standard(name_required=True),
-        Attribute(name="ip_version", kind=IPVersion(), post=True, required=True, sort=True),
+        Attribute(name="ip_version", kind=kinds.IPVersion(), post=True, required=True, sort=True),
         shared(post=True, put=True, default=False, guards=("create", "update")),
     ),
 )
 
 
 @dataclass(frozen=True)
-class Length(Integer):
+class Length(kinds.Integer):
     """The length of a prefix, which Neutron shows as text."""
 
     def write(self, value: int) -> str:
@@ -67,7 +63,7 @@ def _with_scope(context: RequestContext, values: Values) -> Any:
 
 
 def _scope(context: RequestContext, identity: object) -> AddressScope:
-    return selectors.address_scope_for(context, str(identity), all_projects=policy.allows(context, ALL_PROJECTS))
+    return selectors.address_scope_for(context, str(identity), all_projects=policy.allows(context, views.ALL_PROJECTS))
 
 
 def _create_pool(context: RequestContext, values: Values) -> SubnetPool:
@@ -92,36 +88,38 @@ SUBNETPOOL = Resource(
     delete=Operation(_delete_pool),
     attributes=(
         *standard(name_required=True),
-        Attribute(name="prefixes", kind=Many(CIDR), post=True, put=True, required=True, filter=False),
-        Attribute(name="ip_version", kind=IPVersion(), sort=True),
+        Attribute(name="prefixes", kind=kinds.Many(kinds.CIDR), post=True, put=True, required=True, filter=False),
+        Attribute(name="ip_version", kind=kinds.IPVersion(), sort=True),
         Attribute(name="default_prefixlen", kind=LENGTH, post=True, put=True),
         Attribute(name="min_prefixlen", kind=LENGTH, post=True, put=True),
         Attribute(name="max_prefixlen", kind=LENGTH, post=True, put=True),
-        Attribute(name="default_quota", kind=OrNone(Integer(0, MAX_INTEGER)), post=True, put=True),
-        Attribute(name="address_scope_id", kind=OrNone(ID), post=True, put=True),
+        Attribute(name="default_quota", kind=kinds.OrNone(kinds.Integer(0, MAX_INTEGER)), post=True, put=True),
+        Attribute(name="address_scope_id", kind=kinds.OrNone(kinds.ID), post=True, put=True),
         shared(post=True, default=False, guards=("create",)),
-        Attribute(name="is_default", kind=BOOLEAN, post=True, put=True, default=False, guards=("create", "update")),
+        Attribute(
+            name="is_default", kind=kinds.BOOLEAN, post=True, put=True, default=False, guards=("create", "update")
+        ),
     ),
 )
 
 
-PREFIXES = Many(CIDR, distinct=False)
+PREFIXES = kinds.Many(kinds.CIDR, distinct=False)
 BODY = {"type": "object", "properties": {"prefixes": PREFIXES.schema}, "required": ["prefixes"]}
 
 
 def _prefixes(body: Any) -> list[str]:
     specified = body.get("prefixes") if isinstance(body, dict) else None
     if not specified or not isinstance(specified, list):
-        raise HTTPBadRequestError("Request body contains invalid data")
+        raise bodies.HTTPBadRequestError("Request body contains invalid data")
     try:
         return PREFIXES.read(specified)
     except ValueError as error:
-        raise HTTPBadRequestError(f"Invalid input for prefixes. Reason: {error}.", field="prefixes") from None
+        raise bodies.HTTPBadRequestError(f"Invalid input for prefixes. Reason: {error}.", field="prefixes") from None
 
 
 _OF_PREFIXES: Any = {"name": "prefixes", "shape": lambda view, pool: pool.prefixes, "body": BODY, "read": _prefixes}
 PARTS = parts(
-    PartView,
+    views.PartView,
     "subnetpools/{identity}/",
     {
         "PUT add_prefixes": Call(

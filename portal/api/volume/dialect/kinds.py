@@ -5,7 +5,7 @@ from typing import Any
 
 from django.utils.dateparse import parse_datetime
 
-from portal.api.frame.resource import Checked
+from portal.api.frame import Checked
 from portal.api.volume.dialect import schemas
 from provisioning.common.errors import InvalidInputError
 

@@ -13,8 +13,8 @@ from django.db.models.fields.json import KeyTextTransform
 from django.db.models.lookups import Exact
 from rest_framework.request import Request
 
-from portal.api.common.requests import Schema, Version
-from portal.api.frame.lists import Page, Pages, Sorting, check_no_nul, truth, whole_number
+from portal.api.frame import Page, Pages, Schema, Sorting, Version, check_no_nul, truth
+from portal.api.frame.lists import whole_number
 from portal.api.volume.dialect import kinds
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.lists.listing import Listing, Part, Sort

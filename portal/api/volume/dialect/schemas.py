@@ -1,12 +1,9 @@
 """Schema fragments shared by several resources."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from oslo_utils import strutils
 from rest_framework.request import Request
 
-from portal.api.common.requests import Schema
+from portal.api.frame import Json, Schema
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.values.numbers import MAX_INTEGER
 
@@ -66,12 +63,12 @@ def of_metadata(name: str = "metadata", schema: Schema = METADATA) -> Schema:
     return {"type": "object", "properties": {name: schema}, "required": [name], "additionalProperties": False}
 
 
-def text_of(values: Mapping[str, Any], name: str) -> str:
+def text_of(values: Json, name: str) -> str:
     """Return a name or description of a body, stripped as in Cinder; null becomes empty."""
     return (values.get(name) or "").strip()
 
 
-def texts_of(body: Mapping[str, Any]) -> dict[str, str | None]:
+def texts_of(body: Json) -> dict[str, str | None]:
     """Return the name and description of an update, also from their older names; None for unchanged."""
     result: dict[str, str | None] = {}
     for column in ("name", "description"):

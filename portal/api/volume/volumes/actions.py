@@ -4,12 +4,8 @@ about volumes.
 
 from typing import Any
 
-from rest_framework.response import Response
-
-from portal.api.common.requests import Schema, Version
-from portal.api.frame.resource import inner
-from portal.api.volume.dialect import kinds, schemas
-from portal.api.volume.dialect.resource import Action, ActionsView
+from portal.api.frame import Json, Schema, Version, inner
+from portal.api.volume.dialect import Action, ActionsView, kinds, schemas
 from provisioning.common.errors import InvalidInputError, NotFoundError, NotOfferedError
 from provisioning.volumes import services
 from provisioning.volumes.errors import InvalidVolumeError
@@ -109,7 +105,7 @@ MIGRATE_COMPLETION = inner({"new_volume": schemas.ID, "error": schemas.BOOLEAN},
 
 def volume_migration(version: Version) -> Schema:
     """Return the schema of ``os-migrate_volume``; from 3.16 on with ``cluster``, although there are no clusters."""
-    properties: dict[str, Any] = {
+    properties: Json = {
         "host": schemas.ID,
         "force_host_copy": schemas.BOOLEAN,
         "lock_volume": schemas.BOOLEAN,
@@ -135,102 +131,88 @@ def volume_upload(version: Version) -> Schema:
     return inner(properties, ("image_name",))
 
 
-def _extend(view: ActionsView, volume_id: str, body: Any) -> Response:
+def _extend(view: ActionsView, volume_id: str, body: Any) -> None:
     if view.microversion < (3, 42) and volume_for(view.context, volume_id).status == VolumeStatus.IN_USE:
         raise InvalidInputError("Invalid volume: Volume status must be available to extend.", field="status")
     services.Extend.begin(view.context, volume_id, int(body["new_size"]))
-    return view.accepted()
 
 
-def _reset_status(view: ActionsView, volume_id: str, body: Any) -> Response:
+def _reset_status(view: ActionsView, volume_id: str, body: Any) -> None:
     values = {name: value for name, value in body.items() if value is not None}
     if not values:
         raise InvalidInputError("Must specify 'status', 'attach_status' or 'migration_status' for update.")
     services.reset_status(view.context, volume_id, **values)
-    return view.accepted()
 
 
-def _force_delete(view: ActionsView, volume_id: str, body: Any) -> Response:
+def _force_delete(view: ActionsView, volume_id: str, body: Any) -> None:
     services.Delete.begin(view.context, volume_id, services.VolumeDeletion(force=True))
-    return view.accepted()
 
 
-def _force_detach(view: ActionsView, volume_id: str, body: Any) -> Response:
+def _force_detach(view: ActionsView, volume_id: str, body: Any) -> None:
     services.force_detach(view.context, volume_id, body.get("attachment_id"))
-    return view.accepted()
 
 
-def _attach(view: ActionsView, volume_id: str, body: Any) -> Response:
+def _attach(view: ActionsView, volume_id: str, body: Any) -> None:
     if not body.get("instance_uuid") and not body.get("host_name"):
         raise InvalidInputError("Name the server, instance_uuid, or the host, host_name.", field="instance_uuid")
     mode = body.get("mode", "rw")
     outside.attach(view.context, volume_id, body.get("instance_uuid"), body["mountpoint"], mode)
-    return view.accepted()
 
 
-def _detach(view: ActionsView, volume_id: str, body: Any) -> Response:
+def _detach(view: ActionsView, volume_id: str, body: Any) -> None:
     outside.detach(view.context, volume_id, (body or {}).get("attachment_id"))
-    return view.accepted()
 
 
-def _reserve(view: ActionsView, volume_id: str, body: Any) -> Response:
+def _reserve(view: ActionsView, volume_id: str, body: Any) -> None:
     outside.reserve_in_old_form(view.context, volume_id)
-    return view.accepted()
 
 
-def _unreserve(view: ActionsView, volume_id: str, body: Any) -> Response:
+def _unreserve(view: ActionsView, volume_id: str, body: Any) -> None:
     outside.unreserve(view.context, volume_id)
-    return view.accepted()
 
 
-def _begin_detaching(view: ActionsView, volume_id: str, body: Any) -> Response:
+def _begin_detaching(view: ActionsView, volume_id: str, body: Any) -> None:
     services.attachments.begin_detaching(outside.only_attachment(view.context, volume_id).id)
-    return view.accepted()
 
 
-def _roll_detaching(view: ActionsView, volume_id: str, body: Any) -> Response:
+def _roll_detaching(view: ActionsView, volume_id: str, body: Any) -> None:
     services.attachments.roll_detaching(outside.only_attachment(view.context, volume_id).id)
-    return view.accepted()
 
 
-def _initialize(view: ActionsView, volume_id: str, body: Any) -> Response:
+def _initialize(view: ActionsView, volume_id: str, body: Any) -> Json:
     connected = outside.initialize(view.context, volume_id, body["connector"])
     data = {"volume_id": str(connected.volume_id), "attachment_id": str(connected.id), "access_mode": connected.mode}
-    return Response({"connection_info": {"driver_volume_type": "nbd", "data": data}})
+    return {"connection_info": {"driver_volume_type": "nbd", "data": data}}
 
 
-def _terminate(view: ActionsView, volume_id: str, body: Any) -> Response:
+def _terminate(view: ActionsView, volume_id: str, body: Any) -> None:
     outside.terminate(view.context, volume_id)
-    return view.accepted()
 
 
-def _set_bootable(view: ActionsView, volume_id: str, body: Any) -> Response:
+def _set_bootable(view: ActionsView, volume_id: str, body: Any) -> None:
     services.set_bootable(view.context, volume_id, bootable=schemas.boolean(body["bootable"]))
-    return Response(status=200)
 
 
-def _set_read_only(view: ActionsView, volume_id: str, body: Any) -> Response:
+def _set_read_only(view: ActionsView, volume_id: str, body: Any) -> None:
     services.set_read_only(view.context, volume_id, read_only=schemas.boolean(body["readonly"]))
-    return view.accepted()
 
 
-def _set_image_metadata(view: ActionsView, volume_id: str, body: Any) -> Response:
+def _set_image_metadata(view: ActionsView, volume_id: str, body: Any) -> Json:
     changed = services.set_items(view.context, volume_id, body["metadata"], bag="image_metadata")
-    return Response({"metadata": changed.image_metadata})
+    return {"metadata": changed.image_metadata}
 
 
-def _unset_image_metadata(view: ActionsView, volume_id: str, body: Any) -> Response:
+def _unset_image_metadata(view: ActionsView, volume_id: str, body: Any) -> None:
     if body["key"] not in volume_for(view.context, volume_id).image_metadata:
         raise NotFoundError(f"Metadata item {body['key'][:64]} was not found.")
     services.delete_item(view.context, volume_id, body["key"], bag="image_metadata")
-    return Response(status=200)
 
 
-def _show_image_metadata(view: ActionsView, volume_id: str, body: Any) -> Response:
-    return Response({"metadata": volume_for(view.context, volume_id).image_metadata})
+def _show_image_metadata(view: ActionsView, volume_id: str, body: Any) -> Json:
+    return {"metadata": volume_for(view.context, volume_id).image_metadata}
 
 
-def _upload(view: ActionsView, volume_id: str, body: Any) -> Response:
+def _upload(view: ActionsView, volume_id: str, body: Any) -> Json:
     request = services.UploadRequest(
         body["image_name"].strip(),
         force=schemas.boolean(body.get("force", False)),
@@ -241,7 +223,7 @@ def _upload(view: ActionsView, volume_id: str, body: Any) -> Response:
     )
     volume, image = services.UploadToImage.begin(view.context, volume_id, request)
     kind = volume.volume_type
-    shown: dict[str, Any] = {
+    shown: Json = {
         "id": str(volume.id),
         "updated_at": kinds.timestamp(volume.updated_at),
         "status": "uploading",
@@ -255,16 +237,15 @@ def _upload(view: ActionsView, volume_id: str, body: Any) -> Response:
     }
     if view.microversion >= (3, 1):
         shown |= {"visibility": image.visibility, "protected": image.protected}
-    return Response({"os-volume_upload_image": shown}, status=202)
+    return {"os-volume_upload_image": shown}
 
 
-def _retype(view: ActionsView, volume_id: str, body: Any) -> Response:
+def _retype(view: ActionsView, volume_id: str, body: Any) -> None:
     request = services.RetypeRequest(body["new_type"], body.get("migration_policy") or "never")
     services.Retype.begin(view.context, volume_id, request)
-    return view.accepted()
 
 
-def _migrate(view: ActionsView, volume_id: str, body: Any) -> Response:
+def _migrate(view: ActionsView, volume_id: str, body: Any) -> None:
     if body.get("cluster"):
         raise InvalidInputError("There are no clusters; name a host.", field="cluster")
     if not body.get("host"):
@@ -274,33 +255,29 @@ def _migrate(view: ActionsView, volume_id: str, body: Any) -> Response:
     except NotFoundError as error:
         raise InvalidInputError(error.message, field="host") from None
     services.Migrate.begin(view.context, volume_id, pool.id)
-    return view.accepted()
 
 
-def _complete_migration(view: ActionsView, volume_id: str, body: Any) -> Response:
+def _complete_migration(view: ActionsView, volume_id: str, body: Any) -> None:
     volume_for(view.context, volume_id)
     raise NotOfferedError("Migrations are completed automatically: this action is not needed.")
 
 
-def _complete_extend(view: ActionsView, volume_id: str, body: Any) -> Response:
+def _complete_extend(view: ActionsView, volume_id: str, body: Any) -> None:
     found = volume_for(view.context, volume_id)
     raise InvalidVolumeError(f"Volume {found.id} does not wait for this action: it is extended automatically.")
 
 
-def _revert(view: ActionsView, volume_id: str, body: Any) -> Response:
+def _revert(view: ActionsView, volume_id: str, body: Any) -> None:
     services.Revert.begin(view.context, volume_id, body["snapshot_id"])
-    return view.accepted()
 
 
-def _reimage(view: ActionsView, volume_id: str, body: Any) -> Response:
+def _reimage(view: ActionsView, volume_id: str, body: Any) -> None:
     request = services.ReimageRequest(body["image_id"], reserved=schemas.boolean(body.get("reimage_reserved", False)))
     services.Reimage.begin(view.context, volume_id, request)
-    return view.accepted()
 
 
-def _unmanage(view: ActionsView, volume_id: str, body: Any) -> Response:
+def _unmanage(view: ActionsView, volume_id: str, body: Any) -> None:
     services.Unmanage.begin(view.context, volume_id, None)
-    return view.accepted()
 
 
 VOLUME_ACTIONS: dict[str, Action] = {
@@ -324,7 +301,7 @@ VOLUME_ACTIONS: dict[str, Action] = {
     "os-terminate_connection": Action(
         rule="volume_extension:volume_actions:terminate_connection", act=_terminate, schema=CONNECTOR
     ),
-    "os-set_bootable": Action(rule="volume:update", act=_set_bootable, schema=BOOTABLE),
+    "os-set_bootable": Action(rule="volume:update", act=_set_bootable, schema=BOOTABLE, status=200),
     "os-update_readonly_flag": Action(rule="volume:update_readonly_flag", act=_set_read_only, schema=READ_ONLY),
     "os-set_image_metadata": Action(
         rule="volume_extension:volume_image_metadata:set", act=_set_image_metadata, schema=SET_IMAGE_METADATA
@@ -333,9 +310,10 @@ VOLUME_ACTIONS: dict[str, Action] = {
         rule="volume_extension:volume_image_metadata:remove",
         act=_unset_image_metadata,
         schema=UNSET_IMAGE_METADATA,
+        status=200,
     ),
     "os-show_image_metadata": Action(rule="volume_extension:volume_image_metadata:show", act=_show_image_metadata),
-    "os-volume_upload_image": Action(rule=services.UploadToImage.rule, act=_upload, schema=volume_upload),
+    "os-volume_upload_image": Action(rule=services.UploadToImage.rule, act=_upload, schema=volume_upload, status=202),
     "os-retype": Action(rule=services.Retype.rule, act=_retype, schema=RETYPE),
     "os-migrate_volume": Action(rule=services.Migrate.rule, act=_migrate, schema=volume_migration),
     "os-migrate_volume_completion": Action(

@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Set as AbstractSet
 from dataclasses import replace as changed
 from functools import partial
-from typing import Any
 
 import orjson
 from django.db.models import QuerySet
@@ -14,12 +13,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from compute_agent.contract.volume import UnmanagedDisk
-from portal.api.common.requests import NEWEST, Schema
-from portal.api.frame.parts import Call, Entries, parts
-from portal.api.frame.resource import body
-from portal.api.volume.dialect import schemas
-from portal.api.volume.dialect.listing import LIST_PAGES, narrowed, wants_all
-from portal.api.volume.dialect.resource import ResourceView, VolumeView
+from portal.api.frame import NEWEST, Call, Entries, Json, Schema, body, parts
+from portal.api.volume.dialect import ResourceView, VolumeView, listing, schemas
 from portal.api.volume.volumes.resource import LEGACY, VOLUME, metadata_of, with_parts
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
@@ -33,9 +28,11 @@ TAGGED = (3, 15)
 """From this version on metadata has an ETag."""
 
 
-def _summary(view: VolumeView, rows: QuerySet[Volume]) -> dict[str, Any]:
-    every = list(narrowed(VOLUME.lists, rows, view.request, view.microversion).values_list("size_gb", "metadata"))
-    result: dict[str, Any] = {"total_count": len(every), "total_size": sum(size for size, _ in every)}
+def _summary(view: VolumeView, rows: QuerySet[Volume]) -> Json:
+    every = list(
+        listing.narrowed(VOLUME.lists, rows, view.request, view.microversion).values_list("size_gb", "metadata")
+    )
+    result: Json = {"total_count": len(every), "total_size": sum(size for size, _ in every)}
     if view.microversion >= (3, 36):
         values: dict[str, set[str]] = {}
         for _, metadata in every:
@@ -98,7 +95,7 @@ _METADATA = Entries(
 )
 
 
-def _encryption(view: VolumeView, found: Volume) -> dict[str, Any]:
+def _encryption(view: VolumeView, found: Volume) -> Json:
     """Return the encryption settings, without the key."""
     if not found.encryption_key:
         return {"encryption_key_id": None}
@@ -137,7 +134,7 @@ PARTS = (
                 "Show the number and total size of volumes, from 3.36 on with all values of their metadata.",
                 name="volume-summary",
                 shape=_summary,
-                more=lambda view: {"all_projects": wants_all(view.request)},
+                more=lambda view: {"all_projects": listing.wants_all(view.request)},
                 since=(3, 12),
             )
         },
@@ -209,17 +206,17 @@ class ManageableView(ResourceView):
             raise InvalidInputError("Name the pool by host: HOST@DRIVER#POOL.", field="host")
         return pool_of(named)
 
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request) -> Json:
         """List the unmanaged disks of a pool by name; ``sort=size:desc``, ``limit`` and ``offset``."""
         disks = manageable(self.pool())
         key, _, way = request.query_params.get("sort", "reference:asc").partition(":")
         if key not in SORTS or way not in ("", "asc", "desc"):
             raise InvalidInputError(f"These lists are sorted by {' and '.join(SORTS)}, asc or desc.", field="sort")
         disks.sort(key=lambda disk: (disk.size if key == "size" else 0, disk.name), reverse=way == "desc")
-        chosen = disks[LIST_PAGES.read_slice(request)]
-        return Response({"manageable-volumes": [self.disk(each) for each in chosen]})
+        chosen = disks[listing.LIST_PAGES.read_slice(request)]
+        return {"manageable-volumes": [self.disk(each) for each in chosen]}
 
-    def disk(self, disk: UnmanagedDisk) -> dict[str, Any]:
+    def disk(self, disk: UnmanagedDisk) -> Json:
         return {"reference": {REFERENCE: disk.name}, "size": size_of(disk), "safe_to_manage": not disk.reason}
 
     def post(self, request: Request) -> Response:
@@ -252,6 +249,6 @@ class ManageableListView(ManageableView):
     rules = {"GET": "volume_extension:list_manageable"}
     http_method_names = ["get", "head"]
 
-    def disk(self, disk: UnmanagedDisk) -> dict[str, Any]:
+    def disk(self, disk: UnmanagedDisk) -> Json:
         result = {"reason_not_safe": disk.reason or None, "cinder_id": None, "extra_info": None}
         return super().disk(disk) | result

@@ -5,11 +5,8 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from portal.api.frame.lists import Column, identity, number
-from portal.api.frame.resource import Attribute, Checked, Operation, Values
-from portal.api.volume.dialect import kinds, listing, schemas
-from portal.api.volume.dialect.listing import Lists
-from portal.api.volume.dialect.resource import LINKS, Actions, Resource, VolumeView
+from portal.api.frame import Attribute, Checked, Column, Json, Operation, Values, identity, number
+from portal.api.volume.dialect import LINKS, Actions, Resource, VolumeView, kinds, listing, schemas
 from portal.api.volume.volumes import actions
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
@@ -36,7 +33,7 @@ def with_parts(context: RequestContext, *, all_projects: bool = False) -> QueryS
 
 def _create(view: VolumeView, values: Values) -> Volume:
     body: Any = view.request.data  # the checked body; the hints are beside the volume
-    hints: dict[str, Any] = next((body[name] for name in HINTS if body.get(name)), {})
+    hints: Json = next((body[name] for name in HINTS if body.get(name)), {})
     image = values.get("imageRef") or values.get("image_id") or ""
     if image:
         policy.enforce(view.context, "volume:create_from_image", {})
@@ -145,7 +142,7 @@ def _anything_but_false(value: str) -> Q:
     return Q(bootable=value.lower() not in {"false", "f", "0"})
 
 
-_LISTS = Lists(
+_LISTS = listing.Lists(
     filters={
         "id": Column("id", identity),
         "name": Column("name"),

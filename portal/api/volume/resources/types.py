@@ -9,25 +9,10 @@ from functools import partial
 from typing import Any
 
 from django.db.models import Q, QuerySet
-from rest_framework.response import Response
 
-from portal.api.common.requests import Schema
-from portal.api.frame.lists import Column
-from portal.api.frame.parts import Call, Entries, parts, sent
-from portal.api.frame.resource import Attribute, Operation, Values, body, inner
+from portal.api.frame import Attribute, Call, Column, Entries, Json, Operation, Schema, Values, body, inner, parts, sent
+from portal.api.volume import dialect
 from portal.api.volume.dialect import kinds, listing, schemas
-from portal.api.volume.dialect.listing import Lists
-from portal.api.volume.dialect.resource import (
-    VOLUME,
-    Action,
-    Actions,
-    ActionsView,
-    DetailView,
-    ListView,
-    Resource,
-    ResourceView,
-    VolumeView,
-)
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.values.ids import read_id
@@ -42,7 +27,7 @@ VISIBLE = frozenset({"multiattach", "RESKEY:availability_zones", "replication_en
 SPECS_FILTER = (3, 52)
 
 
-def visible_specs(view: VolumeView, specs: dict[str, str]) -> dict[str, str]:
+def visible_specs(view: dialect.VolumeView, specs: dict[str, str]) -> dict[str, str]:
     """Return the extra specs that the caller may see."""
     if view.allows("volume_extension:types_extra_specs:read_sensitive"):
         return specs
@@ -63,7 +48,7 @@ class VisibleSpecs(Attribute):
         return lambda row: visible_specs(view, row.extra_specs)
 
 
-class TypesView(ListView):
+class TypesView(dialect.ListView):
     """``/v3/types``."""
 
     def rows(self, *, all_projects: bool) -> QuerySet[VolumeType]:
@@ -77,7 +62,7 @@ class TypesView(ListView):
         return rows
 
 
-class TypeView(DetailView):
+class TypeView(dialect.DetailView):
     """``/v3/types/{id}``; ``default`` is the type of new volumes."""
 
     def row(self, identity: str) -> VolumeType:
@@ -86,11 +71,11 @@ class TypeView(DetailView):
         return type_for(self.context, identity)
 
 
-def _create(view: VolumeView, values: Values) -> VolumeType:
+def _create(view: dialect.VolumeView, values: Values) -> VolumeType:
     return services.create_type(**values)
 
 
-def _update(view: VolumeView, identity: str, values: Values) -> VolumeType:
+def _update(view: dialect.VolumeView, identity: str, values: Values) -> VolumeType:
     changes = {name: value for name, value in values.items() if value is not None}
     if not changes:
         message = "Specify volume type name, description, is_public or a combination thereof."  # quoted: Cinder
@@ -98,16 +83,15 @@ def _update(view: VolumeView, identity: str, values: Values) -> VolumeType:
     return services.update_type(type_for(view.context, identity), changes)
 
 
-def _delete(view: VolumeView, identity: str) -> None:
+def _delete(view: dialect.VolumeView, identity: str) -> None:
     services.delete_type(type_for(view.context, identity))
 
 
-def _change_access(change: Callable[..., object], view: ActionsView, identity: str, body: Any) -> Response:
+def _change_access(change: Callable[..., object], view: dialect.ActionsView, identity: str, body: Any) -> None:
     project = read_id(body["project"])
     if project is None:
         raise InvalidInputError(f"Invalid project id {body['project'][:64]}.", field="project")
     change(type_for(view.context, identity), project)
-    return view.accepted()
 
 
 _CHANGES = {
@@ -135,7 +119,7 @@ _UPDATE = {
     "is_public": schemas.BOOLEAN,
 }
 
-TYPE = Resource(
+TYPE = dialect.Resource(
     name="volume_type",
     path="types",
     list=Operation(
@@ -165,17 +149,17 @@ TYPE = Resource(
         Attribute("qos_specs_id", kinds.ID, column="qos_spec_id", rule="volume_extension:access_types_qos_specs_id"),
         _ACCESS,
     ),
-    lists=Lists(
+    lists=listing.Lists(
         filters={"is_public": public, "extra_specs": listing.pairs("extra_specs"), "name": Column("name")},
         since={"extra_specs": SPECS_FILTER},
         sort={"id": "id", "name": "name", "created_at": "created_at", "updated_at": "updated_at"},
         strict=False,
     ),
-    actions=Actions(
+    actions=dialect.Actions(
         "volume_extension:type_get",
         "Grant or revoke a project's access to a type.",
         {
-            rule.rpartition(":")[2]: Action(
+            rule.rpartition(":")[2]: dialect.Action(
                 rule=rule,
                 act=partial(_change_access, change),
                 schema=inner({"project": schemas.ID}, ("project",)),
@@ -184,7 +168,7 @@ TYPE = Resource(
         },
     ),
 )
-TYPES = replace(VOLUME, lists=TypesView, details=TypeView)
+TYPES = replace(dialect.VOLUME, lists=TypesView, details=TypeView)
 
 
 _SIZE: Schema = {"type": ["integer", "string", "null"], "pattern": r"^[0-9]{1,6}\Z", "minimum": 0, "maximum": 100_000}
@@ -199,14 +183,14 @@ _DEFAULTS = (3, 62)
 """From this version on projects have default types."""
 
 
-def _access(view: ResourceView, row: VolumeType) -> list[dict[str, str]]:
+def _access(view: dialect.ResourceView, row: VolumeType) -> list[dict[str, str]]:
     if row.is_public:
         raise NotFoundError("Access list not available for public volume types.")
     projects = offers.projects_with_access(row.id)
     return [{"volume_type_id": str(row.id), "project_id": project.hex} for project in projects]
 
 
-def _encryption(view: ResourceView, row: VolumeType) -> dict[str, Any]:
+def _encryption(view: dialect.ResourceView, row: VolumeType) -> Json:
     """Return the encryption settings; an empty object without encryption."""
     encryption = getattr(row, "encryption", None)
     if encryption is None:
@@ -225,7 +209,7 @@ def _encryption(view: ResourceView, row: VolumeType) -> dict[str, Any]:
     }
 
 
-def _asked(values: dict[str, Any]) -> dict[str, Any]:
+def _asked(values: Json) -> Json:
     return values | ({"key_size": int(values["key_size"])} if values.get("key_size") is not None else {})
 
 
@@ -250,7 +234,7 @@ _ENCRYPTION = Entries(
     missing="Volume type encryption for type {found.pk} does not exist.",
 )
 PARTS = parts(
-    ResourceView,
+    dialect.ResourceView,
     "",
     {
         "GET extra_specs": _SPECS.all(
@@ -332,12 +316,12 @@ def _set_default(context: RequestContext, project_id: str, named: str) -> Defaul
     return services.set_default_type(project, found)
 
 
-def _default(view: VolumeView, found: DefaultType) -> dict[str, str]:
+def _default(view: dialect.VolumeView, found: DefaultType) -> dict[str, str]:
     return {"project_id": found.project_id.hex, "volume_type_id": str(found.volume_type_id)}
 
 
 DEFAULTS = parts(
-    VolumeView,
+    dialect.VolumeView,
     "default-types",
     {
         "GET": Call(

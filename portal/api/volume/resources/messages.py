@@ -2,11 +2,8 @@
 
 from django.db.models import Q
 
-from portal.api.frame.lists import Column, identity, upper
-from portal.api.frame.resource import Attribute, Operation
-from portal.api.volume.dialect import kinds
-from portal.api.volume.dialect.listing import Lists
-from portal.api.volume.dialect.resource import LINKS, Resource, VolumeView
+from portal.api.frame import Attribute, Column, Operation, identity, upper
+from portal.api.volume.dialect import LINKS, Resource, VolumeView, kinds, listing
 from provisioning.common.values.unset import UNSET
 from provisioning.volumes.selectors.offers import message_for, messages_for
 from provisioning.volumes.services.messages import delete_message
@@ -40,7 +37,7 @@ MESSAGE = Resource(
         Attribute("resource_type", kinds.TEXT),
         Attribute("resource_uuid", kinds.ID, show=lambda row: row.resource_id or UNSET),
     ),
-    lists=Lists(
+    lists=listing.Lists(
         filters={
             "resource_uuid": Column("resource_id", identity),
             "resource_type": Column("resource_type", upper),

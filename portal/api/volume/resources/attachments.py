@@ -3,14 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rest_framework.response import Response
-
-from portal.api.common.views import ServiceView
-from portal.api.frame.lists import Column, identity
-from portal.api.frame.resource import Attribute, Checked, Operation, Values, body
-from portal.api.volume.dialect import kinds, schemas
-from portal.api.volume.dialect.listing import Lists
-from portal.api.volume.dialect.resource import Action, Actions, Resource, ResourceView, VolumeView
+from portal.api.frame import Attribute, Checked, Column, Json, Operation, ServiceView, Values, body, identity
+from portal.api.volume.dialect import Action, Actions, Resource, ResourceView, VolumeView, kinds, listing, schemas
 from provisioning.volumes.models import Attachment
 from provisioning.volumes.selectors.access import attachment_for, visible_attachments
 from provisioning.volumes.services.connections import outside
@@ -19,10 +13,10 @@ from provisioning.volumes.services.connections import outside
 class Connection(Attribute):
     """The connection information; its details are for operators."""
 
-    def reader(self, view: ServiceView, rows: Sequence[Attachment]) -> Callable[[Attachment], dict[str, Any]]:
+    def reader(self, view: ServiceView, rows: Sequence[Attachment]) -> Callable[[Attachment], Json]:
         whole = view.allows("volume_extension:volume_host_attribute")
 
-        def connection(row: Attachment) -> dict[str, Any]:
+        def connection(row: Attachment) -> Json:
             if not row.connection:
                 return {}
             result = {"driver_volume_type": "nbd", "access_mode": row.mode, "volume_id": str(row.volume_id)}
@@ -49,16 +43,15 @@ def _update(view: VolumeView, identity: str, values: Values) -> Attachment:
     return attachment_for(view.context, outside.connect(view.context, identity, values["connector"]).id)
 
 
-def _delete(view: ResourceView, identity: str) -> Response:
+def _delete(view: ResourceView, identity: str) -> Json:
     found = attachment_for(view.context, identity)
     outside.release(view.context, found.id)
     rest = visible_attachments(view.context, all_projects=True).filter(volume_id=found.volume_id)
-    return Response({"attachments": view.shapes(list(rest.order_by("created_at", "id")), _SUMMARY)})
+    return {"attachments": view.shapes(list(rest.order_by("created_at", "id")), _SUMMARY)}
 
 
-def _complete(view: VolumeView, identity: str, body: Any) -> Response:
+def _complete(view: VolumeView, identity: str, body: Any) -> None:
     outside.complete(view.context, identity)
-    return Response(status=204)
 
 
 _SUMMARY = (
@@ -82,7 +75,10 @@ ATTACHMENT = Resource(
     ),
     update=Operation(_update, "volume:attachment_update", "Authorize the host of the connector.", body=_CHANGES),
     delete=Operation(
-        _delete, "volume:attachment_delete", "Release the volume; returns its remaining attachments, as in Cinder."
+        _delete,
+        "volume:attachment_delete",
+        "Release the volume; returns its remaining attachments, as in Cinder.",
+        status=200,
     ),
     short=_SUMMARY,
     attributes=(
@@ -96,7 +92,7 @@ ATTACHMENT = Resource(
         Attribute("connector", _CONNECTOR, post=True, shown=False),
         Attribute("mode", Checked({"enum": ["rw", "ro", "null", None]}), post=True, shown=False, since=(3, 54)),
     ),
-    lists=Lists(
+    lists=listing.Lists(
         filters={
             "volume_id": Column("volume_id", identity),
             "instance_id": Column("instance_id", identity),
@@ -110,6 +106,6 @@ ATTACHMENT = Resource(
     actions=Actions(
         "volume:attachment_complete",
         "Mark the volume as attached.",
-        {"os-complete": Action(rule="volume:attachment_complete", act=_complete, since=(3, 44))},
+        {"os-complete": Action(rule="volume:attachment_complete", act=_complete, since=(3, 44), status=204)},
     ),
 )

@@ -9,9 +9,8 @@ from django.urls import URLPattern, path
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.requests import NEWEST, OLDEST, Schema, Version
+from portal.api.common.requests import NEWEST, OLDEST, Schema, Version, inner
 from portal.api.common.views import ServiceView, schema_for
-from portal.api.frame.resource import inner
 from provisioning.common.errors import InvalidInputError, NotFoundError, NovellaError
 
 Service = Callable[..., Any]

@@ -2,14 +2,8 @@
 
 from dataclasses import replace
 
-from rest_framework.response import Response
-
-from portal.api.frame.lists import Column, identity
-from portal.api.frame.parts import Call, parts
-from portal.api.frame.resource import Attribute, Operation, Values, body
-from portal.api.volume.dialect import kinds, schemas
-from portal.api.volume.dialect.listing import Lists
-from portal.api.volume.dialect.resource import LINKS, Resource, ResourceView, VolumeView
+from portal.api.frame import Attribute, Call, Column, Json, Operation, Values, body, identity, parts
+from portal.api.volume.dialect import LINKS, Resource, ResourceView, VolumeView, kinds, listing, schemas
 from provisioning.volumes.selectors.transfers import transfer_for, visible_transfers
 from provisioning.volumes.services.updates.transfers import accept_transfer, create_transfer, delete_transfer
 
@@ -21,10 +15,10 @@ _SUMMARY = (
 )
 
 
-def _create(view: ResourceView, values: Values) -> Response:
+def _create(view: ResourceView, values: Values) -> Json:
     made, key = create_transfer(view.context, **values, encrypted_too=view.microversion >= (3, 70))
     [shape] = view.shapes([made])
-    return Response({"transfer": shape | {"auth_key": key}}, status=202)
+    return {"transfer": shape | {"auth_key": key}}
 
 
 def _delete(view: ResourceView, identity: str) -> None:
@@ -49,7 +43,7 @@ OLD_TRANSFER = Resource(
         Attribute("destination_project_id", kinds.PROJECT, since=(3, 57)),
         Attribute("accepted", kinds.BOOLEAN, since=(3, 57)),
     ),
-    lists=Lists(
+    lists=listing.Lists(
         filters={
             "id": Column("id", identity),
             "name": Column("name"),

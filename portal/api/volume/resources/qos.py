@@ -3,15 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rest_framework.response import Response
-
-from portal.api.common.requests import Schema
-from portal.api.frame.parts import Call, parts
-from portal.api.frame.resource import Attribute, Checked, Operation, Values, body, inner
-from portal.api.volume.dialect import kinds, schemas
-from portal.api.volume.dialect import resource as dialect
-from portal.api.volume.dialect.listing import Lists
-from portal.api.volume.dialect.resource import ResourceView, VolumeView
+from portal.api.frame import Attribute, Call, Checked, Json, Operation, Schema, Values, body, inner, parts
+from portal.api.volume import dialect
+from portal.api.volume.dialect import kinds, listing, schemas
 from provisioning.common.errors import InvalidInputError
 from provisioning.volumes.models import QosSpec, VolumeType
 from provisioning.volumes.selectors import offers
@@ -34,20 +28,20 @@ def _body(properties: Mapping[str, Schema], **limits: Any) -> Schema:
 class Resource(dialect.Resource):
     """A resource with its links next to the object in responses."""
 
-    def envelope(self, view: Any, shape: Mapping[str, Any]) -> dict[str, Any]:
+    def envelope(self, view: Any, shape: Mapping[str, Any]) -> Json:
         return {self.name: shape, "links": view.links(f"{self.path}/{shape['id']}")}
 
 
-def _create(view: VolumeView, values: Values) -> QosSpec:
+def _create(view: dialect.VolumeView, values: Values) -> QosSpec:
     return services.create_qos_spec(values.pop("name"), values.pop("consumer"), values)
 
 
-def _update(view: VolumeView, identity: str, values: Values) -> Response:
+def _update(view: dialect.VolumeView, identity: str, values: Values) -> Json:
     services.update_qos_spec(offers.qos_spec(identity), values)
-    return Response({"qos_specs": values})
+    return {"qos_specs": values}
 
 
-def _delete(view: VolumeView, identity: str) -> None:
+def _delete(view: dialect.VolumeView, identity: str) -> None:
     force = schemas.asked_for(view.request, "force")
     services.delete_qos_spec(offers.qos_spec(identity), force=force)
 
@@ -87,7 +81,7 @@ QOS = Resource(
         Attribute("consumer", _CONSUMER, post=True, default="back-end"),
         Attribute("specs", kinds.SPECS),
     ),
-    lists=Lists(
+    lists=listing.Lists(
         filters={},
         sort={"id": "id", "name": "name", "created_at": "created_at", "consumer": "consumer"},
         strict=False,
@@ -95,7 +89,7 @@ QOS = Resource(
 )
 
 
-def _named(view: ResourceView) -> dict[str, VolumeType]:
+def _named(view: dialect.ResourceView) -> dict[str, VolumeType]:
     """Return the volume type in the query as an argument. Raises InvalidInputError without one."""
     named = view.request.query_params.get("vol_type_id")
     if not named:
@@ -103,14 +97,14 @@ def _named(view: ResourceView) -> dict[str, VolumeType]:
     return {"volume_type": type_for(view.context, named)}
 
 
-def _associations(view: ResourceView, row: QosSpec) -> list[dict[str, str]]:
+def _associations(view: dialect.ResourceView, row: QosSpec) -> list[dict[str, str]]:
     types = row.types.order_by("name")
     return [{"association_type": "volume_type", "name": each.name, "id": str(each.id)} for each in types]
 
 
 _UPDATE = "volume_extension:qos_specs_manage:update"
 PARTS = parts(
-    ResourceView,
+    dialect.ResourceView,
     "",
     {
         "PUT delete_keys": Call(

@@ -4,15 +4,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NoReturn
 
-from rest_framework.response import Response
-
-from portal.api.common.requests import Schema
-from portal.api.frame.lists import Column, identity
-from portal.api.frame.parts import Call, Entries, parts
-from portal.api.frame.resource import Attribute, Checked, Operation, Values, body, inner
+from portal.api import frame
+from portal.api.volume import dialect
 from portal.api.volume.dialect import kinds, listing, schemas
-from portal.api.volume.dialect.listing import Lists
-from portal.api.volume.dialect.resource import Action, Actions, ActionsView, Resource, ResourceView, VolumeView
 from portal.api.volume.volumes.parts import SINCE as UNMANAGED_SINCE
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
@@ -27,7 +21,7 @@ FORCE_IS_USUAL = (3, 66)
 EXTENDED = "volume_extension:extended_snapshot_attributes"
 
 
-def _create(view: ResourceView, values: Values) -> Snapshot:
+def _create(view: dialect.ResourceView, values: frame.Values) -> Snapshot:
     name, force = values.pop("display_name"), values.pop("force")
     volume_id = values.pop("volume_id")
     if view.microversion >= FORCE_IS_USUAL:
@@ -43,7 +37,7 @@ def _create(view: ResourceView, values: Values) -> Snapshot:
     return snapshot_for(view.context, made.id)
 
 
-def _update(view: ResourceView, identity: str, values: Values) -> Snapshot:
+def _update(view: dialect.ResourceView, identity: str, values: frame.Values) -> Snapshot:
     changes = schemas.texts_of(values)
     if set(changes.values()) == {None}:
         raise InvalidInputError("Specify the name or the description of the snapshot.")
@@ -51,46 +45,47 @@ def _update(view: ResourceView, identity: str, values: Values) -> Snapshot:
     return snapshot_for(view.context, identity)
 
 
-def _delete(view: ResourceView, identity: str) -> None:
+def _delete(view: dialect.ResourceView, identity: str) -> None:
     services.DeleteSnapshot.begin(view.context, identity, services.Deletion())
 
 
-def _reset_status(view: ActionsView, snapshot_id: str, body: Any) -> Response:
+def _reset_status(view: dialect.ActionsView, snapshot_id: str, body: Any) -> None:
     services.reset_snapshot_status(view.context, snapshot_id, body["status"])
-    return view.accepted()
 
 
-def _update_status(view: ActionsView, snapshot_id: str, body: Any) -> Response:
+def _update_status(view: dialect.ActionsView, snapshot_id: str, body: Any) -> None:
     services.update_snapshot_status(view.context, snapshot_id, body["status"], body.get("progress"))
-    return view.accepted()
 
 
-def _force_delete(view: ActionsView, snapshot_id: str, body: Any) -> Response:
+def _force_delete(view: dialect.ActionsView, snapshot_id: str, body: Any) -> None:
     services.DeleteSnapshot.begin(view.context, snapshot_id, services.Deletion(force=True))
-    return view.accepted()
 
 
-def _unmanage(view: ActionsView, snapshot_id: str, body: Any) -> Response:
+def _unmanage(view: dialect.ActionsView, snapshot_id: str, body: Any) -> None:
     snapshot_for(view.context, snapshot_id)
     raise InvalidInputError("Unmanage snapshot not implemented.")
 
 
-_STATUS: Schema = {"type": "string", "minLength": 1, "maxLength": 64}
+_STATUS: frame.Schema = {"type": "string", "minLength": 1, "maxLength": 64}
 _ACTIONS = {
-    "os-reset_status": Action(
+    "os-reset_status": dialect.Action(
         rule="volume_extension:snapshot_admin_actions:reset_status",
         act=_reset_status,
-        schema=inner({"status": _STATUS}, ("status",)),
+        schema=frame.inner({"status": _STATUS}, ("status",)),
     ),
-    "os-update_snapshot_status": Action(
+    "os-update_snapshot_status": dialect.Action(
         rule="snapshot_extension:snapshot_actions:update_snapshot_status",
         act=_update_status,
-        schema=inner({"status": _STATUS, "progress": {"type": "string", "pattern": r"^[0-9]{1,3}%?\Z"}}, ("status",)),
+        schema=frame.inner(
+            {"status": _STATUS, "progress": {"type": "string", "pattern": r"^[0-9]{1,3}%?\Z"}}, ("status",)
+        ),
     ),
-    "os-force_delete": Action(rule="volume_extension:snapshot_admin_actions:force_delete", act=_force_delete),
-    "os-unmanage": Action(rule="snapshot_extension:snapshot_unmanage", act=_unmanage),
+    "os-force_delete": dialect.Action(rule="volume_extension:snapshot_admin_actions:force_delete", act=_force_delete),
+    "os-unmanage": dialect.Action(rule="snapshot_extension:snapshot_unmanage", act=_unmanage),
 }
-_CHANGES = body("snapshot", dict.fromkeys(("name", "display_name", "description", "display_description"), schemas.NAME))
+_CHANGES = frame.body(
+    "snapshot", dict.fromkeys(("name", "display_name", "description", "display_description"), schemas.NAME)
+)
 
 
 def _progress(row: Snapshot) -> str:
@@ -98,54 +93,58 @@ def _progress(row: Snapshot) -> str:
 
 
 _SUMMARY = (
-    Attribute("id", kinds.ID),
-    Attribute("created_at", kinds.TIME),
-    Attribute("updated_at", kinds.TIME),
-    Attribute("name", kinds.NAME, post=True, default=""),
-    Attribute("description", kinds.OPTIONAL, post=True, default=""),
-    Attribute("volume_id", kinds.ID_OR_NULL, post=True, required=True),
-    Attribute("status", kinds.TEXT),
-    Attribute("size", kinds.NUMBER, column="size_gb"),
-    Attribute("metadata", kinds.METADATA, post=True),
+    frame.Attribute("id", kinds.ID),
+    frame.Attribute("created_at", kinds.TIME),
+    frame.Attribute("updated_at", kinds.TIME),
+    frame.Attribute("name", kinds.NAME, post=True, default=""),
+    frame.Attribute("description", kinds.OPTIONAL, post=True, default=""),
+    frame.Attribute("volume_id", kinds.ID_OR_NULL, post=True, required=True),
+    frame.Attribute("status", kinds.TEXT),
+    frame.Attribute("size", kinds.NUMBER, column="size_gb"),
+    frame.Attribute("metadata", kinds.METADATA, post=True),
 )
 _PLAIN = (
     *_SUMMARY,
-    Attribute("group_snapshot_id", kinds.ID, since=(3, 14)),
-    Attribute("user_id", kinds.PROJECT, since=(3, 41)),
-    Attribute("consumes_quota", kinds.BOOLEAN, since=(3, 65)),
+    frame.Attribute("group_snapshot_id", kinds.ID, since=(3, 14)),
+    frame.Attribute("user_id", kinds.PROJECT, since=(3, 41)),
+    frame.Attribute("consumes_quota", kinds.BOOLEAN, since=(3, 65)),
 )
-SNAPSHOT = Resource(
+SNAPSHOT = dialect.Resource(
     name="snapshot",
-    list=Operation(visible_snapshots, "volume:get_all_snapshots", "List snapshots of the project."),
-    show=Operation(snapshot_for, "volume:get_snapshot", "Show a snapshot of a volume."),
-    create=Operation(
+    list=frame.Operation(visible_snapshots, "volume:get_all_snapshots", "List snapshots of the project."),
+    show=frame.Operation(snapshot_for, "volume:get_snapshot", "Show a snapshot of a volume."),
+    create=frame.Operation(
         _create,
         services.CreateSnapshot.rule,
         "Create a snapshot of a volume. For a volume in use, ``force`` must be true before 3.65, and must not be false"
         " in 3.65.",
         shows=_PLAIN,
     ),
-    update=Operation(_update, "volume:update_snapshot", "Update name and description.", shows=_PLAIN, body=_CHANGES),
-    delete=Operation(_delete, services.DeleteSnapshot.rule, "Delete a snapshot of a volume."),
+    update=frame.Operation(
+        _update, "volume:update_snapshot", "Update name and description.", shows=_PLAIN, body=_CHANGES
+    ),
+    delete=frame.Operation(_delete, services.DeleteSnapshot.rule, "Delete a snapshot of a volume."),
     short=_SUMMARY,
     attributes=(
         *_PLAIN,
-        Attribute("display_name", kinds.NAME, post=True, default="", shown=False),
-        Attribute("force", Checked(schemas.BOOLEAN), post=True, default=None, shown=False),
-        Attribute("os-extended-snapshot-attributes:project_id", kinds.PROJECT, column="project_id", rule=EXTENDED),
-        Attribute("os-extended-snapshot-attributes:progress", kinds.TEXT, show=_progress, rule=EXTENDED),
+        frame.Attribute("display_name", kinds.NAME, post=True, default="", shown=False),
+        frame.Attribute("force", frame.Checked(schemas.BOOLEAN), post=True, default=None, shown=False),
+        frame.Attribute(
+            "os-extended-snapshot-attributes:project_id", kinds.PROJECT, column="project_id", rule=EXTENDED
+        ),
+        frame.Attribute("os-extended-snapshot-attributes:progress", kinds.TEXT, show=_progress, rule=EXTENDED),
     ),
-    lists=Lists(
+    lists=listing.Lists(
         filters={
-            "id": Column("id", identity),
-            "name": Column("name"),
-            "display_name": Column("name"),
-            "status": Column("status"),
-            "volume_id": Column("volume_id", identity),
+            "id": frame.Column("id", frame.identity),
+            "name": frame.Column("name"),
+            "display_name": frame.Column("name"),
+            "status": frame.Column("status"),
+            "volume_id": frame.Column("volume_id", frame.identity),
             "metadata": listing.pairs("metadata"),
-            "availability_zone": Column("volume__availability_zone"),
-            "project_id": Column("project_id", identity),
-            "user_id": Column("user_id", identity),
+            "availability_zone": frame.Column("volume__availability_zone"),
+            "project_id": frame.Column("project_id", frame.identity),
+            "user_id": frame.Column("user_id", frame.identity),
             "consumes_quota": listing.boolean("consumes_quota"),
         },
         since={"metadata": (3, 22), "consumes_quota": (3, 65)},
@@ -163,11 +162,11 @@ SNAPSHOT = Resource(
         },
         sort_since={"name": (3, 30)},
     ),
-    actions=Actions("volume:get_snapshot", "Run the action in the body.", _ACTIONS),
+    actions=dialect.Actions("volume:get_snapshot", "Run the action in the body.", _ACTIONS),
 )
 
 
-_METADATA = Entries(
+_METADATA = frame.Entries(
     name="metadata",
     item="meta",
     find=snapshot_for,
@@ -178,8 +177,8 @@ _METADATA = Entries(
     remove=services.delete_snapshot_metadata,
     missing="Snapshot {found.id} has no metadata with key {key}.",
 )
-PARTS = parts(
-    VolumeView,
+PARTS = frame.parts(
+    dialect.VolumeView,
     "metadata",
     {
         "GET": _METADATA.all("volume:get_snapshot_metadata", "Show the metadata of a snapshot."),
@@ -199,20 +198,20 @@ def _refuse(context: RequestContext) -> NoReturn:
     raise InvalidInputError("Manage existing snapshot not implemented.")
 
 
-_LIST = Call(
+_LIST = frame.Call(
     lambda context: [],
     "snapshot_extension:list_manageable",
     "Return an empty list: unmanaged disks can only become volumes.",
     name="manageable-snapshots",
 )
-_MANAGE = Call(
+_MANAGE = frame.Call(
     _refuse,
     "snapshot_extension:snapshot_manage",
     "Refused, with Cinder's message for drivers without this feature.",
     status=201,
 )
-UNMANAGED = parts(
-    VolumeView,
+UNMANAGED = frame.parts(
+    dialect.VolumeView,
     "",
     {
         "GET manageable_snapshots": replace(_LIST, since=UNMANAGED_SINCE),

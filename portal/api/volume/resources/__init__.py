@@ -1,0 +1,1 @@
+"""The resources of the Block Storage API, except volumes; one module each."""
