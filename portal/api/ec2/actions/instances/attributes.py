@@ -76,7 +76,7 @@ DESCRIBE_INSTANCE_IMAGE_METADATA = Described(
 MOST_HOPS = 64
 
 
-def read(specified: Arguments) -> dict[str, Any]:
+def read_options(specified: Arguments) -> dict[str, Any]:
     """Return the columns for the ``MetadataOptions`` of a request. Raises Ec2Error."""
     for name, present in shapes.FIXED_OPTIONS.items():
         if specified.get(name, present) != present:
@@ -101,7 +101,7 @@ def read(specified: Arguments) -> dict[str, Any]:
 def modify_instance_metadata_options(call: Call) -> Shape:
     """Update the metadata options of an instance."""
     (instance,) = shapes.instances_named(call, [call.arguments["InstanceId"]])
-    columns = read(call.arguments)
+    columns = read_options(call.arguments)
     set_metadata_options(call.context, instance.id, columns)
     return {
         "InstanceId": names.INSTANCE.id_of(instance.id),

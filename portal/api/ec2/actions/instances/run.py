@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from portal.api.ec2.actions.images.describe import root_gb
 from portal.api.ec2.actions.instances import shapes
-from portal.api.ec2.actions.instances.attributes import read as read_options
+from portal.api.ec2.actions.instances.attributes import read_options
 from portal.api.ec2.actions.placement_groups import of_placement
 from portal.api.ec2.actions.places import flavor_of_type
 from portal.api.ec2.frame import Arguments, Call, Ec2Error, Shape, action, errors, names, tags

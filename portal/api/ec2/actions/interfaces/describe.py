@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from portal.api.ec2.actions.security_groups.lookups import Groups
-from portal.api.ec2.actions.vpcs.vpcs import owner_of, zone_of_subnets
+from portal.api.ec2.actions.vpcs.vpcs import owner_of, subnet_zone
 from portal.api.ec2.describe import Column, Described, members, under
 from portal.api.ec2.frame import Call, Ec2Error, Shape, errors, names, tags
 from provisioning.network import addressing, selectors
@@ -144,7 +144,7 @@ def shapes(call: Call, ports: Sequence[Port]) -> list[Shape]:
         ),
         floating={(each.fixed_port_id, each.fixed_address): each for each in floating},  # type: ignore[misc]
         tags=tags.shapes(names.INTERFACE, keys),
-        zone=zone_of_subnets(),
+        zone=subnet_zone(),
     )
     return [_shape(port, related) for port in ports]
 

@@ -7,14 +7,7 @@ from collections.abc import Sequence
 
 import netaddr
 
-from portal.api.ec2.actions.vpcs.vpcs import (
-    owner_of,
-    range_id,
-    read_range,
-    subnet_named,
-    vpc_to_change,
-    zone_of_subnets,
-)
+from portal.api.ec2.actions.vpcs.vpcs import owner_of, range_id, read_range, subnet_named, subnet_zone, vpc_to_change
 from portal.api.ec2.describe import Column, Described, members, under
 from portal.api.ec2.frame import Call, Ec2Error, Shape, action, errors, names, tags
 from provisioning.ec2_services import internet_gateways as gateway_services
@@ -93,7 +86,7 @@ def _check_zone(call: Call) -> None:
             continue
         if zone not in hosts.availability_zones():
             raise errors.invalid_value(parameter, zone, "There is no availability zone of this name.")
-        if zone != zone_of_subnets():
+        if zone != subnet_zone():
             raise errors.unsupported("A subnet is in every availability zone here: name none")
 
 
@@ -125,7 +118,7 @@ def shapes(call: Call, every: Sequence[Subnet]) -> list[Shape]:
     tagged, free = tags.shapes(names.SUBNET, keys), selectors.free_addresses(every)
     default, zone, public = (
         selectors.default_network(call.context),
-        zone_of_subnets(),
+        subnet_zone(),
         with_automatic_floating_ips(networks),
     )
     return [

@@ -65,7 +65,7 @@ def owner_of(network: Network) -> dict[str, object]:
     return {"project_id": owner, "network:project_id": owner, "network:tenant_id": owner}
 
 
-def zone_of_subnets() -> str:
+def subnet_zone() -> str:
     """Return the zone in which subnets are shown: EC2 shows one zone for each subnet, although the subnets exist in
     every zone.
     """
