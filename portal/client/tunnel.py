@@ -56,7 +56,7 @@ class Ends(Protocol):
         """Return data to send, at most ``PIECE`` bytes; empty at its end."""
 
     async def write(self, data: bytes) -> None:
-        """Write received data; returns when there is room for more. Raises OSError if the reader has closed."""
+        """Write received data; returns when more can be sent. Raises OSError if the reader has closed."""
 
     async def end(self) -> None:
         """Called at the end of the received data."""

@@ -115,8 +115,8 @@ def _commands() -> Iterator[Metric]:
 
 
 def _work() -> Iterator[Metric]:
-    waiting = GaugeMetricFamily("novella_queue_messages", "Messages that are not done with.", labels=["topic"])
-    oldest = GaugeMetricFamily("novella_queue_oldest_seconds", "Age of the oldest of them.", labels=["topic"])
+    waiting = GaugeMetricFamily("novella_queue_messages", "Messages of waiting and running jobs.", labels=["topic"])
+    oldest = GaugeMetricFamily("novella_queue_oldest_seconds", "Age of the oldest message.", labels=["topic"])
     for topic, (many, age) in sorted(depths().items()):
         waiting.add_metric([topic], many)
         oldest.add_metric([topic], age)

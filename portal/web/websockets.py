@@ -218,7 +218,7 @@ def create_application(self: Any, protocol: Any, scope: dict[str, Any]) -> Any:
 
 
 async def reply(self: Any, protocol: Any, message: dict[str, Any]) -> None:
-    """Send a message of the application, and wait until there is room for more."""
+    """Send a message of the application, and wait until more can be sent."""
     await _send(self, protocol, message)
     if message["type"] == "websocket.send" or message.get("more_body", False):
         await protocol.drained()

@@ -78,7 +78,7 @@ class ServerGroupAntiAffinityFilter(HostFilter):
     """For the policy anti-affinity: hosts with fewer servers of the request's group than the group's maximum."""
 
     name = "ServerGroupAntiAffinityFilter"
-    kept = ("has room for another of the group", "have room for another of the group")
+    kept = ("can run another of the group", "can run another of the group")
 
     def applies(self, spec: RequestSpec) -> bool:
         return spec.group is not None and spec.group.policy == ANTI_AFFINITY

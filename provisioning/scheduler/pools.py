@@ -235,7 +235,7 @@ class CapacityFilter(PoolFilter):
     """Pools with enough capacity."""
 
     name = "CapacityFilter"
-    kept = ("has the room", "have the room")
+    kept = ("has the space", "have the space")
 
     def passes(self, pool: PoolView, request: PoolRequest) -> bool:
         return pool.left_gb >= request.size_gb

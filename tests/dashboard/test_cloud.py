@@ -567,9 +567,9 @@ def test_a_host_is_drained_by_its_plan(at_operator: Client, well: Cloud, people:
     assert "Last drain" in page
     assert "Last drain" in pushed(people, f"drain/{server.host_id}")
     assert well.fresh(server).vm_state == VmState.STOPPED
-    assert "Bring instances back" not in page, "the host is in maintenance"
+    assert "Move instances back" not in page, "the host is in maintenance"
     at_operator.post(reverse("dashboard:host_maintenance_end", args=[server.host_id]))
-    assert "Bring instances back" in drain_page(at_operator, server.host_id)
+    assert "Move instances back" in drain_page(at_operator, server.host_id)
     change_drain(at_operator, server.host_id, "return")
     well.run()
     assert well.fresh(server).vm_state == VmState.ACTIVE

@@ -132,7 +132,7 @@ def test_each_attempt_is_drawn(at_alice: Client, alice: Person, cloud: Cloud) ->
     drain()
     agent = cloud.agent_of(instance)
     (command,) = agent.take()
-    agent.fail(command, "The host has no room for the image.", retryable=True, after=FETCH_IMAGE)
+    agent.fail(command, "The host has no space for the image.", retryable=True, after=FETCH_IMAGE)
     cloud.run()
     answer = page_of(at_alice, instance)
     first, second = answer.context["attempts"]

@@ -76,7 +76,7 @@ def test_why_a_volume_failed_stands_on_its_page_and_only_there(at_alice: Client,
     answer = at_alice.post("/volumes/create/", {"name": "data", "source": "empty", "size": "3"}, follow=True)
     page = answer.content.decode()
     assert Volume.objects.get().status == "error"
-    assert page.count("No storage pool has room for it: ") == 1, "in its panel, and in no toast"
+    assert page.count("No storage pool has space for it: ") == 1, "in its panel, and in no toast"
     assert "data could not be created." in page.partition('id="toasts"')[2], "what the page before said"
 
 

@@ -130,7 +130,7 @@ def test_a_host_is_drained_and_gets_its_instance_back(simulated: OneMachine, mov
     finally:
         simulated.openstack("compute", "service", "set", "--enable", home, "nova-compute", cloud="admin")
     page.goto(f"{simulated.url}/hosts/{host.id}/drain/")
-    page.get_by_role("link", name="Bring instances back").click()
+    page.get_by_role("link", name="Move instances back").click()
     confirm(page)
     wait_for("it is back", lambda: host_of(simulated, server) == home)
     assert moved.complaints == []

@@ -139,7 +139,7 @@ class Seeds:
         wait_for("it has moved", lambda: self.until("ci-runner-1", "ACTIVE").compute_host != home)
 
     def faults(self) -> None:
-        """A host in maintenance, and a launch that no host has the room for."""
+        """A host in maintenance, and a launch that no host has the space for."""
         compute = self.admin.compute
         used = {compute.get_server(each.id).compute_host for each in self.servers.values()}
         names = sorted(each.name for each in compute.hypervisors(details=True))

@@ -37,7 +37,7 @@ def ask(api: Api, **values: Any) -> dict[str, Any]:
 
 def test_members_learn_whether_and_why_and_operators_where(api: Api, operator_api: Api) -> None:
     answer = ask(api)
-    assert (answer["fits"], answer["sentence"]) == (40, "2 storage pools → 1 has the room.")
+    assert (answer["fits"], answer["sentence"]) == (40, "2 storage pools → 1 has the space.")
     assert "pools" not in answer
     full = ask(operator_api)
     assert full["pools"] == [{"pool": "big", "volumes": 40, "room": 2000}]

@@ -123,7 +123,7 @@ def of_used(sheet: str, words: frozenset[str]) -> str:
 
 
 def of_read(sheet: str, texts: str) -> str:
-    """Return a style sheet without those properties of Bootstrap that neither the sheet nor the texts read."""
+    """Return a style sheet without the custom properties of Bootstrap that neither the sheet nor the texts use."""
     read = {*_READ.findall(sheet), *_READ.findall(texts)}
     kept = _SET.sub(lambda found: found[0] if found[1] in read else "", sheet)
     return kept if kept == sheet else of_read(kept, texts)

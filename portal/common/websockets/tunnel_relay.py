@@ -36,7 +36,7 @@ class Pipe:
         self._reader, self._writer = reader, writer
 
     async def deliver(self, data: bytes) -> None:
-        """Send a frame; returns when there is room for more."""
+        """Send a frame; returns when more can be sent."""
         with contextlib.suppress(OSError):  # ``frames`` reports the end of the pipe
             self._writer.write(_LENGTH.pack(len(data)) + data)
             await self._writer.drain()

@@ -21,7 +21,7 @@ class UserEnd(Protocol):
     """The user's end of a tunnel."""
 
     async def deliver(self, data: bytes) -> None:
-        """Send data of the other end; returns when there is room for more."""
+        """Send data of the other end; returns when more can be sent."""
 
     def gone(self) -> None:
         """Called when the other end has closed."""

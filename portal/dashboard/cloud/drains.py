@@ -185,9 +185,9 @@ CHANGES = {
         danger=True,
     ),
     "return": Change(
-        "Bring the instances back to {name}?",
+        "Move the instances back to {name}?",
         "Instances of this drain that can move go back to this host, and those that it stopped are started.",
-        "Bring back",
+        "Move back",
         "The instances of {name} are coming back.",
         service=services.bring_back,
     ),

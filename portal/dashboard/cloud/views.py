@@ -20,7 +20,7 @@ MOST_FAULTS = 50
 
 
 class CloudPage(WatchedPage):
-    """The cloud: faults, hosts, room, failed launches, projects, work and releases."""
+    """The cloud: faults, hosts, capacity, failed launches, projects, work and releases."""
 
     section = "cloud"
     rule = RULE

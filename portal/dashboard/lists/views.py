@@ -17,9 +17,10 @@ from provisioning.common.errors import NovellaError
 
 
 class ListPage(Page):
-    """Base of the pages with a list, with its rule, and the section of its key unless the page names another.
+    """Base of the pages that show a list.
 
-    A page with more than the list has a ``template`` that extends the default one.
+    The list determines the policy rule and, by its key, the section; a page may declare a different section. A page
+    that shows more than the list has a ``template`` that extends the default template.
     """
 
     records: ClassVar[RecordList[Any]]

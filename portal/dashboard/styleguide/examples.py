@@ -63,7 +63,7 @@ def statuses() -> list[Status]:
 
 
 def meters() -> list[Bar]:
-    """Return meters with room, nearly full, over the limit, reserved, and unlimited."""
+    """Return meters with free capacity, nearly full, over the limit, reserved, and unlimited."""
     return [
         Bar("instances", 10, 3),
         Bar("cores", 10, 9),

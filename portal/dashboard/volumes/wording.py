@@ -17,7 +17,7 @@ def type_name(volume_type: VolumeType | None) -> str:
 
 
 FAILED: Mapping[str, str] = {
-    messages.SCHEDULE: "No storage pool has room for it",
+    messages.SCHEDULE: "No storage pool has space for it",
     messages.CREATE_FROM_BACKEND: "It could not be created",
     messages.COPY_FROM_IMAGE: "Its image could not be copied to it",
     messages.COPY_TO_IMAGE: "It could not be copied to an image",

@@ -97,7 +97,7 @@ def _value(attribute: Attribute, value: object, verb: str) -> Any:
 
 
 def _with_project(values: Values) -> Values:
-    """Use ``tenant_id``, the old name, as ``project_id``."""
+    """Accept ``tenant_id``, the old name of ``project_id``."""
     tenant = values.pop("tenant_id", None)
     if tenant is not None and values.setdefault("project_id", tenant) != tenant:
         raise HTTPBadRequestError("'project_id' and 'tenant_id' do not match", field="tenant_id")

@@ -1,1 +1,1 @@
-"""The forms of a call's text; each is a function from calls to a complete program."""
+"""The output formats of *Copy as*; each is a function that converts API calls to a complete program."""

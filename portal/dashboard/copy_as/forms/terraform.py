@@ -67,8 +67,8 @@ def _block(name: str, values: Mapping[str, Any], labels: Mapping[Call, str]) -> 
 
 
 def _aligned(values: Mapping[str, str], indent: int) -> str:
-    """Return lines with values that begin in one column, as ``terraform fmt`` writes them: values of several lines
-    begin where their name ends, and so do the columns before and after them.
+    """Return lines with values that are aligned as by ``terraform fmt``: consecutive values of one line begin in the
+    same column, and a value of several lines begins after its name.
     """
     found = ""
     for several, group in groupby(values.items(), lambda item: "\n" in item[1]):

@@ -45,7 +45,7 @@ class Resize(InstanceSheet):
     def save(self, form: Form) -> HttpResponse:
         moved = resize(self.context, self.instance.id, form.cleaned_data["flavor"])
         if moved.task_state is None:  # no host can take it: the fault of the instance has the reason
-            return self.go(self.back(), message="No host has room for the new size now.", level=messages.ERROR)
+            return self.go(self.back(), message="No host has capacity for the new size now.", level=messages.ERROR)
         if move_of(moved) is not None:
             name = bdi(self.instance.name)
             return self.go(self.back(), message=f"{name} moves to other hardware for its new size. {AFTERWARDS}")

@@ -50,7 +50,7 @@ class SnapshotAdmin(OfVolumes):
     @row_action(
         "Force delete, with any status",
         "Snapshots being deleted",
-        question="Delete these snapshots for good?",
+        question="Delete these snapshots permanently?",
     )
     def force_delete(self, context: RequestContext, snapshot: Snapshot) -> None:
         DeleteSnapshot.begin(context, snapshot.id, Deletion(force=True))
@@ -98,7 +98,7 @@ class BackupAdmin(OfVolumes):
     @row_action(
         "Force delete, with any status",
         "Backups being deleted",
-        question="Delete these backups for good?",
+        question="Delete these backups permanently?",
     )
     def force_delete(self, context: RequestContext, backup: Backup) -> None:
         DeleteBackup.begin(context, backup.id, Deletion(force=True))

@@ -183,7 +183,7 @@ class VolumeAdmin(OfVolumes):
     @row_action(
         "Force delete with its snapshots, with any status",
         "Volumes being deleted",
-        question="Delete these volumes and their snapshots for good?",
+        question="Delete these volumes and their snapshots permanently?",
     )
     def force_delete(self, context: RequestContext, volume: Volume) -> None:
         Delete.begin(context, volume.id, VolumeDeletion(cascade=True, force=True))

@@ -61,7 +61,7 @@ class Command(BaseCommand):
         if not row.errors + row.warnings:
             self.stdout.write(f"{number(len(row.checks), 'check')}: all is well.")
         else:
-            self.stdout.write(f"Wrong: {row.errors + row.warnings}. Repaired: {row.repaired}. Left: {left}.")
+            self.stdout.write(f"Found: {row.errors + row.warnings}. Repaired: {row.repaired}. Remaining: {left}.")
 
 
 def _report(row: DoctorRun, left: int) -> dict[str, Any]:

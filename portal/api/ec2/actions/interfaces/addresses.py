@@ -67,7 +67,7 @@ def _external(call: Call) -> Network:
 def _check_border_group(call: Call) -> None:
     group = call.get("NetworkBorderGroup", call.region)
     if group != call.region:
-        raise errors.invalid_value("NetworkBorderGroup", group, f"There is one: {call.region}.")
+        raise errors.invalid_value("NetworkBorderGroup", group, f"The only network border group is {call.region}.")
 
 
 @action(
