@@ -23,7 +23,7 @@ def root_pool_trait(pool_id: str) -> str:
 
 
 def root_pool_traits(traits: Iterable[str]) -> list[str]:
-    """Return those of a host's traits that name its pool of root disks: one, or none for agents that do not move disks
+    """Return the trait among a host's traits that names its pool of root disks; empty for agents that do not move disks
     in pools.
     """
     return [trait for trait in traits if _POOL_TRAIT.fullmatch(trait)]

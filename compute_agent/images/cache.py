@@ -199,7 +199,7 @@ class ImageCache:
             flat.chmod(0o400)
             flat.replace(path)
         except OSError as error:
-            raise RetryableHostError("The host has no room for the image.", detail=str(error)) from error
+            raise RetryableHostError("The host has no space for the image.", detail=str(error)) from error
         finally:
             download.unlink(missing_ok=True)
             flat.unlink(missing_ok=True)
@@ -246,7 +246,7 @@ class ImageCache:
         except ProgramError as error:
             _check_needed(stopped)
             if NO_ROOM in str(error):
-                raise RetryableHostError("The host has no room for the image.", detail=str(error)) from error
+                raise RetryableHostError("The host has no space for the image.", detail=str(error)) from error
             raise ImageUnacceptableError(f"Image {image.name!r} cannot be read.", detail=str(error)) from error
         if target.stat().st_size < virtual_size:
             raise ImageUnacceptableError(
@@ -262,10 +262,10 @@ class ImageCache:
         if self._has_room(size):
             return
         for name, _ in self._removed(JUST_USED):
-            log.info("Removed the image %s from the cache, for another needs the room.", name)
+            log.info("Removed the image %s from the cache, because another image needs the space.", name)
             if self._has_room(size):
                 return
-        raise RetryableHostError("The host has no room for the image.", detail=f"{size} bytes are needed")
+        raise RetryableHostError("The host has no space for the image.", detail=f"{size} bytes are needed")
 
     def _has_room(self, size: int) -> bool:
         room = os.statvfs(self._base)

@@ -52,7 +52,7 @@ class Rescue(GuestHandler[RescueRequest]):
             if request.ran:
                 self.driver.start(uuid)
         except HostError as error:
-            log.warning("Server %s could not be brought back: %s %s", uuid, error.message, error.detail)
+            log.warning("Server %s could not leave a failed rescue: %s %s", uuid, error.message, error.detail)
 
 
 class Unrescue(GuestHandler[UnrescueRequest]):

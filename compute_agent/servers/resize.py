@@ -69,13 +69,13 @@ class Resize(GuestHandler[ResizeRequest]):
             except InstanceNotFoundError:
                 return
             except Exception:
-                log.exception("Server %s could not be brought back to its size before.", before.uuid)
+                log.exception("Server %s could not be restored to its previous size.", before.uuid)
                 if pause is not None:
                     await asyncio.sleep(pause)
             else:
                 return
         reason = error.message if isinstance(error, HostError) else "The host could not resize the server."
-        raise NotRestoredError(f"{reason} It could not be brought back to what it was.") from error
+        raise NotRestoredError(f"{reason} Its previous size could not be restored.") from error
 
     def _undo(self, before: InstanceSpec, attempt: int, *, start: bool) -> None:
         self.driver.stop(before.uuid, 0)

@@ -30,7 +30,7 @@ ROOT = "root-"
 SECRET_BYTES = 32
 """Random bytes of a pool's secret, which is written in hex."""
 TOO_LARGE = "The image is larger than the volume."
-NO_ROOM = "The pool has no room for a copy of what the volume reads of other volumes."
+NO_ROOM = "The pool has no space for a copy of the data that the volume shares with other volumes."
 KEPT_FREE = 0.05
 """The share of a pool that stays free when data of other volumes is copied: a full pool pauses guests."""
 

@@ -60,7 +60,7 @@ logger = logging.getLogger(__name__)
 class BatchRequest:
     """A request: names of the kind and action, ids in the order of the work, and arguments.
 
-    ``permanent``: ids of deleted resources that the user wants to delete for good. A second request with the same
+    ``permanent``: ids of deleted resources that the user wants to delete permanently. A second request with the same
     ``key`` returns the first batch.
     """
 

@@ -9,7 +9,7 @@ from provisioning.hosts.models import Host
 
 
 class Drain(models.Model):
-    """A request of an operator to move or stop the servers of a host, or to bring them back to it.
+    """A request of an operator to move or stop the servers of a host, or to move them back to it.
 
     Its items are executed by a job with the rights that the user has then.
     """

@@ -27,7 +27,7 @@ def record(topic: str, kind: str, payload: dict[str, Any]) -> None:
 
 
 def record_all(entries: Sequence[Entry]) -> None:
-    """Append events in their order, with one statement; otherwise as ``record``."""
+    """Append events in their order, with one statement; otherwise like ``record``."""
     _APPEND(Event(topic=topic, kind=kind, payload=payload) for topic, kind, payload in entries)
     wake.announce(wake.EVENTS)
 

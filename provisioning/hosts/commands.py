@@ -79,7 +79,7 @@ def new(
 
 
 def send_all(commands: Sequence[HostCommand]) -> None:
-    """Queue new commands, as ``send``."""
+    """Queue new commands, as ``send`` does for one command."""
     _SEND(commands)
     events.record_all([(topic(command.host_id), "command", {"id": str(command.id)}) for command in commands])
 

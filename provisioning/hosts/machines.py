@@ -42,7 +42,7 @@ def check_machine(host: Host, machine: str, address: str = "") -> None:
 def check_form(machine: str) -> None:
     """Raise InvalidInputError for an invalid machine id."""
     if not _MACHINE.fullmatch(machine):
-        raise InvalidInputError("A machine has at most 64 letters, digits, '.', '_' and '-'.", field="machine")
+        raise InvalidInputError("A machine id has at most 64 letters, digits, '.', '_' and '-'.", field="machine")
 
 
 def claimed_twice(now: datetime) -> QuerySet[Host]:

@@ -19,4 +19,4 @@ def flush() -> None:
     """Delete expired records, and log their number."""
     removed = {kind: number for kind, number in expired.flush(credentials_after=CREDENTIALS_AFTER).items() if number}
     if removed:
-        logger.info("Removed what had expired: %s.", ", ".join(f"{number} {kind}" for kind, number in removed.items()))
+        logger.info("Deleted expired records: %s.", ", ".join(f"{number} {kind}" for kind, number in removed.items()))

@@ -187,8 +187,8 @@ def _measures(
 
 
 def _blocks(subject_ids: Collection[uuid.UUID], step: int, since: int) -> list[tuple[uuid.UUID, int, int, bytes]]:
-    """Return subject, resolution, start and data of the blocks in a resolution, and of those of FINE that are not in it
-    yet.
+    """Return subject, resolution, start and data of blocks: all blocks of a resolution, and the blocks of FINE that are
+    not condensed yet.
     """
     resolution = next(each for each in RESOLUTIONS if each.seconds == step)
     condition = Q(resolution=step, start__gte=since // resolution.block)
@@ -239,7 +239,7 @@ def _series(name: str, column: Columns, grouped: int) -> Series:
 
 
 def stale_hosts(alive: Collection[uuid.UUID], now: float, seconds: int) -> set[uuid.UUID]:
-    """Return those of the hosts that have sent samples in the last 30 days, but none in the last ``seconds``."""
+    """Return the hosts among ``alive`` that sent samples in the last 30 days, but not in the last ``seconds``."""
     since = int(now - seconds)
     known = Block.objects.filter(subject_id__in=alive).values_list("subject_id", flat=True).distinct()
     fresh = chain(

@@ -105,7 +105,7 @@ def properties_of(namespace: MetadefNamespace) -> list[MetadefProperty]:
 def objects_of(
     namespace: MetadefNamespace, *, limit: int | None = None, marker: str | None = None, sort: Sequence[Sort] = ()
 ) -> list[MetadefObject]:
-    """Return one page of the objects, by default the newest first; raises as ``namespaces_for``."""
+    """Return one page of the objects, by default the newest first; raises the errors of ``namespaces_for``."""
     if marker is not None:
         content_of(namespace, MetadefObject, marker)
     return OBJECTS.page(namespace.object_rows.all(), Part((), sort, limit, marker))
@@ -114,7 +114,7 @@ def objects_of(
 def tags_of(
     namespace: MetadefNamespace, *, limit: int | None = None, marker: str | None = None, sort: Sequence[Sort] = ()
 ) -> list[MetadefTag]:
-    """Return one page of the tags, by default the newest first; raises as ``namespaces_for``."""
+    """Return one page of the tags, by default the newest first; raises the errors of ``namespaces_for``."""
     if marker is not None:
         marker = content_of(namespace, MetadefTag, marker).name
     return TAGS.page(MetadefTag.objects.filter(namespace=namespace), Part((), sort, limit, marker))

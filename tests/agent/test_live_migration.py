@@ -351,14 +351,14 @@ async def test_a_source_whose_disk_cannot_be_copied_completely_keeps_its_guest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(self: FakeDeparture, _: bytes) -> bytes:
-        raise RetryableHostError("The target has no room for the disk.")
+        raise RetryableHostError("The target has no space for the disk.")
 
     async with pair(tmp_path) as two:
         monkeypatch.setattr(FakeDeparture, "perform", full)
         receive = two.receive
         ends = await two.source.do(two.send(await two.listening(receive))), await two.target.end_of(receive)
         assert [end.kind for end in ends] == ["failed", "failed"]
-        assert ends[0].message == "The target has no room for the disk."
+        assert ends[0].message == "The target has no space for the disk."
         assert two.guests() == ([(1, RUNNING)], [])
         assert two.away() == (set(), set())
         assert two.target.is_clean()

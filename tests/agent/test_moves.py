@@ -206,11 +206,11 @@ async def test_a_target_whose_disk_is_full_in_the_middle_has_nothing_left(
         def fill(spec: InstanceSpec, base: Path | None, *_: object) -> None:
             copy(spec, base)
             progress.moved(1 << 20, 1 << 30)
-            raise RetryableHostError("The host has no room for the instance's disk.")
+            raise RetryableHostError("The host has no space for the instance's disk.")
 
         monkeypatch.setattr(stage.driver, "receive_disks", fill)
         end = await stage.do(receive(make_spec()))
-        assert (end.kind, end.message) == ("failed", "The host has no room for the instance's disk.")
+        assert (end.kind, end.message) == ("failed", "The host has no space for the instance's disk.")
         assert stage.is_clean()
 
 

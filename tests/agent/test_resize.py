@@ -206,7 +206,7 @@ async def test_a_guest_that_will_not_come_back_is_told_apart(tmp_path: Path) -> 
         await stage.do(build(spec))
         end = await stage.do(resize(spec))
         assert (end.error_code, end.retryable) == ("not_restored", False)
-        assert end.message == "It is away. It could not be brought back to what it was."
+        assert end.message == "It is away. Its previous size could not be restored."
 
 
 async def test_a_guest_that_is_not_here_is_not_resized(tmp_path: Path) -> None:

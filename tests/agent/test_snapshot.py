@@ -214,7 +214,7 @@ async def test_a_copy_that_fails_leaves_the_guest_as_it_was(tmp_path: Path, port
     stage = stage_of(tmp_path, portal, driver=NoRoom(tmp_path))
     async with running(stage) as uuid:
         end = await stage.do(snapshot(uuid, stop=True))
-        assert (end.kind, end.message) == ("failed", "The host has no room for a copy of the disk.")
+        assert (end.kind, end.message) == ("failed", "The host has no space for a copy of the disk.")
         assert portal.tries == 0
         assert unsent(tmp_path) == []
         assert stage.driver.power_state(uuid) == PowerState.RUNNING
@@ -225,7 +225,7 @@ class NoRoom(WatchedDriver):
 
     def snapshot(self, uuid: str, target: Path, disk_format: str, stopped: Stopped = never) -> None:
         target.write_bytes(b"half")
-        raise RetryableHostError("The host has no room for a copy of the disk.")
+        raise RetryableHostError("The host has no space for a copy of the disk.")
 
 
 async def test_a_delete_ends_a_snapshot_whose_portal_is_away(tmp_path: Path, portal: Takes) -> None:

@@ -113,7 +113,7 @@ PLANTED: dict[str, tuple[Callable[[Scene], object], str]] = {
     "a command": (a_command, "has not ended (not taken)"),
     "room of a deleted server": (
         changed(vm_state=VmState.DELETED, deleted_at=timezone.now()),
-        "still holds room on a host",
+        "still has an allocation on a host",
     ),
     "a port that leaves": (lambda _: Port.objects.update(leaving=True), "still leaving"),
     "an image on its way": (lambda _: Image.objects.update(status="saving"), "still saving"),

@@ -81,7 +81,9 @@ def tool(module: str, *arguments: str) -> list[str]:
 
 
 def programs(data: DataFolder, port: int, hosts: Hosts, run_as: RunAs) -> list[Program]:
-    """Return all long-running programs, in the order in which they start; web and worker run as ``run_as``."""
+    """Return all long-running programs, in the order in which they start; web and worker run under the account
+    ``run_as``.
+    """
     web = run_as.command(manage("web", "--port", str(port)), port)
     worker = run_as.command(manage("qworker", "--periodic"))
     return [

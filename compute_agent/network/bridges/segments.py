@@ -99,7 +99,7 @@ class Segments:
         """
         room = self._underlay.room(local)
         if room is not None and room < network.mtu:
-            log.warning("network %s: packets of %s bytes do not fit between hosts, which have room for %s",
+            log.warning("network %s: packets of %s bytes do not fit between hosts, which transfer at most %s",
                         network.id, network.mtu, room)  # fmt: skip
         facts: dict[str, Any] = {
             "ifname": name, "kind": "vxlan", "vxlan_id": network.segment.id, "vxlan_port": VXLAN_PORT,

@@ -123,7 +123,7 @@ class Filters:
             carried.add_flows(self._tracked_ports(port_ids), found)
 
     def _tracked_ports(self, port_ids: Collection[str]) -> list[carried.TrackedPort]:
-        """Return those of these ports that are filtered on this host."""
+        """Return the ports among ``port_ids`` that are filtered on this host."""
         plan, ids = self._plan, self._ports.names()
         networks = self._zones.names()
         if plan is None:

@@ -104,7 +104,7 @@ def warnings(now: Tracking | None) -> list[str]:
     """Return a sentence for operators if a namespace is close to its limit of tracked connections."""
     if now is None or now.entries < now.limit * FULL:
         return []
-    text = f"This host tracks {now.entries} connections of guests, and its kernel has room for {now.limit}"
+    text = f"This host tracks {now.entries} connections of guests, and its kernel can track {now.limit}"
     most = f" Interface {now.port} has begun the most: {now.largest} of the {now.share} it may." if now.port else ""
     return [f"{text} (nf_conntrack_max).{most}"]
 

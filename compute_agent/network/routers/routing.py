@@ -97,7 +97,7 @@ class Routing(Part):
             self._bring_gateways(desired)
 
     def announce(self, floating_ids: Collection[str]) -> None:
-        """Announce those of these floating IPs that are on this host. Raises RetryableHostError."""
+        """Announce the floating IPs among ``floating_ids`` that are on this host. Raises RetryableHostError."""
         for router in self._routers.values():
             external = self._externals.get(router.network_id)
             if external is not None:

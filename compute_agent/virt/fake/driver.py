@@ -137,7 +137,7 @@ class FakeDriver(FakeMigrations):
         with self._changed:
             others = sum(guest.disk_gb for guest in self._state.guests.values() if guest.uuid != spec.uuid)
             if others + disk_of(spec) > self._total[2]:
-                raise RetryableHostError("The host has no room for the instance's disk.")
+                raise RetryableHostError("The host has no space for the instance's disk.")
             if boot_volume(spec) is None or local_mb(spec):
                 self._state.disks.add(spec.uuid)
             self._write(spec.uuid)
@@ -274,7 +274,7 @@ class FakeDriver(FakeMigrations):
                 raise ImageUnacceptableError("The disk cannot shrink.")
             others = sum(other.disk_gb for other in self._state.guests.values() if other.uuid != spec.uuid)
             if others + disk_of(spec) > self._total[2]:
-                raise RetryableHostError("The host has no room for the instance's disk.")
+                raise RetryableHostError("The host has no space for the instance's disk.")
             guest.before = before
             self._size(guest, spec, attempt)
 

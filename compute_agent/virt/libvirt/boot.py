@@ -71,7 +71,7 @@ def install(files: BootFiles, kernel: Path, ramdisk: Path) -> None:
             if source is not None:
                 _link(source, target)
         except OSError as error:
-            raise RetryableHostError("The host has no room for the guest's kernel.", detail=str(error)) from error
+            raise RetryableHostError("The host has no space for the guest's kernel.", detail=str(error)) from error
 
 
 def remove_rescue(paths: InstancePaths) -> None:

@@ -125,7 +125,7 @@ def _check_room(paths: InstancePaths) -> None:
     room = os.statvfs(paths.folder)
     if room.f_bavail * room.f_frsize < LEAST_FREE:
         raise RetryableHostError(
-            "The host has no room for the guest's disk.", detail=f"under {LEAST_FREE} bytes are free"
+            "The host has no space for the guest's disk.", detail=f"under {LEAST_FREE} bytes are free"
         )
 
 

@@ -126,7 +126,7 @@ def write(variables: Path, content: bytes) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
-        raise RetryableHostError("The host has no room for the guest's variables.", detail=str(error)) from error
+        raise RetryableHostError("The host has no space for the guest's variables.", detail=str(error)) from error
 
 
 def _read(description: dict[str, Any]) -> Iterator[Firmware]:

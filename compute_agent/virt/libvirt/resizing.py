@@ -70,7 +70,7 @@ def restore(spec: InstanceSpec, paths: InstancePaths) -> None:
         if aside(paths.root_disk).exists():
             aside(paths.root_disk).replace(paths.root_disk)
     except OSError as error:
-        raise RetryableHostError("The host could not bring back the guest's disk.", detail=str(error)) from error
+        raise RetryableHostError("The host could not restore the guest's disk.", detail=str(error)) from error
 
 
 def keep(domain: Any | None, paths: InstancePaths) -> None:
@@ -96,7 +96,7 @@ def _check_room(paths: InstancePaths, *, own_root: bool) -> None:
     if not (paths.root_disk.exists() or aside(paths.root_disk).exists() if own_root else paths.folder.exists()):
         raise InstanceNotFoundError("The guest has no disk to be resized.")
     if _free(paths.folder) < LEAST_FREE:
-        raise RetryableHostError("The host has no room for a larger disk.", detail=f"under {LEAST_FREE} bytes are free")
+        raise RetryableHostError("The host has no space for a larger disk.", detail=f"under {LEAST_FREE} bytes are free")
 
 
 def _free(folder: Path) -> int:
@@ -138,7 +138,7 @@ def _write_together(domain: Any | None, disk: Path, before: Path) -> None:
         if _info(disk).get("full-backing-filename") != str(before):
             return
         if _free(disk.parent) < needed:
-            raise RetryableHostError("The host has no room to write the disk together.", detail=f"{needed} bytes")
+            raise RetryableHostError("The host has no space to merge the disk.", detail=f"{needed} bytes")
         with translated("write the guest's disk together"):
             if domain is not None and domain.isActive():
                 _by_qemu(domain, disk, under)

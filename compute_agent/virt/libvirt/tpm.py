@@ -100,7 +100,7 @@ class Tpm:
                 path.chmod(0o600)
                 self._change_owner(path, 0o600)
         except OSError as error:
-            raise RetryableHostError("The host has no room for the guest's TPM.", detail=str(error)) from error
+            raise RetryableHostError("The host has no space for the guest's TPM.", detail=str(error)) from error
 
     def start(self, version: str, guest: Account) -> None:
         """Start swtpm for a QEMU that runs under the account ``guest``. An earlier swtpm whose guest never started is

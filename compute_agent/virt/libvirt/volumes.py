@@ -156,7 +156,7 @@ class VolumeOperations(Domains):
         if element is None:
             element = table.find(defined, disk)
         if element is None:
-            raise RetryableHostError("The guest does not have the volume.", detail="it is not defined with it")
+            raise RetryableHostError("The guest does not have the volume.", detail="the definition lacks the disk")
         fresh = disk_xml.volume_element(disk, target_of(element))
         bus, kept = element.find("target"), [element.find(tag) for tag in ("boot", "address")]
         driver = element.find("driver")

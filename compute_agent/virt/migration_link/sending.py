@@ -246,7 +246,7 @@ class _Watch:
         try:
             self._control(action)
         except HostError as error:  # it has just ended
-            log.info("A migration could not be controlled: %s %s", error.message, error.detail)
+            log.info("libvirt refused to abort, pause or limit a migration: %s %s", error.message, error.detail)
 
 
 async def _flows_of(flows: Callable[[], bytes]) -> bytes:

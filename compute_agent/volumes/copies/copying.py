@@ -129,7 +129,8 @@ def fetch_piece(
     account: StorageAccount | None = None,
 ) -> None:
     """Copy some bytes of an export of another host to the same place of a raw file, which reads as zeros there or has a
-    part of them already; holes stay holes. ``piece`` begins and ends at multiples of 512. Raises as ``fetch_file``.
+    part of them already; holes stay holes. ``piece`` begins and ends at multiples of 512. Raises the errors of
+    ``fetch_file``.
     """
     extent = {"offset": piece.start, "size": len(piece)}
     target = {"driver": "raw", **extent, "file.driver": "file", "file.filename": str(path).replace(",", ",,")}

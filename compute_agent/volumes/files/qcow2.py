@@ -149,7 +149,7 @@ class Qcow2Driver(VolumeDriver):
                 part.unlink(missing_ok=True)
                 if stopped():
                     raise StoppedError("The image was not copied completely.") from error
-                raise PoolUnavailableError("The pool has no room for the image.", detail=str(error)) from error
+                raise PoolUnavailableError("The pool has no space for the image.", detail=str(error)) from error
             part.chmod(0o400)
             keep(part, target)
 

@@ -73,7 +73,7 @@ class UnmanagedDisks:
             raise UnmanageableError("It is not a regular file.")
         with os.fdopen(descriptor, "rb") as file:
             if status.st_nlink > 1:
-                raise UnmanageableError("The file has another name: something else may use it.")
+                raise UnmanageableError("The file has a second hard link, so another program may use it.")
             try:
                 found = _read(file, status.st_size)
             except DiskFormatError as error:

@@ -82,7 +82,8 @@ class Kind:
     owners: Callable[[Any], dict[str, object]] = lambda _: {}
     """The policy target of a resource; empty: the caller's project."""
     is_kept: Callable[[Any], bool] = lambda _: False
-    """Whether the resource was deleted and can be restored. It is deleted for good only if the user confirmed that."""
+    """Whether the resource was deleted and can be restored. It is deleted permanently only if the user confirmed that.
+    """
 
     def action(self, name: str) -> BatchAction | None:
         return next((each for each in self.actions if each.name == name), None)

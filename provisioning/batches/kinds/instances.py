@@ -29,7 +29,7 @@ from provisioning.hosts.selectors import is_alive
 from provisioning.identity import policy
 
 PERMANENT = "permanent"
-"""The argument with the ids of deleted resources that are to be deleted for good."""
+"""The argument with the ids of deleted resources that are to be deleted permanently."""
 TAG = "tag"
 
 

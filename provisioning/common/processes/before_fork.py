@@ -59,7 +59,7 @@ def keep_shared() -> None:
 
 
 def _fill_gaps() -> None:
-    """Occupy the gaps in the heap of malloc for good; they are less than 1 MiB. Without glibc nothing is done."""
+    """Occupy the gaps in the heap of malloc permanently; they are less than 1 MiB. Without glibc nothing is done."""
     libc = ctypes.CDLL(None)
     if not hasattr(libc, "mallinfo2"):
         return

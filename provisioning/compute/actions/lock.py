@@ -49,7 +49,7 @@ class _LockAction(ServerAction[str | None]):
 
 
 class Lock(_LockAction):
-    """Lock a server; until it is unlocked, only operators can act on it. The request is the reason shown to users."""
+    """Lock a server: until it is unlocked, only operators can act on it. The request is the reason that users see."""
 
     key = record = api = notification = "lock"
     done = "Locked"

@@ -125,7 +125,7 @@ def rescue(
 
 
 def usable_images(ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
-    """Return those of these images that exist and are active."""
+    """Return the images among ``ids`` that exist and are active."""
     return (
         set(Image.objects.filter(id__in=ids, status=Image.Status.ACTIVE).values_list("id", flat=True)) if ids else set()
     )

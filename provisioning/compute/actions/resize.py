@@ -48,7 +48,7 @@ from provisioning.ec2 import given
 from provisioning.hosts.selectors import is_alive
 from provisioning.quotas.services.sizes import grow, shrink
 
-ELSEWHERE = "No other host has room for it:"
+ELSEWHERE = "No other host has capacity for it:"
 NEVER = "Instance has not been resized."
 STOP, START = "stop", "start"
 NOT_RESTORED = "not_restored"

@@ -64,7 +64,7 @@ def _fit_elsewhere(instance: Instance, copies: Mapping[str, dict[str, Any]]) -> 
 
 
 def _unfit_on_host(instance: Instance, copies: Mapping[str, dict[str, Any]]) -> dict[str, str]:
-    """Return flavor id → why the server's host has no room for it."""
+    """Return flavor id → why the server's host has no capacity for it."""
     host = instance.host
     if host is None:
         return {}

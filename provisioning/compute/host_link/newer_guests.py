@@ -118,7 +118,7 @@ def open_of(instance_id: uuid.UUID) -> list[NewerGuest]:
 
 
 def undecided_among(ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
-    """Return those of these instances with an undecided newer guest."""
+    """Return the instances among ``ids`` with a newer guest that is still undecided."""
     return set(NewerGuest.objects.filter(instance_id__in=ids, outcome=OPEN).values_list("instance_id", flat=True))
 
 

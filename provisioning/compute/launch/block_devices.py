@@ -151,7 +151,7 @@ class _Disk:
         elif request.destination_type == "volume" and not size:
             raise invalid("Blank volumes (source: 'blank', dest: 'volume') need to have non-zero size")
         if size is not None and size > MOST_GB:
-            raise invalid(f"a size is at most {MOST_GB}.")
+            raise invalid(f"a size is at most {MOST_GB} GiB.")
         if request.volume_type:
             _check_type(context, request.volume_type)
         if request.disk_bus and request.disk_bus not in BUSES:

@@ -1,4 +1,4 @@
-"""Room that is left in the cloud: how many servers of each flavor fit now."""
+"""Free capacity of the cloud: how many servers of each flavor fit now."""
 
 import logging
 from dataclasses import dataclass
@@ -34,7 +34,8 @@ class FlavorRoom:
 
 
 def room_by_flavor() -> list[FlavorRoom]:
-    """Return the enabled flavors, smallest first, each with its room as if nothing else were launched; for operators.
+    """Return the enabled flavors, smallest first, each with its free capacity as if nothing else were launched; for
+    operators.
 
     Counted by the scheduler's filters for a server without an image, in any zone.
     """
@@ -51,5 +52,5 @@ def room_by_flavor() -> list[FlavorRoom]:
     except DatabaseError:
         raise
     except Exception:
-        log.exception("The scheduler could not count the room of the flavors.")
+        log.exception("The scheduler could not count the free capacity for the flavors.")
         return [FlavorRoom(flavor, None) for flavor in flavors]

@@ -127,7 +127,7 @@ def target_of(instance: Instance) -> Host | None:
 
 
 def sent(instance: Instance) -> HostCommand | None:
-    """Return the newest command to send the guest, ended or not."""
+    """Return the newest command to the source host to send the guest, whether or not it has ended."""
     return _commands(instance, SendLiveRequest).order_by("-created_at").first()
 
 

@@ -72,7 +72,7 @@ class PlannedMove:
 
     @property
     def blocked(self) -> bool:
-        """Whether the server runs and nothing can be done with it."""
+        """Whether the server runs, and no action can move or stop it."""
         return not self.way and not self.idle
 
 

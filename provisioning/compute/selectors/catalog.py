@@ -158,7 +158,7 @@ def key_pair_user(context: RequestContext, user_id: uuid.UUID | None, rule: str)
 def limits_for(context: RequestContext, *, own: bool = True) -> Limits:
     """Return the limits and the usage of the caller's project; ``key_pairs`` are the caller's own.
 
-    With ``own``, the caller's own limit and usage replace the project's for each resource of which they leave less.
+    With ``own``, each resource has the limit and usage of the project or of the caller, whichever leaves less.
     """
     if context.project_id is None:
         raise ForbiddenError("Limits belong to a project: use a token that is scoped to one.")

@@ -80,9 +80,7 @@ class Step:
 
 def tunnels_of(actions: Iterable[InstanceAction]) -> dict[int, Mapping[str, str]]:
     """Return action id → target and traffic (``address``, ``port``, ``connections``, bytes) of the tunnels among the
-    actions.
-
-    No query without tunnels.
+    actions. Sends no query if there are none.
     """
     ids = [action.pk for action in actions if action.action == TUNNEL]
     rows = InstanceActionEvent.objects.filter(action__in=ids, name=TUNNEL).order_by("id") if ids else ()
@@ -90,9 +88,8 @@ def tunnels_of(actions: Iterable[InstanceAction]) -> dict[int, Mapping[str, str]
 
 
 def running_steps_of(actions: Iterable[InstanceAction]) -> dict[int, Step]:
-    """Return action id → newest running step, without hosts, of the unfinished actions among these.
-
-    No query without unfinished actions.
+    """Return action id → newest running step, without hosts, of the unfinished actions. Sends no query if there are
+    none.
     """
     ids = [action.pk for action in actions if action.finished_at is None]
     rows = InstanceActionEvent.objects.filter(action__in=ids, finished_at=None).order_by("id") if ids else ()

@@ -50,7 +50,7 @@ def set_metadata(context: RequestContext, instance_id: uuid.UUID | str, metadata
 
 
 def merge_metadata(context: RequestContext, instance_id: uuid.UUID | str, metadata: Mapping[str, str]) -> Instance:
-    """Add or change items of a server's metadata and keep all others. Raises as ``set_metadata``."""
+    """Add or change items of a server's metadata and keep all others. Raises the errors of ``set_metadata``."""
 
     def merged(instance: Instance) -> dict[str, Any]:
         check_may_change(context, instance, "update metadata")
@@ -61,7 +61,7 @@ def merge_metadata(context: RequestContext, instance_id: uuid.UUID | str, metada
 
 
 def delete_metadata(context: RequestContext, instance_id: uuid.UUID | str, key: str) -> Instance:
-    """Remove an item of a server's metadata. Raises as ``set_metadata``."""
+    """Remove an item of a server's metadata. Raises the errors of ``set_metadata``."""
 
     def without(instance: Instance) -> dict[str, Any]:
         if key not in instance.metadata:

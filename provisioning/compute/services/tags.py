@@ -51,12 +51,12 @@ def set_tags(context: RequestContext, instance_id: uuid.UUID | str, tags: Sequen
 
 
 def delete_tags(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
-    """Remove a server's tags. Raises as ``set_tags``."""
+    """Remove a server's tags. Raises the errors of ``set_tags``."""
     return _change(context, instance_id, lambda _: [], "delete tags")
 
 
 def add_tag(context: RequestContext, instance_id: uuid.UUID | str, tag: str) -> bool:
-    """Add a tag and return True; False when the server already has it. Raises as ``set_tags``."""
+    """Add a tag and return True; False when the server already has it. Raises the errors of ``set_tags``."""
     added = False
 
     def with_it(tags: list[str]) -> list[str]:
@@ -69,7 +69,7 @@ def add_tag(context: RequestContext, instance_id: uuid.UUID | str, tag: str) -> 
 
 
 def delete_tag(context: RequestContext, instance_id: uuid.UUID | str, tag: str) -> Instance:
-    """Remove a tag. Raises as ``set_tags``, and NotFoundError for a tag that the server does not have."""
+    """Remove a tag. Raises the errors of ``set_tags``, and NotFoundError for a tag that the server does not have."""
 
     def without(tags: list[str]) -> list[str]:
         if tag not in tags:

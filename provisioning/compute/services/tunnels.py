@@ -77,7 +77,9 @@ def target_for(context: RequestContext, instance_id: uuid.UUID | str, port: str,
 
 
 def check_still_allowed(context: RequestContext, target: TunnelTarget) -> None:
-    """Check whether a tunnel may stay open. Raises as ``target_for``, and ConflictError when the guest was replaced."""
+    """Check whether a tunnel may stay open. Raises the errors of ``target_for``, and ConflictError when the guest was
+    replaced.
+    """
     instance = _allowed(context, target.instance.id)
     check_running(instance)
     if (instance.attempt, instance.host_id) != (target.instance.attempt, target.instance.host_id):

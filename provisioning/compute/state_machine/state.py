@@ -96,7 +96,7 @@ def walk(
     forgotten: Mapping[str, Any] | None = None,
     note: Note | None = None,
 ) -> Instance | None:
-    """Apply several transitions in one update, with an event for each; otherwise as ``advance``."""
+    """Apply several transitions in one update, with an event for each; otherwise like ``advance``."""
     if not TRANSITION_NAMES.issuperset(transitions):
         raise ValueError(f"Unknown transition among {list(transitions)}.")
     instance = known if isinstance(known, Instance) else Instance.objects.filter(id=known).first()

@@ -82,7 +82,7 @@ def _is_of_move(instance: Instance, device: BlockDevice, volume_id: uuid.UUID, r
 def _is_of_copy(device: BlockDevice) -> bool:
     """Whether the database was restored recently from a backup, and the disk's attachment is older than the restore.
 
-    Otherwise an audit may simply be older than the end of a migration.
+    Without such a restore, a host that reports another disk may have sent its audit before a migration ended.
     """
     since = newer_guests.attested_since()
     rows = Attachment.objects.filter(id=device.attachment_id or NOBODY)

@@ -166,12 +166,12 @@ def _lock(bucket: str) -> str:
 
 
 def _any_lock(account: str) -> str:
-    """Return the cache key of the time at which the account's last lock ends, for any network."""
+    """Return the cache key for the end of the account's last lock, regardless of the network."""
     return key_of("locked", account)
 
 
 def _any_count(account: str) -> str:
-    """Return the cache key that exists while wrong passwords of the account are counted, for any network."""
+    """Return the cache key that exists while wrong passwords of the account are counted, from any network."""
     return key_of("counted", account)
 
 

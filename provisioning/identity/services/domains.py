@@ -68,7 +68,7 @@ def create_domain(
 
 @when_broken_off
 def update_domain(domain: Domain, **changes: Unpack[DomainChanges]) -> None:
-    """Update a domain.  Raises the errors of ``create_domain``, and ForbiddenError as ``set_domain_enabled``."""
+    """Update a domain.  Raises the errors of ``create_domain`` and ``set_domain_enabled``."""
     refuse_immutable(domain, changes)
     with changed(domain, changes, checked(changes)):
         if "enabled" in changes:

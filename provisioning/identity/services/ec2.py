@@ -35,7 +35,7 @@ _NOBODY = Ec2Keys(access="", secret=secrets.token_hex(32))
 def create_ec2_credential(user: User, project: Project, *, caller: RequestContext | None = None) -> tuple[str, str]:
     """Create a key pair for the user in the project; return its access key and secret.
 
-    Raises ForbiddenError as ``create_credential``.
+    Raises ForbiddenError in the same cases as ``create_credential``.
     """
     access, secret = secrets.token_hex(16), secrets.token_hex(32)
     blob = json.dumps({"access": access, "secret": secret, "trust_id": None})

@@ -64,7 +64,7 @@ def remove_endpoint_from_project(endpoint: Endpoint, project: Project) -> None:
 
 @when_broken_off
 def add_group_to_project(group: EndpointGroup, project: Project) -> None:
-    """Add the endpoints of this group to the project's catalog, as ``add_endpoint_to_project``."""
+    """Add the endpoints of this group to the project's catalog. Raises the errors of ``add_endpoint_to_project``."""
     with conflict_as(_GONE, NotFoundError):
         if not ProjectEndpointGroup.objects.get_or_create(project=project, group=group)[1]:
             raise ConflictError(f"Endpoint group {group.id.hex} is already in project {project.id.hex}.")

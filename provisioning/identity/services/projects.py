@@ -91,7 +91,7 @@ def _check_parent(domain: Domain, parent: Project) -> None:
 
 @when_broken_off
 def update_project(project: Project, **changes: Unpack[ProjectChanges]) -> None:
-    """Update a project.  Raises the errors of ``create_project``, and ForbiddenError as ``set_project_enabled``."""
+    """Update a project.  Raises the errors of ``create_project`` and ``set_project_enabled``."""
     refuse_immutable(project, changes)
     with changed(project, changes, checked(changes)):
         if "tags" in changes:

@@ -95,7 +95,7 @@ def record_client(
     """Return the session of a program that requests a token; the session is written if it is new or was last written
     more than a minute ago.
 
-    Raises NotAuthenticatedError as ``open_browser_session``.
+    Raises NotAuthenticatedError in the same cases as ``open_browser_session``.
     """
     now, ways = timezone.now(), sorted(methods)
     credential = application_credential.id.hex if application_credential else ""

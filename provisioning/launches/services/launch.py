@@ -70,7 +70,7 @@ def launch_plan(
 
 
 def _check_volumes(context: RequestContext, plan: LaunchPlan) -> None:
-    """Raise OverQuotaError if the project's quota has no room for the new volumes, which hosts create later."""
+    """Raise OverQuotaError if the project's quota is too small for the new volumes, which hosts create later."""
     sizes = [each.size_gb for each in plan.disks]
     sizes += [plan.volume_size or 1] if plan.on_volume and not plan.boot_from else []
     if not sizes or context.project_id is None:

@@ -56,7 +56,7 @@ def create_snippet(context: RequestContext, name: str, text: str, description: s
 def update_snippet(
     context: RequestContext, snippet_id: uuid.UUID | str, name: str, text: str, description: str = ""
 ) -> Snippet:
-    """Change a snippet; running servers do not change. Raises as ``create_snippet``."""
+    """Change a snippet; running servers do not change. Raises the errors of ``create_snippet``."""
     columns = _checked(name, text, description)
     snippet = selectors.snippet_for(context, snippet_id)
     for column, value in columns.items():

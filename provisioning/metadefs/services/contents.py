@@ -48,7 +48,7 @@ def set_tags(context: RequestContext, namespace: str, names: Sequence[str], *, a
 
 
 def change_property(context: RequestContext, namespace: str, name: str, new: str, schema: Values) -> MetadefProperty:
-    """Replace a property's schema and its name; raises as ``add_property``."""
+    """Replace a property's schema and its name; raises the errors of ``add_property``."""
     return _change(context, namespace, MetadefProperty, name, {"name": new, "schema": cleaned(schema)})
 
 
@@ -71,7 +71,7 @@ def remove(context: RequestContext, namespace: str, kind: type[C], name: str) ->
 
 
 def remove_all(context: RequestContext, namespace: str, kind: type[C]) -> None:
-    """Delete all properties, objects or tags of a namespace; raises as ``remove``."""
+    """Delete all properties, objects or tags of a namespace; raises the errors of ``remove``."""
     with transaction.atomic():
         found = owned(context, namespace)
         check_deletable(found, f"namespace {found.namespace}")
@@ -88,14 +88,14 @@ def write_properties(namespace: MetadefNamespace, properties: Mapping[str, Value
 
 
 def write_objects(namespace: MetadefNamespace, objects: Sequence[Values]) -> list[MetadefObject]:
-    """Create objects, as ``write_properties``."""
+    """Create objects, as ``write_properties`` creates properties."""
     return _write(
         namespace, MetadefObject, [MetadefObject(namespace=namespace, **_object(values)) for values in objects]
     )
 
 
 def write_tags(namespace: MetadefNamespace, names: Sequence[str]) -> list[MetadefTag]:
-    """Create tags, as ``write_properties``."""
+    """Create tags, as ``write_properties`` creates properties."""
     return _write(
         namespace, MetadefTag, [MetadefTag(namespace=namespace, name=check_text("name", name)) for name in names]
     )

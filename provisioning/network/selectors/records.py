@@ -140,7 +140,7 @@ def usable_networks_for(context: RequestContext) -> QuerySet[Network]:
 
 
 def usable_by(project_id: uuid.UUID | Value, project: str | Value) -> QuerySet[Network]:
-    """Return the networks that guests of a project can be attached to, as ``usable_networks_for``.
+    """Return the networks that ``usable_networks_for`` returns to callers in a project.
 
     The project is given by its id and the id's text without dashes; both may be parameters of a prepared query.
     """

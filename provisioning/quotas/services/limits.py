@@ -63,7 +63,7 @@ def set_limits(
     force: bool = False,
     user_id: uuid.UUID | None = None,
 ) -> None:
-    """Set several limits of a project or of a user in it, all or none, as ``set_limit``.
+    """Set several limits of a project or of a user in it, all or none; otherwise like ``set_limit``.
 
     As in Neutron and Cinder, unknown projects are accepted. Limits that users cannot have are set for the project even
     with ``user_id``. Unless ``force``, raises InvalidInputError for these limits:

@@ -116,10 +116,10 @@ def test_the_command_tells_and_mends(cloud: Cloud, alice: RequestContext) -> Non
     text, status = command()
     assert status == 1
     assert "--repair would: Count again." in text
-    assert "Wrong: 2. Repaired: 0. Left: 2." in text
+    assert "Found: 2. Repaired: 0. Remaining: 2." in text
     text, status = command("--repair", "--check", "quota")
     assert status == 0
-    assert "Wrong: 2. Repaired: 2. Left: 0." in text
+    assert "Found: 2. Repaired: 2. Remaining: 0." in text
     assert command()[1] == 0
     broken(row, deleted_at=timezone.now())
     assert command("--repair")[1] == 1

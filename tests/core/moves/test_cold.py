@@ -462,7 +462,7 @@ def test_an_agent_that_cannot_leave_disks_in_a_pool_keeps_the_guest(
     with pytest.raises(ConflictError, match="pool"):
         migrate(operator, running.id)
     assert "pool" in cold_obstacles([cloud.fresh(running)])[running.id]
-    resize(alice, running.id, "2")  # does not go to the other host, which has the room
+    resize(alice, running.id, "2")  # does not go to the other host, which has the space
     assert not MoveAllocation.objects.exists()
     as_before(cloud, running)
     Instance.objects.update(image_id=None)  # the root disk is a volume

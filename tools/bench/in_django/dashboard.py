@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def _draw(servers: Sequence[uuid.UUID]) -> None:
-    """Write measures of the last hour, of which complete blocks are condensed as a worker does it."""
+    """Write measures of the last hour; complete blocks are condensed, as by a worker."""
     now = time.time()
     newest = int(now) // FINE.block
     Block.objects.bulk_create(

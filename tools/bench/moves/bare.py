@@ -1,8 +1,8 @@
-"""Migrates a guest between two libvirt daemons without Novella, and prints the seconds and those of its pause.
+"""Migrates a guest between two libvirt daemons without Novella, and prints the seconds of the move and of its pause.
 
 ``tools.bench.moves.command`` runs it as root in its own namespaces: ``python bin/libexec tools.bench.moves.bare IMAGE``
 starts the daemons and a guest, and prints ``ready``. For each line of the input it creates the disk on the other
-host, calls libvirt's five phases, and prints the seconds, and those in which the guest was paused.
+host, calls libvirt's five phases, and prints both durations.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class Bare:
         return line
 
     def migrate(self) -> tuple[float, float]:
-        """Return the seconds of one migration, and those in which the guest was paused. Raises BenchError."""
+        """Return the seconds of one migration, and the seconds of its pause. Raises BenchError."""
         assert self._process.stdin is not None  # noqa: S101 - asked for above
         self._process.stdin.write("\n")
         self._process.stdin.flush()

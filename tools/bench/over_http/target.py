@@ -194,7 +194,7 @@ def choose(to: Target, image: str, flavor: str, network: str) -> Launch:
     caller.close()
     chosen_network = _named("network", networks, network)
     if not network and len(chosen_network) > 1:
-        raise BenchError(f"{to.label}: there are several networks; say one with --network")
+        raise BenchError(f"{to.label}: there are several networks; choose one with --network")
     if not chosen_network:
         raise BenchError(f"{to.label}: there is no network")
     smallest = min(_named("flavor", flavors, flavor), key=lambda found: (found["ram"], found["vcpus"], found["disk"]))

@@ -1,8 +1,8 @@
 """Runs the operations of Novella on volumes with QEMU's own programs, QMP and libvirt.
 
 ``tools.bench.volumes.command`` runs it. ``python bin/libexec tools.bench.volumes.bare IMAGE TIMES`` prints the
-seconds of each operation as JSON. With ``--turns N`` it prints the measurements of a guest's disk; the guest measures
-while Novella's guest pauses.  It must run as root, in its own namespaces.
+seconds of each operation as JSON. With ``--turns N`` it prints the speed of a guest's disk; this guest and
+Novella's guest measure in turns, never at the same time. It must run as root, in its own namespaces.
 """
 
 from __future__ import annotations

@@ -66,8 +66,8 @@ def empty(seen: Seen) -> list[Finding]:
     errors of a cloud at rest.
     """
     left = [wrong(str(row.id), f"{name_of(row)} is not deleted.") for row in _alive()]
-    left += [wrong(str(row.instance_id), "Room is still allocated for it.") for row in Allocation.objects.all()]
-    left += [wrong(str(row.instance_id), "A move still holds room for it.") for row in MoveAllocation.objects.all()]
+    left += [wrong(str(row.instance_id), "It still has an allocation.") for row in Allocation.objects.all()]
+    left += [wrong(str(row.instance_id), "Its move still has an allocation.") for row in MoveAllocation.objects.all()]
     left += [wrong(uuid, f"Host {host} still has something of it.") for uuid, host in seen.kept.items()]
     paused = Drain.objects.select_related("host").filter(finished_at=None)
     left += [wrong(f"host {drain.host.name}", "Its drain has not ended.") for drain in paused]
@@ -122,7 +122,7 @@ def under_way() -> Iterator[Finding]:
         sentence = f"Its command {command.kind} of {command.created_at} has not ended ({taken})."
         yield wrong(str(command.subject_id), sentence)
     for held in Allocation.objects.exclude(instance__in=Instance.objects.filter(PLACED | KEPT)):
-        yield wrong(str(held.instance_id), "It still holds room on a host.")
+        yield wrong(str(held.instance_id), "It still has an allocation on a host.")
     for port in Port.objects.filter(leaving=True):
         yield wrong(str(port.device_id), f"Its port {port.id} is still leaving.")
     for image in Image.objects.filter(status__in=[Image.Status.QUEUED, Image.Status.SAVING]):
@@ -139,7 +139,7 @@ def _moves() -> Iterator[Finding]:
     for row in Migration.objects.filter(status__in=(*OPEN, "done")).exclude(waiting).order_by("id"):
         yield wrong(str(row.instance_id), f"Its {row.migration_type} {row.id} is still {row.status}.")
     for held in MoveAllocation.objects.select_related("host").exclude(instance__vm_state=VmState.RESIZED):
-        yield wrong(str(held.instance_id), f"Its move still holds room on host {held.host.name}.")
+        yield wrong(str(held.instance_id), f"Its move still has an allocation on host {held.host.name}.")
 
 
 def examined(seen: Seen) -> Iterator[Finding]:
@@ -198,7 +198,7 @@ def domains(seen: Seen) -> Iterator[Finding]:
 
 
 def _elsewhere(seen: Seen, placed: Collection[str]) -> Iterator[Finding]:
-    """Yield the servers of which a host has something that is neither theirs nor the second one of their move."""
+    """Yield the servers that have resources on a host that is neither their own nor the other host of their move."""
     second = {str(row.instance_id): row.host.name for row in MoveAllocation.objects.select_related("host")}
     for row in _alive():
         uuid = str(row.id)

@@ -111,7 +111,7 @@ def _manage(context: RequestContext, pool: StoragePool, request: ManageRequest, 
     key = uuid.uuid4()
     hold(context.project_id, key, quota.of_volume(kind, size))
     if not placement.claim(pool.id, size):
-        raise InvalidInputError("The storage pool has no room, or is disabled.", field="host")
+        raise InvalidInputError("The storage pool has no space, or is disabled.", field="host")
     volume = Volume.objects.create(
         id=key,
         project_id=context.project_id,

@@ -61,9 +61,9 @@ class Extend(UserVolumeTask[int, GrowVolumeRequest]):
         return quota.of_volume(volume.volume_type, request)
 
     def reserve(self, volume: Volume, request: int) -> None:
-        """Claim the pool's capacity. Raises InvalidInputError if the pool has no room."""
+        """Claim the pool's capacity. Raises InvalidInputError if the pool has no space."""
         if not placement.claim(pool_of(volume).id, request - volume.size_gb):
-            raise InvalidInputError("The storage pool has no room for that size.", field="new_size")
+            raise InvalidInputError("The storage pool has no space for that size.", field="new_size")
 
     def command(self, context: RequestContext, volume: Volume, request: int) -> GrowVolumeRequest:
         return GrowVolumeRequest(volume=spec_of(volume, size_gb=request))

@@ -182,7 +182,7 @@ class Migrate(Move[uuid.UUID]):
             raise InvalidInputError(f"Volume {volume.id} is already in this pool.", field="host")
         self.check_movable(volume)
         if not placement.claim(pool.id, volume.size_gb):
-            raise InvalidInputError(f"Pool {pool.name} has no room, or is disabled.", field="host")
+            raise InvalidInputError(f"Pool {pool.name} has no space, or is disabled.", field="host")
         return self.move(volume, pool, volume.volume_type)
 
 
