@@ -32,9 +32,9 @@ class Host(models.Model):
     availability_zone = models.CharField(max_length=255, default=DEFAULT_ZONE)
     connected = models.BooleanField(default=False)
     announced_alive = models.BooleanField(default=False, db_default=False)  # state that was last sent to open pages
-    guests_untold = models.BooleanField(
+    interfaces_outdated = models.BooleanField(
         default=False, db_default=False
-    )  # after a restore: its guests' interfaces must be sent again
+    )  # after a restore: its guests' interfaces are sent again
     last_seen_at = models.DateTimeField(null=True)
     clock_difference = models.FloatField(null=True)  # seconds that its clock is ahead of the portal's; None: unknown
     contract_version = models.PositiveIntegerField(default=0)

@@ -65,7 +65,7 @@ _RECORDED = Prepared(
 
 def resend_interfaces() -> Iterable[str]:
     """Mark every host, so that it gets the interfaces of its guests again after its next complete report."""
-    many = Host.objects.update(guests_untold=True)
+    many = Host.objects.update(interfaces_outdated=True)
     yield f"Interfaces of guests: sent again to {many} hosts."
 
 
@@ -75,17 +75,17 @@ def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool)
     known = _known(host_id, {read_id(guest.instance_id) for guest in guests} if complete else None)
     if not reported:
         return
-    unnotified = complete and Host.objects.filter(id=host_id, guests_untold=True).exists()
+    outdated = complete and Host.objects.filter(id=host_id, interfaces_outdated=True).exists()
     recorded = _recorded(reported)
     odd = [key for key, guest in reported.items() if key in known or _of(guest) != recorded.get(key, {})]
     strangers = 0
-    for key in sorted(reported if unnotified else odd):
-        settled = _settle(host_id, key, reported[key], complete=complete, notify=unnotified)
+    for key in sorted(reported if outdated else odd):
+        settled = _settle(host_id, key, reported[key], complete=complete, notify=outdated)
         if not settled and strangers < MOST_STRANGERS:
             strangers += 1
             _hold_back(reported[key])
-    if unnotified:
-        Host.objects.filter(id=host_id).update(guests_untold=False)
+    if outdated:
+        Host.objects.filter(id=host_id).update(interfaces_outdated=False)
 
 
 def _known(host_id: uuid.UUID, there: Collection[uuid.UUID | None] | None) -> set[uuid.UUID]:
@@ -179,22 +179,22 @@ def _differences(instance: Instance, guest: GuestState) -> dict[str, _Difference
     """Add missing interfaces to a server without a task; return all differences, including the interfaces just added,
     by MAC address.
     """
-    since, found = newer_guests.attested_since(), dict[str, _Difference]()
+    since, result = newer_guests.attested_since(), dict[str, _Difference]()
     ports = {port.mac_address.lower(): port for port in network_selectors.interfaces_of(instance.id)}
     has = {each.mac_address: each for each in _interfaces(guest)}
     for mac, each in has.items():
         port = ports.get(mac)
         if port is None:
             reason = _refusal(instance, each, since) or add_reported(instance, each)
-            found[mac] = _Difference(read_id(each.port_id), EXTRA if reason else GIVEN_BACK, each, reason or BACK)
+            result[mac] = _Difference(read_id(each.port_id), EXTRA if reason else GIVEN_BACK, each, reason or BACK)
         elif since is None or port.leaving or port.updated_at >= since:
             continue
         elif sentence := _restore_addresses(port, each.addresses):
-            found[mac] = _Difference(port.id, GIVEN_BACK, each, sentence)
+            result[mac] = _Difference(port.id, GIVEN_BACK, each, sentence)
     for mac in ports.keys() - has.keys():
         if not ports[mac].leaving:
-            found[mac] = _Difference(ports[mac].id, MISSING)
-    return found
+            result[mac] = _Difference(ports[mac].id, MISSING)
+    return result
 
 
 def _restore_addresses(port: Port, addresses: Sequence[str]) -> str:

@@ -32,7 +32,7 @@ def interfaces(instance: Instance) -> list[str]:
     return [str(port.id) for port in Port.objects.filter(device_id=instance.id).order_by("device_index")]
 
 
-def told(instance: Instance) -> list[str]:
+def ports_of_guest(instance: Instance) -> list[str]:
     """The interfaces as the next order would name them."""
     return [port.id for port in guest_spec(Cloud.fresh(instance)).ports]
 

@@ -31,7 +31,7 @@ from provisioning.hosts.models import Host, HostCommand
 from provisioning.network import services as network
 from provisioning.quotas.services.limits import set_limit
 from provisioning.quotas.services.repair import examine
-from tests.core.interfaces.orders import LATE, attach, detach, ends, fail, interfaces, pass_deadlines, ports_held, told
+from tests.core.interfaces.orders import LATE, attach, detach, ends, fail, interfaces, pass_deadlines, ports_held, ports_of_guest
 from tests.core.test_parallel import in_threads, unexpected
 from tests.support import invariants
 from tests.support.actions import service
@@ -65,7 +65,7 @@ def test_an_interface_comes_and_goes(cloud: Cloud, running: Instance, agent: Scr
     assert guest_ports().get(id=port).status == "ACTIVE"
     detach(running, port)
     assert interfaces(running) == [*first, port]
-    assert told(running) == first
+    assert ports_of_guest(running) == first
     (order,) = agent.take()
     assert isinstance(order.body, DetachInterfaceRequest)
     assert ([interface.id for interface in order.body.instance.ports], order.body.port.id) == (first, port)
@@ -188,7 +188,7 @@ def test_an_interface_that_may_be_in_the_guest_goes_when_the_host_says_so(
         assert port in [interface.id for interface in later.body.instance.ports]
         agent.carry_out(later)
     assert interfaces(running) == [*first, port]
-    assert (told(running), guest_ports().get(id=port).status) == (first, "DOWN")
+    assert (ports_of_guest(running), guest_ports().get(id=port).status) == (first, "DOWN")
     ((finished, message),) = ends(running, "attach_interface")
     assert finished
     assert ("did not report" if end == "silent" else "It does not fit.") in (message or "")
@@ -226,7 +226,7 @@ def test_an_interface_that_the_guest_does_not_give_stays(
         reap()
     else:
         fail(agent, order)
-    assert interfaces(running) == told(running) == first
+    assert interfaces(running) == ports_of_guest(running) == first
     ((finished, message),) = ends(running, "detach_interface")
     assert finished
     assert message

@@ -22,7 +22,7 @@ from provisioning.network import services as network
 from provisioning.network.models import FixedIP, Port
 from provisioning.network.services.addressing import ipam
 from tests.core.doctor.findings import look
-from tests.core.interfaces.orders import attach, detach, interfaces, ports_held, told
+from tests.core.interfaces.orders import attach, detach, interfaces, ports_held, ports_of_guest
 from tests.support.clouds import Cloud, context
 from tests.support.copies import Copy
 from tests.support.landing import one_in
@@ -77,9 +77,9 @@ def back(copy: Copy, agent: ScriptedAgent, cloud: Cloud, *, command: bool = True
 
 
 def project(person: str = "alice") -> uuid.UUID:
-    found = context(person).project_id
-    assert found is not None
-    return found
+    result = context(person).project_id
+    assert result is not None
+    return result
 
 
 def lies(agent: ScriptedAgent, row: Instance, mac: str = MAC, address: str = "", network: object = None) -> None:
@@ -118,11 +118,11 @@ def test_a_server_gets_an_interface_back_that_was_attached_since_the_copy(
     assert (port.mac_address, port.status, port.host) == (lost.mac_address, "ACTIVE", "kelvin")
     assert list(port.fixed_ips.values_list("address", flat=True)) == addresses
     assert [group.name for group in port.security_groups.all()] == ["default"]
-    assert told(running) == interfaces(running) == has(agent, running)
+    assert ports_of_guest(running) == interfaces(running) == has(agent, running)
     assert ports_held() == 2
     assert differences() == [("given_back", key)]
-    (found,) = look("guest_interfaces")
-    assert str(running.id) in found.sentence + found.subject
+    (finding,) = look("guest_interfaces")
+    assert str(running.id) in finding.sentence + finding.subject
     interface_decisions.acknowledge(operator, InterfaceDifference.objects.get())
     detached(cloud, running, key)
     assert (has(agent, running), ports_held(), differences()) == (interfaces(running), 1, [])
@@ -203,7 +203,7 @@ def test_one_that_the_records_do_not_get_is_left_alone_and_named(
     assert len(interfaces(running)) == 1
     assert key in has(agent, running), "nothing that is in use is cut off"
     assert differences() == [("extra", key)]
-    assert any(key in found.sentence for found in look("guest_interfaces"))
+    assert any(key in finding.sentence for finding in look("guest_interfaces"))
     row = InterfaceDifference.objects.get()
     with pytest.raises(ForbiddenError):
         interface_decisions.unplug(context("alice"), row)
@@ -231,9 +231,9 @@ def test_an_interface_that_was_detached_since_the_copy_is_named_and_plugged_in_a
     detached(cloud, running, key)
     back(copy, agent, cloud)
     assert differences() == [("missing", key)]
-    (found,) = look("guest_interfaces")
-    assert found.repair is not None
-    assert found.repair()
+    (finding,) = look("guest_interfaces")
+    assert finding.repair is not None
+    assert finding.repair()
     cloud.run()
     agent.hello()
     assert (has(agent, running), differences()) == (interfaces(running), [])
@@ -274,8 +274,8 @@ def test_an_address_that_another_has_got_since_is_taken_from_the_interface_and_n
     assert lost not in FixedIP.objects.filter(port_id=port).values_list("address", flat=True)
     assert agent.specs is not None
     assert lost not in [fixed.address for fixed in agent.specs[str(running.id)].ports[0].fixed_ips]
-    (found,) = look("guest_interfaces")
-    assert f"Removed addresses, which are in use elsewhere or not available: {lost}." in found.sentence
+    (finding,) = look("guest_interfaces")
+    assert f"Removed addresses, which are in use elsewhere or not available: {lost}." in finding.sentence
 
 
 @pytest.mark.slow
@@ -289,7 +289,7 @@ def test_a_host_is_told_again_what_the_interfaces_may_do(cloud: Cloud, running: 
     assert agent.specs[str(running.id)].ports[0].allowed_address_pairs
     back(copy, agent, cloud)
     assert agent.specs[str(running.id)].ports[0].allowed_address_pairs == []
-    assert not Host.objects.filter(guests_untold=True).exists()
+    assert not Host.objects.filter(interfaces_outdated=True).exists()
     many = HostCommand.objects.filter(kind=str(RefreshPortsRequest.__struct_config__.tag)).count()
     agent.hello()
     assert HostCommand.objects.filter(kind=str(RefreshPortsRequest.__struct_config__.tag)).count() == many
