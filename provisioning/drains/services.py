@@ -1,4 +1,4 @@
-"""Drains: begin, pause, cancel, and bring the servers back."""
+"""Drains: begin, pause, cancel, and move the servers back."""
 
 import logging
 import uuid

@@ -59,8 +59,19 @@ BAD = [
     "Refused is an address of another subnet.",
     "The host is ordered to remove it.",
     "Waits on for the report.",
+    "The volume is deleted for good.",
+    "The host brings its guests back.",
+    "The host has no room for the image.",
+    "Messages that are not done with are kept.",
+    "An own network is created.",
 ]
-BAD_DOCSTRINGS = ["Return what the plan needs.", "Those of the list.", "Removes everything of the guest."]
+BAD_DOCSTRINGS = [
+    "Return what the plan needs.",
+    "Those of the list.",
+    "Removes everything of the guest.",
+    "Return those of these servers that exist.",
+    "Delete a tag. Raises as ``set_tags``.",
+]
 
 GOOD = [
     "Return the requested networks.",
@@ -69,7 +80,7 @@ GOOD = [
     "Create a router. Make sure that the port exists.",
     "The request makes several volumes available at the same time.",
     "No more than ten addresses are allocated.",
-    "The value is no longer used, and there is no more room.",
+    "The value is no longer used, and there is no more space.",
     "Takes over 30 seconds ",
     "The import goes through the proxy.",
     "Call `make` and `tell()`; ``what`` is a name.",

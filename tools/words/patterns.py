@@ -65,8 +65,12 @@ PATTERNS = (
     _pattern(r"\bheard of\b", "reported, sent a heartbeat"),
     _pattern(r"\bby the records\b", "according to the records"),
     _pattern(r"\bgood for\b", "valid for"),
+    _pattern(r"\bfor good\b(?! reason)", "permanently"),
+    _pattern(r"\b(?:bring(?:s|ing)?|brought) (?:\w+ ){0,3}back\b", "restore, move back"),
+    _pattern(r"\b(?:no|has|have|is|enough) room\b", "space, capacity, an allocation"),
+    _pattern(r"\bnot done with\b", "processed, finished"),
     # Word-for-word translations.
-    _pattern(r"\bthe own\b", "its own"),
+    _pattern(r"\b(?:the|an) own\b", "its own"),
     _pattern(r"\bof before\b", "previous"),
     _pattern(r"\banew\b", "again"),
     _pattern(r"(?<!several )(?<!many )(?<!two )(?<!all )\bat once\b", "immediately; at the same time"),
@@ -99,6 +103,8 @@ PATTERNS = (
     # Docstrings: a noun instead of a relative clause or a pronoun.
     _pattern(r"\bwhat\b", "a noun: the result, the data, the obstacle", only_docstrings=True),
     _pattern(r"^(?:those (?:of|that)|the same,|all of them)", "begin with the noun", only_docstrings=True),
+    _pattern(r"\bthose of (?:these|them)\b|^returns? those\b", "the servers among these", only_docstrings=True),
+    _pattern(r"\braises as\b", "raises the errors of", only_docstrings=True),
     _pattern(
         r"\b(?:nothing|everything|anything) of (?:it|them|the|an?)\b", "no data of, the parts of", only_docstrings=True
     ),

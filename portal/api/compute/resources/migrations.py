@@ -334,7 +334,7 @@ DRAINS = parts(
         "POST /{drain_id}/action": Call(
             _act,
             DRAIN,
-            "Pause, resume or cancel a drain, or bring its servers back to their host.",
+            "Pause, resume or cancel a drain, or move its servers back to their host.",
             name="drain",
             shape=_whole,
             status=202,
